@@ -34,7 +34,7 @@ const (
 	ArtefactOutputs  = "outputs"  // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
 	ArtefactDocument = "document" // a PlanDocument, as Encode writes it
-	ArtefactInfo     = "info"     // the PlanInfo beside it, as JSON
+	ArtefactInfo     = "info"     // the PlanInfo next to it, as JSON
 	ArtefactInput    = "input"    // what InputDigest is made of, as JSON: digests and versions
 	// ArtefactResources is what the state holds after an apply or a destroy
 	// (however it ended), a drift check, or a plan without changes: []Resource as
@@ -318,13 +318,13 @@ type Heartbeat struct {
 
 // HeartbeatReply tells an attempt what the server wants of it.
 type HeartbeatReply struct {
-	Cancel Reason `json:"cancel,omitempty"` // why it shall stop; empty: go on
+	Cancel Reason `json:"cancel,omitempty"` // why it shall stop; empty: continue
 	// MayApply is false while an apply must not begin: its lock cannot be
 	// confirmed. A begun apply continues.
 	MayApply bool `json:"mayApply"`
 }
 
-// Result is how an attempt ended. The plan document and what is beside it, the
+// Result is how an attempt ended. The plan document and what is next to it, the
 // lock file and the outputs were uploaded as artefacts before. What the plan
 // would do is not in here: the server reads it from the document.
 type Result struct {

@@ -12,7 +12,7 @@ type BackendLock struct {
 	// Who holds it, and since when; empty where the engine does not print that.
 	Who     string    `json:"who,omitempty"`
 	Created time.Time `json:"created,omitzero"`
-	// Run is the run that came upon it.
+	// Run is the run that found it.
 	Run string `json:"run,omitempty"`
 	// Dead is the run of ours that probably left it: it ended without a word, and the
 	// lock was made while it ran, as far as the clocks agree. Empty if there is none,

@@ -9,7 +9,7 @@ type Cluster struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// RenamedFrom is the name that this cluster had before: its state and
-	// history go on under the new one.
+	// history continue under the new one.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
 
 	Project     string `json:"project"`

@@ -24,7 +24,7 @@ const (
 	// maxPaths bounds one look through a tree: a pack of a kilobyte can hold a folder
 	// of folders of folders with billions of paths. It is room for a million.
 	maxPaths = 64 << 20
-	// pathCost is about what is kept of a path beside its text.
+	// pathCost is about what is kept of a path besides its text.
 	pathCost = 64
 )
 

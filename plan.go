@@ -3,7 +3,7 @@ package holdfast
 import "encoding/json"
 
 // Plan is what a run would change, for people: it is derived from a
-// PlanDocument, with everything secret left out, and from the PlanInfo beside
+// PlanDocument, with everything secret left out, and from the PlanInfo next to
 // it.
 type Plan struct {
 	Counts        Counts           `json:"counts"`

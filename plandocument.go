@@ -21,7 +21,7 @@ const PlanDocumentVersion = 1
 // a resource or an output with its values, actions, replace paths, moves and
 // imports. Everything that people are shown, that is counted and that an apply
 // is compared with is made from it, and from nothing else. What changed
-// outside, warnings and the engine's text are in a PlanInfo beside it.
+// outside, warnings and the engine's text are in a PlanInfo next to it.
 //
 // Agents make documents from the engine's plan JSON. The same plan always
 // results in the same document: the lists are sorted, and values are in their

@@ -311,7 +311,7 @@ type LogRange struct {
 	Done bool  // the attempt has ended and there is no more
 }
 
-// AppliedLine is what a line tells of ClusterRecord.Applied, in the same place.
+// AppliedLine is what a line says of ClusterRecord.Applied, in the same place.
 type AppliedLine struct {
 	Revision Revision `json:"revision"`
 }

@@ -104,7 +104,7 @@ const (
 	UpgradeOpen   UpgradeState = "open"
 	UpgradeMerged UpgradeState = "merged"
 	// UpgradeDeclined: somebody closed it. The same versions are not proposed
-	// again by themselves.
+	// again automatically.
 	UpgradeDeclined UpgradeState = "declined"
 	// UpgradeEdited: somebody else has pushed to its branch. It is theirs now.
 	UpgradeEdited UpgradeState = "edited"

@@ -62,7 +62,7 @@ func (s *stage) blueprintsOf(n int) []figure {
 	add("memory while that is found out, peak", n, w.peak(), "MiB")
 
 	push, beyond, floor, _ := w.pushes(fleetPushes)
-	add("push of one document beside it, to decision", n, inMS(push), "ms", inMS(floor))
+	add("push of one document next to it, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same beyond the fetch", n, inMS(beyond), "ms")
 	add("what it would do, again after a push", n, w.lookAgain(number).Seconds(), "s", bare.Seconds())
 	add("get templates", n, inMS(w.ask("templates")), "ms", inMS(w.floorOfRecords("summaries")))
@@ -76,8 +76,8 @@ func (s *stage) blueprintsOf(n int) []figure {
 	add("memory while that is proposed, peak", n, w.peak(), "MiB")
 	w.quiet()
 	push, beyond, floor, _ = w.pushes(w.bench.rounds) // each has the whole pull request decided about
-	add("push of one document beside that, to decision", n, inMS(push), "ms", inMS(floor))
-	add("the same beside that, beyond the fetch", n, inMS(beyond), "ms")
+	add("push of one document next to that, to decision", n, inMS(push), "ms", inMS(floor))
+	add("the same next to that, beyond the fetch", n, inMS(beyond), "ms")
 	w.stop()
 	return figures
 }
@@ -271,7 +271,7 @@ func (s *stage) rendering() []figure {
 	return []figure{f}
 }
 
-// forgetPeak has the server's peak of memory begin anew.
+// forgetPeak has the server's peak of memory begin again.
 func (w *fleetWorld) forgetPeak() {
 	w.check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.cmd.Process.Pid), []byte("5"), 0))
 }

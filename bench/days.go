@@ -59,7 +59,7 @@ func (b *bench) days(s *stage) []figure {
 		add("pass of the schedule, everything due", inMS(last.PassAll), "ms")
 		add("1000 checks", first.Wall.Seconds()/checks*1000, "s")
 		add("kept of a check, in the database", float64(first.Database-first.Before)/checks/1024, "KiB")
-		add("kept of a check, beside it", float64(first.Blobs)/checks/1024, "KiB")
+		add("kept of a check, next to it", float64(first.Blobs)/checks/1024, "KiB")
 		add("memory that lives after it", float64(last.Heap)/(1<<20), "MiB")
 		if days > 3 {
 			add("kept more on day 4 than on day 3", float64(all[3].Database+all[3].Blobs)/float64(all[2].Database+all[2].Blobs)*100-100, "%")

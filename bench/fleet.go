@@ -185,7 +185,7 @@ func (w *fleetWorld) list(query string) time.Duration {
 	return w.ask("clusters?limit=10000&" + query)
 }
 
-// ask asks the API for what tells of the first cluster, among others, and returns
+// ask asks the API for what names the first cluster, among others, and returns
 // how long the answer took.
 func (w *fleetWorld) ask(what string) time.Duration {
 	var took []time.Duration

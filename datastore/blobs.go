@@ -45,7 +45,7 @@ type content struct {
 // bucket is where large content is.
 type bucket struct {
 	blobs  *blob.Bucket
-	dir    string // of a file bucket; empty for others, which are durable by themselves
+	dir    string // of a file bucket; empty for others, which are durable as they are
 	prefix string // of our keys: several databases may share a bucket
 
 	mu     sync.Mutex
@@ -146,7 +146,7 @@ func (b *bucket) write(ctx context.Context, key string, fill func(w io.Writer) (
 		err = file.Sync()
 	}
 	if err != nil {
-		abandon() // a Close with a cancelled context stores nothing
+		abandon() // a Close with a canceled context stores nothing
 		_ = w.Close()
 		return 0, err
 	}
@@ -240,7 +240,7 @@ var purposes = []string{"artefact", "bundle", "state"}
 
 // sweepBucket removes what no row refers to and is older than before, and
 // returns how many blobs that were. It goes by the folders that put makes: a
-// bucket of files is walked anew for each page of a list.
+// bucket of files is walked again for each page of a list.
 func (s *sweeper) sweepBucket(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for _, purpose := range purposes {

@@ -27,7 +27,7 @@ func (s *ClusterStore) LastChange(ctx context.Context) (int64, error) {
 // Changes returns what has changed after the number given, oldest first and each
 // object once, at most limit of them. ErrExpired if that number is older than what
 // is remembered of deletions, or is not of this database: then everything has to
-// be read anew.
+// be read again.
 func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error) {
 	var changes []holdfast.Change
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {

@@ -26,7 +26,7 @@ type Options struct {
 	// the folder BlobDir.
 	BlobURL string
 	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means
-	// "blobs" beside Path.
+	// "blobs" next to Path.
 	BlobDir string
 
 	// Keys encrypt what is stored. A database that was written with other keys

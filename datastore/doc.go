@@ -1,7 +1,7 @@
 // Package datastore keeps what must survive: the records of clusters, runs,
 // pull requests, posts and commands, and the states of Holdfast's own backend
 // in SQL; the plans, bundles and states themselves in a bucket or, if they are
-// small, beside their records; and the logs of runs while they are written.
+// small, next to their records; and the logs of runs while they are written.
 //
 // What people and engines wrote is encrypted at rest: documents with their
 // variables, plans, outputs, states, comments. In plain text are only what is

@@ -82,7 +82,7 @@ func nobodyRuns(ctx context.Context, q querier, from, to string) error {
 
 // moveState gives what is at one location to another one, where nothing may be
 // but the empty states that a destroyed cluster of that name has left: the
-// versions go on counting after those.
+// versions continue to count after those.
 func (s *ClusterStore) moveState(ctx context.Context, q querier, from, to string) error {
 	// Nobody runs at either place: what is locked there was left behind.
 	if _, err := q.exec(ctx, `DELETE FROM state_locks WHERE location IN (?, ?)`, from, to); err != nil {

@@ -42,7 +42,7 @@ func testRename(t *testing.T, open opener) {
 		t.Fatal(err)
 	}
 
-	// The state reads back under the new name, and its versions go on counting.
+	// The state reads back under the new name, and its versions continue to count.
 	if _, _, err := store.State(ctx, "clusters/a"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("State() under the old name = %v, want ErrNotFound", err)
 	}

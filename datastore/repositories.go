@@ -68,7 +68,7 @@ func (s *RepositoryStore) MovePin(ctx context.Context, repo, tag string, from, t
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("record tag %q of %q anew: %w", tag, repo, err)
+		return fmt.Errorf("record tag %q of %q again: %w", tag, repo, err)
 	}
 	return nil
 }

@@ -383,7 +383,7 @@ func (s *sweeper) pruneAudit(ctx context.Context) error {
 
 // Sweep removes what is beyond the retention, and from the bucket what no record
 // refers to: remains of writes that a crash cut short. Younger than age, which
-// should be hours, anything may belong to what is going on and stays. It returns
+// should be hours, anything may belong to what is in progress and stays. It returns
 // how many runs, bundles and remains were removed.
 func (s *sweeper) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	if age <= 0 {

@@ -199,7 +199,7 @@ func (db *database) read(ctx context.Context, do func(ctx context.Context, q que
 }
 
 // write runs do in a transaction, alone, and commits it durably if do returns
-// nil. Once begun it is not cancelled: SQLite would roll back, and the caller
+// nil. Once begun it is not canceled: SQLite would roll back, and the caller
 // could not tell what was written.
 func (db *database) write(ctx context.Context, do func(ctx context.Context, q querier) error) error {
 	return db.commit(ctx, db.durable, do)

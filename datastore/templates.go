@@ -173,7 +173,7 @@ func (s *TemplateStore) TagPins(ctx context.Context, repo string) (map[string]ho
 }
 
 // impactsKept is how long the impacts of a pull request are kept that is no
-// longer open: what it shows is written anew for some time after its merge.
+// longer open: what it shows is written again for some time after its merge.
 const impactsKept = 30 * 24 * time.Hour
 
 // pruneImpacts removes the impacts of pull requests that have been closed or

@@ -26,6 +26,17 @@ var habits = []struct {
 	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
 	{regexp.MustCompile(`\b[Bb]ut` + gap + `for` + gap + `(?:whole|what|those|the)\b`), "except for"},
 	{regexp.MustCompile(`\b[Ww]ithout` + gap + `being` + gap + `asked\b`), "automatically"},
+	{regexp.MustCompile(`\bbut` + gap + `for` + gap + `(?:` + "`" + `|\$)`), "except for"},
+	{regexp.MustCompile(`\bbeside\b`), "next to, in addition to, besides"},
+	{regexp.MustCompile(`\banew\b`), "again"},
+	{regexp.MustCompile(`\bcancelled\b`), "canceled"},
+	{regexp.MustCompile(`\b(?:come|comes|came)` + gap + `upon\b`), "find"},
+	{regexp.MustCompile(`\bin` + gap + `its` + gap + `middle\b`), "in the middle"},
+	{regexp.MustCompile(`\bat` + gap + `wish\b`), "optional"},
+	{regexp.MustCompile(`\b(?:go|going)` + gap + `on` + gap + `(?:with|until|after|for|as|from|once|under|if)\b`), "continue"},
+	{regexp.MustCompile(`\b[Tt]ells` + gap + `(?:of|what|who|why|how)\b`), "reports, shows, lists"},
+	{regexp.MustCompile(`\bthemselves` + gap + `alone\b|\b(?:by|end|pass|resume)` + gap + `themselves\b`), "automatically"},
+	{regexp.MustCompile(`\(s\) [a-z]+`), "a plural made of the number"},
 	{regexp.MustCompile(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
 }
 

@@ -36,7 +36,7 @@ const (
 // left out. An empty repository has none. An unchanged remote is asked for its
 // refs and nothing else; calls that come while one is waiting share its answer.
 //
-// A mirror that turns out to be broken is made anew. Errors: ErrNotFound,
+// A mirror that turns out to be broken is made again. Errors: ErrNotFound,
 // ErrUnauthorized, ErrForbidden, ErrUnavailable; after any of them the mirror
 // still answers what it answered before.
 func (s *Source) Fetch(ctx context.Context, repo string) (holdfast.Refs, error) {
@@ -168,7 +168,7 @@ func (m *mirror) remake(ctx context.Context, damage error) error {
 	}
 	fresh := m.path + ".new"
 	if err := initBare(fresh); err != nil {
-		return fmt.Errorf("make mirror anew: %w", err)
+		return fmt.Errorf("make mirror again: %w", err)
 	}
 	next, err := m.download(ctx, fresh, refs{}, branchesAndTags)
 	if err == nil {
@@ -178,10 +178,10 @@ func (m *mirror) remake(ctx context.Context, damage error) error {
 		err = m.replace(fresh)
 	}
 	if err != nil {
-		return fmt.Errorf("make mirror anew: %w", err)
+		return fmt.Errorf("make mirror again: %w", err)
 	}
 	m.refs = next
-	m.logger.InfoContext(ctx, "made mirror anew", "repo", m.name)
+	m.logger.InfoContext(ctx, "made mirror again", "repo", m.name)
 	return nil
 }
 

@@ -315,7 +315,7 @@ func TestFetchFromHangingRemote(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Fetch(ctx, repoName); !errors.Is(err, context.Canceled) {
-		t.Errorf("Fetch of a cancelled caller = %v, want context.Canceled", err)
+		t.Errorf("Fetch of a canceled caller = %v, want context.Canceled", err)
 	}
 }
 

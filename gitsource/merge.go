@@ -32,7 +32,7 @@ const (
 //
 // Files are merged one by one, those that both sides changed line by line. What
 // Git would do beyond that, following renames, is a conflict here. An
-// ErrMergeConflict names the files. Mirrors that had to be made anew have
+// ErrMergeConflict names the files. Mirrors that had to be made again have
 // forgotten merged trees: Merge again.
 func (s *Source) Merge(ctx context.Context, repo string, base, head holdfast.Revision) (string, error) {
 	m, err := s.mirror(repo)

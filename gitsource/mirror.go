@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// remakeAgain is how long a mirror that was made anew is kept even if it seems
+// remakeAgain is how long a mirror that was made again is kept even if it seems
 // broken: then the fault is the remote's.
 const remakeAgain = time.Hour
 
@@ -35,7 +35,7 @@ type mirror struct {
 	refs    refs                       // nil until read and checked
 	ignored map[plumbing.Hash]struct{} // what refs point at that is not a commit
 	asked   time.Time                  // when the last fetch that succeeded began
-	remade  time.Time                  // when the mirror was last made anew
+	remade  time.Time                  // when the mirror was last made again
 
 	// swap is held for reading while objects are read, and for writing while
 	// their files are moved or removed.
@@ -185,6 +185,6 @@ func (m *mirror) broken(err error) error {
 		return fmt.Errorf("read mirror of repository %q: %w: %w", m.name, holdfast.ErrUnavailable, err)
 	}
 	m.damaged.Store(true)
-	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it anew: %w: %w",
+	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it again: %w: %w",
 		m.name, holdfast.ErrUnavailable, err)
 }

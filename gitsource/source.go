@@ -58,7 +58,7 @@ type Repository struct {
 // ssh. The zero value is for repositories that everybody may read, and for those
 // on disk.
 type Auth struct {
-	// Basic returns user and password, and is asked anew for every fetch and push: the
+	// Basic returns user and password, and is asked again for every fetch and push: the
 	// password may be a token that expires soon. Nil: none are sent. To push they
 	// have to be of somebody who may write.
 	Basic func(ctx context.Context) (user, password string, err error)

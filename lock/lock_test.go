@@ -54,16 +54,16 @@ func newRedis(t testing.TB, server *redisserver.Server, prefix string) *lock.Red
 func conform(t *testing.T, open func(testing.TB) both) {
 	t.Helper()
 	tests := map[string]func(*testing.T, both){
-		"500 tries at once grant one":       testGrantsOnce,
-		"a lock belongs to its owner":       testOwner,
-		"acquiring again renews":            testAcquireAgain,
-		"a lease ends by itself":            testExpiry,
-		"a lost lock cannot be renewed":     testLost,
-		"nobody's lock has no holder":       testNoHolder,
-		"nonsense is refused":               testNonsense,
-		"every subscriber is woken":         testWake,
-		"a done subscription returns nil":   testUnsubscribe,
-		"a cancelled context is its answer": testCancelled,
+		"500 tries at once grant one":      testGrantsOnce,
+		"a lock belongs to its owner":      testOwner,
+		"acquiring again renews":           testAcquireAgain,
+		"a lease ends by itself":           testExpiry,
+		"a lost lock cannot be renewed":    testLost,
+		"nobody's lock has no holder":      testNoHolder,
+		"nonsense is refused":              testNonsense,
+		"every subscriber is woken":        testWake,
+		"a done subscription returns nil":  testUnsubscribe,
+		"a canceled context is its answer": testCancelled,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

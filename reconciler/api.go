@@ -47,7 +47,7 @@ func (r *Reconciler) Transfer(ctx context.Context, cluster, repo, actor string) 
 	return r.operator.Transfer(ctx, cluster, repo, actor)
 }
 
-// Lock tells who holds a cluster's lock, with the run and whether it is alive;
+// Lock says who holds a cluster's lock, with the run and whether it is alive;
 // ErrNotFound if nobody does.
 func (r *Reconciler) Lock(ctx context.Context, cluster string) (
 	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,

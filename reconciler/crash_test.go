@@ -200,7 +200,7 @@ func (c *crashing) execute(a holdfast.Assignment) {
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("begins anew at every write")
+		t.Skip("begins again at every write")
 	}
 	for name, story := range map[string]struct {
 		files map[string]string
@@ -315,7 +315,7 @@ func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (w
 func TestCrashesOfTheOutbox(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("begins anew at every write")
+		t.Skip("begins again at every write")
 	}
 	var writes int
 	for n := -1; n < writes; n++ {

@@ -84,7 +84,7 @@ func TestCancelledCheckIsNotMadeAtOnceAgain(t *testing.T) {
 	f.settle()
 	f.pass()
 	f.expectRuns("prod", "plan no_changes", "drift canceled Canceled")
-	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || d.Detail != "it was cancelled" {
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFailed || d.Detail != "it was canceled" {
 		t.Errorf("the record says %+v", d)
 	}
 	f.clock.Advance(11 * time.Minute)

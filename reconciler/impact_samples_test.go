@@ -483,7 +483,7 @@ func (s assessing) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef,
 func TestCrashesWhileAnImpactIsRecorded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("begins anew at every write")
+		t.Skip("begins again at every write")
 	}
 	died := make(map[string]bool)
 	for left := 0; ; left++ {

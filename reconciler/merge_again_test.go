@@ -36,7 +36,7 @@ func TestTheSameContentIsReviewedAgain(t *testing.T) {
 	}{
 		"its plan had differed": {func(f *fleet) { f.executeAll(differs) }, holdfast.ReasonPlanChanged},
 		"it had not planned":    {func(f *fleet) { f.executeAll(unplannable) }, holdfast.ReasonPlanFailed},
-		"it was cancelled":      {func(f *fleet) { f.api("root", holdfast.VerbCancel, "prod") }, holdfast.ReasonCanceled},
+		"it was canceled":       {func(f *fleet) { f.api("root", holdfast.VerbCancel, "prod") }, holdfast.ReasonCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

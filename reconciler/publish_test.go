@@ -98,7 +98,7 @@ func TestStatusesEnd(t *testing.T) {
 	}{
 		"planned":      {func(f *fleet) { f.executeAll(good) }, holdfast.StatusSuccess},
 		"failed":       {func(f *fleet) { f.executeAll(failing) }, holdfast.StatusFailure},
-		"cancelled":    {func(f *fleet) { f.command(1, "alice", "/holdfast cancel") }, holdfast.StatusFailure},
+		"canceled":     {func(f *fleet) { f.command(1, "alice", "/holdfast cancel") }, holdfast.StatusFailure},
 		"closed":       {func(f *fleet) { f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed }) }, holdfast.StatusError},
 		"not affected": {func(f *fleet) { f.push(1, map[string]string{"infra/prod/main.tf": module("one")}) }, holdfast.StatusSuccess},
 		"conflict": {func(f *fleet) {

@@ -43,7 +43,7 @@ func within(t *testing.T, do func()) {
 	}
 }
 
-// A cluster whose first apply has failed in its middle has a state with what
+// A cluster whose first apply has failed in the middle has a state with what
 // that has made. No other one may be given its name meanwhile: two states would
 // be one's. That must not hold up the repository either.
 func TestARenameOntoAStateIsRefused(t *testing.T) {

@@ -63,7 +63,7 @@ func TestDeletionIsProven(t *testing.T) {
 		"emptied branch":              {files: with(map[string]string{"clusters/preprod.yaml": gitserver.Delete})},
 		"moved":                       {files: with(map[string]string{"clusters/eu/prod.yaml": document("prod")})},
 		"not looked at any more":      {files: with(map[string]string{"elsewhere/prod.yaml": document("prod")}), removed: true},
-		"deleted and defined anew":    {files: gone, then: map[string]string{"clusters/new.yaml": document("prod")}},
+		"deleted and defined again":   {files: gone, then: map[string]string{"clusters/new.yaml": document("prod")}},
 		"emptied and defined no more": {files: map[string]string{"clusters/prod.yaml": "# nothing\n"}},
 	}
 	for name, tt := range tests {
@@ -189,7 +189,7 @@ func TestPullRequestTellsItsFaultsOnly(t *testing.T) {
 	if len(rec.Faults) != 2 || !strings.Contains(rec.Faults.Error(), `"prod" is claimed twice`) {
 		t.Errorf("faults %v, want both places of the name", rec.Faults)
 	}
-	// Breaking and mending it once more reads files anew, which changes nothing.
+	// Breaking and mending it once more reads files again, which changes nothing.
 	f.repo.Commit(master, "break", map[string]string{"clusters/preprod.yaml": "kind: ["})
 	f.look()
 	f.repo.Commit(master, "mend", map[string]string{"clusters/preprod.yaml": document("preprod")})

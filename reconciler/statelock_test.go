@@ -14,7 +14,7 @@ import (
 func TestCrashesWithTheStateLocked(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("begins anew at every write")
+		t.Skip("begins again at every write")
 	}
 	base := newFleet(t, twoClusters())
 	base.adopt()

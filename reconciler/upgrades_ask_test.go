@@ -222,7 +222,7 @@ func TestAskingHurriesWhatComesByItself(t *testing.T) {
 		t.Errorf("upgrades = %+v", got)
 	}
 
-	// What somebody has declined is asked for anew.
+	// What somebody has declined is asked for again.
 	u.repo.DeleteBranch(u.upgrades()[0].Branch)
 	u.lookAt(1)
 	_, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"auto"}, Actor: "alice"})

@@ -13,7 +13,7 @@ import (
 // drift is found again.
 func DriftMarker(cluster string) string { return hidden("drift", cluster) }
 
-// DriftSummaryMarker is DriftMarker for the issue that tells of all drifted
+// DriftSummaryMarker is DriftMarker for the issue that reports all drifted
 // clusters of a repository.
 func DriftSummaryMarker(repo string) string { return hidden("drift-summary", repo) }
 

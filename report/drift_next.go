@@ -87,7 +87,7 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case !run.Status.Done():
 		return who + " reverts it."
 	case back(r):
-		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside makes it anew." + againWords(r)
+		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside makes it again." + againWords(r)
 	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:
 		return who + " has reverted it" + endedOn(run) + "."
 	case run.Status == holdfast.RunApplied:
@@ -228,7 +228,7 @@ func proof(r holdfast.DriftReport) string {
 	return s + "."
 }
 
-// uncheckedBody tells of checks that fail again and again.
+// uncheckedBody reports checks that fail again and again.
 func uncheckedBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))

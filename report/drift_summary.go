@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// DriftSummary returns the issue that tells of all drifted clusters of a
+// DriftSummary returns the issue that reports all drifted clusters of a
 // repository while there are more than get an issue of their own. reports are
 // those of all of them, and the first own of them have one. The issue is closed
 // if that is all. It begins with DriftSummaryMarker and is never longer than

@@ -359,7 +359,7 @@ func TestImpactStatuses(t *testing.T) {
 		"fault":                  {impactCases()["impact-fault"], holdfast.StatusFailure, "kubernetes 1.5.0: it breaks documents"},
 		"planning":               {impactCases()["impact-planning"], holdfast.StatusPending, "planning 3 clusters"},
 		"merged while planning":  {merge(closed), holdfast.StatusSuccess, "1 control plane replaced"},
-		"cancelled":              {canceled, holdfast.StatusSuccess, "35 not planned"},
+		"canceled":               {canceled, holdfast.StatusSuccess, "35 not planned"},
 		"no samples":             {off, holdfast.StatusSuccess, "the root modules of 37 clusters change, none is planned"},
 		"draft":                  {draft, holdfast.StatusPending, "draft"},
 		"clusters and templates": {impactCases()["impact-mixed"], holdfast.StatusSuccess, "2 clusters: 1 to change; 3 templates: 5 clusters would change"},

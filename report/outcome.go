@@ -95,7 +95,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 		return o.as(stageWorking, "⏳", "is planned again: "+reasonOf(orElse(c.Plan.Reason, holdfast.ReasonInterrupted)).Words)
 	case c.Plan.Status == holdfast.RunCanceled:
 		o.reason, o.stale = holdfast.ReasonCanceled, true
-		return o.as(stageHeld, "🚫", "plan cancelled")
+		return o.as(stageHeld, "🚫", "plan canceled")
 	case o.stale:
 		return o.as(stageWorking, "⏳", "is planned again for "+code(r.PullRequest.Head.Short()))
 	default:

@@ -166,7 +166,7 @@ func TestReply(t *testing.T) {
 			[]string{"**Refused:** \\`a\\`: &lt;b&gt;\\`"},
 		},
 		"refused without a word": {holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused}, []string{"**Refused:** it cannot be done"}},
-		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, Reply: "2 runs are cancelled"}, []string{"2 runs are cancelled"}},
+		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, Reply: "2 runs are canceled"}, []string{"2 runs are canceled"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -299,7 +299,7 @@ func noteText(s string) string {
 	return b.String()
 }
 
-// spaced gives text the space back that it began or ended with: what is beside it
+// spaced gives text the space back that it began or ended with: what is next to it
 // is code.
 func spaced(s, text string) string {
 	if text == "" {
@@ -328,7 +328,7 @@ func (w *upgradeWriter) ending() {
 	if w.u.By != "" {
 		w.line("**To decline:** close this pull request. It is not opened again unless somebody asks for it.\n")
 	} else {
-		w.line("**To decline:** close this pull request. The same versions are not proposed again by themselves; a newer one is, and " +
+		w.line("**To decline:** close this pull request. The same versions are not proposed again automatically; a newer one is, and " +
 			"`holdfast template upgrade` proposes at once.\n")
 	}
 	w.line("It is brought up to date, and closed when nothing is left to upgrade, as long as nobody else pushes to its branch.")

@@ -69,7 +69,7 @@ type Claims struct {
 
 // Stop is how an agent stops.
 type Stop struct {
-	// Grace is how long running attempts may go on once Run's context is done,
+	// Grace is how long running attempts may continue once Run's context is done,
 	// before their engines are interrupted. Zero means 10 min, less than zero
 	// not at all.
 	Grace time.Duration
@@ -150,7 +150,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 }
 
 // Run claims and executes runs until ctx is done. Then it claims no more, lets
-// running attempts go on for the grace, interrupts what is left, and delivers
+// running attempts continue for the grace, interrupts what is left, and delivers
 // the outcomes; what the server does not take in time stays in the folder for
 // the next Run. It returns a holdfast.ErrLocked if another agent uses the
 // folder, and a *RefusedError if the server refuses the agent. Run may be called once.

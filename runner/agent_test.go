@@ -304,7 +304,7 @@ func TestLostLeaseKeepsAnApplyFromBeginning(t *testing.T) {
 	time.Sleep(a.Lease) // the lease must be lost
 	close(lost)
 	if <-got {
-		t.Error("the apply might have begun, or its planning was cancelled")
+		t.Error("the apply might have begun, or its planning was canceled")
 	}
 	server.set(func() { server.down = false })
 	server.result(t, "run-1")

@@ -72,11 +72,11 @@ func TestEngineChoice(t *testing.T) {
 		// The engine that applied last is another only by name.
 		"no constraint moves it to tofu": {
 			files: requires("~> 1.8.0"), pinName: "terraform", pin: "1.9.8", fault: "NoEngine",
-			words: []string{"terraform \"~> 1.8.0\" (required_version)", "last applied with terraform 1.9.8", "set spec.engine.name to tofu to go on with tofu 1.8.1"},
+			words: []string{"terraform \"~> 1.8.0\" (required_version)", "last applied with terraform 1.9.8", "set spec.engine.name to tofu to continue with tofu 1.8.1"},
 		},
 		"no constraint moves it to terraform": {
 			files: requires("~> 1.9.0"), pinName: "tofu", pin: "1.10.2", fault: "NoEngine",
-			words: []string{"tofu \"~> 1.9.0\"", "set spec.engine.name to terraform to go on with terraform 1.9.8"},
+			words: []string{"tofu \"~> 1.9.0\"", "set spec.engine.name to terraform to continue with terraform 1.9.8"},
 		},
 		"no constraint of Terraform's moves it": {
 			files: requires("~> 1.5.7"), pinName: "tofu", pin: "1.10.2", fault: "InvalidConfiguration",

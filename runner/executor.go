@@ -22,7 +22,7 @@ type (
 	Isolation = attempt.Isolation
 	// Session is what the execution of one attempt asks of its surroundings.
 	Session = attempt.Session
-	// StopError is the cause with which an attempt's context is cancelled.
+	// StopError is the cause with which an attempt's context is canceled.
 	StopError = failure.StopError
 )
 

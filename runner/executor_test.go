@@ -330,7 +330,7 @@ func TestExecuteDiagnostics(t *testing.T) {
 }
 
 // TestExecuteSharesInit: of runs that need the same only the first initialises,
-// however many begin at once; a damaged folder is made anew.
+// however many begin at once; a damaged folder is made again.
 func TestExecuteSharesInit(t *testing.T) {
 	t.Parallel()
 	var work string

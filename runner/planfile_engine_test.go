@@ -210,7 +210,7 @@ module "m" {
 
 // A plan file whose backend, variables, code, lock file or kind are not those of
 // the run is refused, in the pull request as in the apply, and so is one that has
-// what nobody here knows. The same file is applied if it is only packed anew.
+// what nobody here knows. The same file is applied if it is only packed again.
 func TestForgedPlanFiles(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

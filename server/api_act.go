@@ -231,7 +231,7 @@ func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 }
 
 // listSuspensions answers with those of many clusters first, then, unless
-// many=true asks for these alone, with clusters that are suspended by themselves.
+// many=true asks for these alone, with clusters that are suspended one by one.
 func (s *commandAPI) listSuspensions(c *gin.Context) {
 	if !s.knownQuery(c, "many", "limit", "cursor") {
 		return

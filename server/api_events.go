@@ -35,7 +35,7 @@ const (
 // Events that are not changes of an object.
 const (
 	eventReady = "ready" // the stream has begun; its ID is where
-	eventReset = "reset" // some changes are no longer known: read everything anew
+	eventReset = "reset" // some changes are no longer known: read everything again
 )
 
 // eventAPI follows what changes.

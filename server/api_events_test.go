@@ -118,7 +118,7 @@ func TestEventsResume(t *testing.T) {
 		t.Errorf("events after 10 (-want +got):\n%s", diff)
 	}
 
-	// What is no longer known has to be read anew.
+	// What is no longer known has to be read again.
 	next, _ = follow(t, url, "9")
 	for _, want := range []string{"9 ready {}", "1213 reset {}"} {
 		if got := next(); got != want {

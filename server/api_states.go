@@ -30,7 +30,7 @@ type Rescuer interface {
 
 // Unlocker deals with locks of backends that are not Holdfast's.
 type Unlocker interface {
-	// BackendLock is an ErrNotFound if the newest run came upon none.
+	// BackendLock is an ErrNotFound if the newest run found none.
 	BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error)
 	// UnlockBackend queues the run that releases the lock with that ID. ErrConflict,
 	// with the reason in its text, if that may not be.

@@ -46,7 +46,7 @@ func over(who identity) error {
 
 // getState answers 204 where there is no state yet. It is not 404: a proxy that
 // has lost its way says 404 too, and an engine would take that for an empty
-// state and build everything anew.
+// state and build everything again.
 func (s *agentServer) getState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil {

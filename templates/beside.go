@@ -15,7 +15,7 @@ const DocumentFile = templateFile
 // examples, and test cases. They are not clusters, whatever they look like.
 var besideFolders = []string{"examples", "tests"} //nolint:gochecknoglobals // a constant list
 
-// Beside returns the folders in which a template in dir keeps examples and tests.
+// Next to returns the folders in which a template in dir keeps examples and tests.
 func Beside(dir string) []string {
 	out := make([]string, len(besideFolders))
 	for i, name := range besideFolders {
@@ -25,7 +25,7 @@ func Beside(dir string) []string {
 }
 
 // OfTemplate reports whether a file belongs to a template: it is in the folder
-// examples or tests beside a template.yaml. Its documents are not clusters of the
+// examples or tests next to a template.yaml. Its documents are not clusters of the
 // fleet.
 func OfTemplate(tree holdfast.Tree, name string) bool {
 	words := strings.Split(path.Dir(name), "/")

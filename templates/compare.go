@@ -23,7 +23,7 @@ type RootChange struct {
 	before, after *Root
 }
 
-// Compare tells how the root module of a cluster changes from before to after.
+// Compare says how the root module of a cluster changes from before to after.
 func Compare(before, after *Root) RootChange {
 	if before.Digest.Equal(after.Digest) {
 		return RootChange{}
@@ -207,7 +207,7 @@ func (c RootChange) Words() []string {
 	return words
 }
 
-// told reports whether own tells of a block.
+// told reports whether own reports a block.
 func (c RootChange) told(block string) bool {
 	name, ok := strings.CutPrefix(block, "variable ")
 	return ok && slices.Contains(c.declared(), name) && c.gives(name)

@@ -61,7 +61,7 @@ func (l *templateLoader) readConfigure(p *provider, o *decode.Object) {
 			if at := e.body.keys[name]; at != nil {
 				hint := "every provider is configured once"
 				if name == "version" {
-					hint = "write it beside source"
+					hint = "write it next to source"
 				}
 				l.Add(at, fmt.Sprintf("%s is not an argument of a provider here", name), hint)
 			}

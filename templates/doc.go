@@ -1,6 +1,6 @@
 // Package templates owns the root modules of clusters: it reads templates, finds the
 // version that a document names, says what of the document does not fit its template
-// or its module, renders the root module, packs it with all that it needs, and tells
+// or its module, renders the root module, packs it with all that it needs, and says
 // how two of them differ.
 //
 // The way of a cluster through it: Resolver.Resolve (resolve.go) finds and loads the

@@ -272,7 +272,7 @@ func fitObject(s *schema.Shape, want cty.Type, path string, bad *mismatch) *mism
 	return bad
 }
 
-// offInputs tells of inputs that are left out while the module that they refer
+// offInputs reports inputs that are left out while the module that they refer
 // to is off, and that the called module cannot do without.
 func (l *templateLoader) offInputs(p *provider, call templateCall, m *modules.Module) {
 	for _, input := range sortedKeys(call.inputs) {
@@ -293,7 +293,7 @@ func (l *templateLoader) offInputs(p *provider, call templateCall, m *modules.Mo
 
 func sameWhen(a, b *condition.Expression) bool { return a != nil && b != nil && a.Text == b.Text }
 
-// leftOut tells of inputs that are null when a variable is left out, where the
+// leftOut reports inputs that are null when a variable is left out, where the
 // called module takes no null and has no default.
 func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v modules.Variable) {
 	parts, _ := call.inputs[input].([]part)

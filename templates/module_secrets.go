@@ -22,7 +22,7 @@ func secretFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 	ownFile := path.Join(dir, holdfast.SecretFile)
 	if _, taken := g.Entries[ownFile]; taken && len(refs) > 0 {
 		name := slices.Sorted(maps.Keys(refs))[0]
-		faults = append(faults, doc.KeyFault(fmt.Sprintf("variable %s refers to a secret, beside %s", name, ownFile),
+		faults = append(faults, doc.KeyFault(fmt.Sprintf("variable %s refers to a secret, in addition to %s", name, ownFile),
 			"write all references in one of the two", "spec", "variables", name))
 	}
 	for _, name := range inCode {

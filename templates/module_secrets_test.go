@@ -73,7 +73,7 @@ func TestSecretsOfAModuleFaults(t *testing.T) {
 		"beside a file of the code": {
 			"{token: {secret: {env: X}}}",
 			map[string]string{"infra/own/" + holdfast.SecretFile: `{"password": {"env": "Y"}}`},
-			[]string{"infra/own/cluster.yaml:8:15: variable token refers to a secret, beside infra/own/holdfast_secrets.json (write all references in one of the two)"},
+			[]string{"infra/own/cluster.yaml:8:15: variable token refers to a secret, in addition to infra/own/holdfast_secrets.json (write all references in one of the two)"},
 		},
 		"a file would win": {
 			"{token: {secret: {env: X}}}",

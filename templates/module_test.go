@@ -183,11 +183,11 @@ func TestModuleFaults(t *testing.T) {
 		"two backends": {
 			spec:  "state: {type: s3, bucket: b}",
 			files: []string{file, "terraform {\n  backend \"s3\" {}\n}\n"},
-			want:  []string{`c.yaml:8:3: spec.state beside the backend "s3" in infra/own/main.tf:2 (remove one of them)`},
+			want:  []string{`c.yaml:8:3: spec.state in addition to the backend "s3" in infra/own/main.tf:2 (remove one of them)`},
 		},
 		"a backend and a cloud": {
 			files: []string{"infra/own/a.tf", "terraform {\n  backend \"s3\" {}\n}\n", "infra/own/b.tf", "terraform {\n  cloud {}\n}\n"},
-			want:  []string{`infra/own/b.tf:2: the cloud block stands beside the backend "s3" in infra/own/a.tf:2 (remove one of them)`},
+			want:  []string{`infra/own/b.tf:2: the cloud block is in addition to the backend "s3" in infra/own/a.tf:2 (remove one of them)`},
 		},
 		"state store": {
 			files: []string{"infra/own/a_override.tf", "terraform {\n  state_store \"x_y\" {}\n}\n"},

@@ -36,7 +36,7 @@ spec:
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		resolver := templates.NewResolver(nil) // the template is read anew
+		resolver := templates.NewResolver(nil) // the template is read again
 		for _, doc := range docs {
 			if _, faults, err := resolver.Resolve(b.Context(), tree, doc); err != nil || len(faults) > 0 {
 				b.Fatal(err, faults)

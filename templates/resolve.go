@@ -95,7 +95,7 @@ func (r *Resolver) Using(versions Versions) *Resolver {
 }
 
 // Load reads the template in a folder of a tree, with the modules that it
-// composes, and returns all that is wrong with it; a Template beside faults is
+// composes, and returns all that is wrong with it; a Template next to faults is
 // as much as could be read, or nil. An error is the tree's.
 func (r *Resolver) Load(tree holdfast.Tree, dir string) (*Template, holdfast.Faults, error) {
 	loaded, err := r.load(tree, dir)
@@ -181,7 +181,7 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc doc
 func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc document.Document) (source, holdfast.Faults, error) {
 	ref := doc.Cluster.Template
 	if ref.Name == "" {
-		return r.beside(tree, doc)
+		return r.inRepository(tree, doc)
 	}
 	if r.versions == nil {
 		return source{}, holdfast.Faults{doc.Fault(
@@ -219,8 +219,8 @@ func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc document.Do
 	return source{template: loaded.template, tree: v.Tree, label: label, revision: v.Revision}, faults, nil
 }
 
-// beside loads a template of the cluster's own repository and revision.
-func (r *Resolver) beside(tree holdfast.Tree, doc document.Document) (source, holdfast.Faults, error) {
+// inRepository loads a template of the cluster's own repository and revision.
+func (r *Resolver) inRepository(tree holdfast.Tree, doc document.Document) (source, holdfast.Faults, error) {
 	ref := doc.Cluster.Template
 	dir, ok := modules.Within(path.Dir(doc.Cluster.Path), ref.Path)
 	if !ok {
@@ -374,7 +374,7 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 		at := fmt.Sprintf("%s:%d", path.Join(dir, b.File), b.Line)
 		if c.State != nil {
 			faults = append(faults, doc.KeyFault(
-				fmt.Sprintf("spec.state beside the %s in %s", b.Words(), at), "remove one of them", "spec", "state"))
+				fmt.Sprintf("spec.state in addition to the %s in %s", b.Words(), at), "remove one of them", "spec", "state"))
 		}
 		if kept, _ := b.Attributes["path"].(string); b.Kind == "local" && !path.IsAbs(kept) {
 			faults = append(faults, holdfast.Fault{

@@ -33,7 +33,7 @@ type Template struct {
 	uses      map[string]bool  // variables whose values expressions need
 	outputs   []templateOutput // by name
 	blueprint Blueprint
-	lockFile  modules.Entry // provider lock file beside the template; zero: none
+	lockFile  modules.Entry // provider lock file next to the template; zero: none
 }
 
 // provider is what a template makes for one provider.

@@ -78,7 +78,7 @@ func (l *templateLoader) secretDefault(name string, value any, at *yaml.Node) {
 	}
 }
 
-// secretsElsewhere tells of writeOnly where it would be of no effect, and of
+// secretsElsewhere reports writeOnly where it would be of no effect, and of
 // schemas that would look at a secret's value: nobody knows it here.
 func (l *templateLoader) secretsElsewhere(node *yaml.Node, doc map[string]any) {
 	const hint = "only whether it is given can be asked for, by required"

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// TestDescription makes the description anew: what is embedded must be that.
+// TestDescription makes the description again: what is embedded must be that.
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	got, err := json.MarshalIndent(describe(t), "", "  ")

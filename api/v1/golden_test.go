@@ -17,7 +17,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 // golden are the types whose JSON is kept stable, with all that is in them.
 var golden = []any{

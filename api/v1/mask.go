@@ -45,7 +45,7 @@ func maskMap(values map[string]any) map[string]any {
 }
 
 // isReference reports whether a value is none, but says where it is: {secret: ...}
-// with nothing beside it that could be one.
+// with nothing next to it that could be one.
 func isReference(value any) bool {
 	outer, _ := value.(map[string]any)
 	inner, _ := outer["secret"].(map[string]any)

@@ -35,7 +35,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	var f agentFlags
 	c := &cobra.Command{
 		Use:   "agent",
-		Short: "Execute runs for a server (serve starts one beside itself)",
+		Short: "Execute runs for a server (serve starts its own)",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE:  func(c *cobra.Command, _ []string) error { return a.agent(c, f) },
 	}
@@ -47,7 +47,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
 	flags.IntVar(&f.slots, "slots", 4, "runs at once")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
-	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may go on after SIGTERM")
+	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may continue after SIGTERM")
 	offline.AddEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
 	for _, name := range []string{"server", "token-file", "id", "dir"} {

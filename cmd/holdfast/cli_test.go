@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 

@@ -60,7 +60,7 @@ was canceled.`,
 	return c
 }
 
-// awaitDrift waits for a check, tells of its progress on the error output, and
+// awaitDrift waits for a check, reports its progress on the error output, and
 // shows what it found.
 func (a *app) awaitDrift(ctx context.Context, cl *client.Client, format string, run v1.Run) error {
 	run, err := a.awaitEnd(ctx, cl, run)

@@ -48,7 +48,7 @@ or 3 if the run failed, was held or canceled.`,
 	}
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.RunIDs)
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
 	c.Flags().IntVar(&attempt, "attempt", 0, "of this attempt (default the last one; with --follow, from this one on)")
 	return c
 }
@@ -177,7 +177,7 @@ func (p *patience) judge(err error) error {
 	return nil
 }
 
-// outcome tells how a run ended, on the error output, and returns what that
+// outcome says how a run ended, on the error output, and returns what that
 // means for the exit code.
 func (a *app) outcome(run v1.Run) error {
 	text := table.Joined(string(run.Status), table.Joined(string(run.Reason), run.Detail))

@@ -19,7 +19,7 @@ func newReconcileCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "reconcile CLUSTER | --repo REPOSITORY | --all",
-		Short: "Look at a cluster, a repository or everything again, now",
+		Short: "Check a cluster, a repository or everything again, now",
 		Args: func(c *cobra.Command, args []string) error {
 			given := len(args)
 			if repo != "" {

@@ -20,7 +20,7 @@ func newRootCommand(a *app) *cobra.Command {
 The commands that talk to a server find it by --server, HOLDFAST_SERVER or the
 client file, and prove who you are by --token-file, HOLDFAST_TOKEN or the client
 file. The client file is ~/.config/holdfast/client.yaml, or what
-HOLDFAST_CLIENT_CONFIG names; nobody but you may be able to read it:
+HOLDFAST_CLIENT_CONFIG names; only you may have permission to read it:
 
   server: https://holdfast.example.com
   token: ...

@@ -103,7 +103,7 @@ func (a *app) printSuspended(s v1.Suspension, suspended bool) error {
 	return err
 }
 
-// printResumed tells of a cluster that it may run, or what stops it still.
+// printResumed prints that a cluster may run, or what stops it still.
 func (a *app) printResumed(ctx context.Context, cl *client.Client, record v1.Cluster) error {
 	suspensions, err := cl.Suspensions(ctx, true)
 	if err != nil {

@@ -87,7 +87,7 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 	})
 }
 
-// backendLockText tells of a lock that is not Holdfast's.
+// backendLockText reports a lock that is not Holdfast's.
 func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
 	text := fmt.Sprintf("nobody holds Holdfast's lock of %s; its state is elsewhere, and was locked there when %s came:\n", cluster, l.Run)
 	text += a.Fields(

@@ -224,7 +224,7 @@ func (c *Client) installation(ctx context.Context, name string, repo repository)
 }
 
 // forget makes the next call look the installation up again: the App may have
-// been removed and installed anew.
+// been removed and installed again.
 func (c *Client) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

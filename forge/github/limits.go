@@ -29,7 +29,7 @@ type limits struct {
 
 	mu     sync.Mutex
 	all    pause // the hour's calls are used up, or reads are refused
-	writes pause // too much was written: reads go on
+	writes pause // too much was written: reads continue
 	quota  Quota
 }
 

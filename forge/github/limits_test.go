@@ -488,7 +488,7 @@ func TestAppThatIsNotInstalled(t *testing.T) {
 	if _, err := c.PullRequest(t.Context(), ref(n)); err != nil {
 		t.Fatalf("installed: %v", err)
 	}
-	// Removed and installed anew, under another id.
+	// Removed and installed again, under another id.
 	s.RevokeTokens()
 	s.Fail(1, "POST /app/installations", githubserver.NotFound)
 	if _, err := c.PullRequest(t.Context(), ref(n)); !errors.Is(err, holdfast.ErrNotFound) {
@@ -496,7 +496,7 @@ func TestAppThatIsNotInstalled(t *testing.T) {
 	}
 	s.ResetCalls()
 	if _, err := c.PullRequest(t.Context(), ref(n)); err != nil || s.Calls()["GET /repos/{owner}/{repo}/installation"] != 1 {
-		t.Errorf("installed anew: %v, %v", err, s.Calls())
+		t.Errorf("installed again: %v, %v", err, s.Calls())
 	}
 	other := newClient(t, githubserver.New(t), github.Options{Identity: github.Identity{App: &github.App{ID: 1, PrivateKey: s.AppKey()}}})
 	if _, err := other.PullRequest(t.Context(), ref(1)); !errors.Is(err, holdfast.ErrUnauthorized) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// maxRounds is how often Propose begins anew when somebody else is at the same
+// maxRounds is how often Propose begins again when somebody else is at the same
 // branch: another replica, most likely.
 const maxRounds = 3
 

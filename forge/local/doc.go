@@ -1,5 +1,5 @@
 // Package local is a forge for plain Git repositories that have none: every
-// branch beside the tracked one is a pull request, a merge is a push, and
+// branch besides the tracked one is a pull request, a merge is a push, and
 // comments and statuses live in Holdfast's own store, where the CLI shows them.
 //
 // The reconciler calls it through the same ports as any other code host. It owns

@@ -135,7 +135,7 @@ func (r *repo) push(f files) string {
 }
 
 // pushed lets GitHub see the tracked branch as it is: it merges the open pull
-// requests anew, to try, and delivers the push.
+// requests again, to try, and delivers the push.
 func (r *repo) pushed(before string) {
 	r.w.t.Helper()
 	for _, p := range r.pulls {

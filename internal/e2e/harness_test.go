@@ -321,7 +321,7 @@ func (w *world) agentDir(kind holdfast.RunKind) string {
 	return w.path("data", "agent")
 }
 
-// agentDirs are the folders of all agents beside the server.
+// agentDirs are the folders of all agents on the server's machine.
 func (w *world) agentDirs() []string {
 	return slices.Compact([]string{w.agentDir(holdfast.RunPlan), w.agentDir(holdfast.RunApply)})
 }

@@ -89,7 +89,7 @@ func TestCodeInAPlanCannotSeeAnApply(t *testing.T) {
 	}
 }
 
-// targets are, as JSON, what targetsOf finds of the agent beside the server.
+// targets are, as JSON, what targetsOf finds of the agent of the server's own machine.
 func (w *world) targets(key string) string {
 	w.t.Helper()
 	text, err := json.Marshal(w.targetsOf(w.agentDir(holdfast.RunApply), key, append(w.leftBehind(), w.server.Process.Pid)))

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// claim asks for a run as an agent beside the server does, over its socket, and
+// claim asks for a run as an agent of the server's own machine does, over its socket, and
 // returns the answer's status and body.
 func (w *world) claim(tokenFile, body string) (status int, answer string) {
 	w.t.Helper()
@@ -86,6 +86,6 @@ func TestTokenOfAPlanClaimsNoApply(t *testing.T) {
 	if _, metrics := w.get(w.api + "/metrics"); !strings.Contains(metrics, `holdfast_claim_refusals_total{reason="agent"} 4`) {
 		t.Errorf("metrics do not count the refused claims")
 	}
-	// The agents beside the server go on with tokens of their own.
+	// The agents on the server's machine go on with tokens of their own.
 	w.fleet().open(worker("beta", "1", "true")).untilPlanned("2 to create")
 }

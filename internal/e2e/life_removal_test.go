@@ -42,9 +42,9 @@ func TestRemovedClusterIsDestroyed(t *testing.T) {
 	w.do("get clusters --all", "alpha", "Deleted")
 
 	// The name can live again, with nothing of the old one.
-	fleet.bring(w.keeper("alpha", "a=anew"))
+	fleet.bring(w.keeper("alpha", "a=again"))
 	w.untilPhase("alpha", holdfast.PhaseActive)
-	if got := w.things("alpha"); got != "a=anew" {
+	if got := w.things("alpha"); got != "a=again" {
 		t.Errorf("alpha keeps %q", got)
 	}
 }
@@ -329,7 +329,7 @@ func TestRenamedClusterKeepsItsState(t *testing.T) {
 	w.do("get resources --cluster gamma", `local_file.node["a"]`)
 	after, err := os.Stat(w.thing("alpha", "a"))
 	if err != nil || !after.ModTime().Equal(before.ModTime()) {
-		t.Errorf("the file was written anew at %v (%v), it is of %v", after.ModTime(), err, before.ModTime())
+		t.Errorf("the file was written again at %v (%v), it is of %v", after.ModTime(), err, before.ModTime())
 	}
 
 	// It lives on, and can go.

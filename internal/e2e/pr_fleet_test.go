@@ -50,7 +50,7 @@ func TestBranchIsDeleted(t *testing.T) {
 	head := w.fleet().git.Rev("main")
 	w.fleet().git.DeleteBranch("main")
 	w.fleet().hub.Push("refs/heads/main", head, "")
-	w.fleet().git.CommitOn("main", "", "Begin anew", files{"README.md": "Nothing here.\n"})
+	w.fleet().git.CommitOn("main", "", "Begin again", files{"README.md": "Nothing here.\n"})
 	w.fleet().hub.Push("refs/heads/main", "", w.fleet().git.Rev("main"))
 
 	w.fleet().push(cluster("beta", "nodes: 1"))

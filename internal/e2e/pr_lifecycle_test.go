@@ -193,7 +193,7 @@ func TestClosedPullRequestIsLeftAlone(t *testing.T) {
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 	w.untilHeld("plan", "alpha")
 	pr.close()
-	w.until("the plan is cancelled", func() (bool, string) {
+	w.until("the plan is canceled", func() (bool, string) {
 		run := w.runs("alpha")[0]
 		return run.Status == holdfast.RunCanceled && run.Reason == "Closed", string(run.Status) + string(" "+run.Reason)
 	})

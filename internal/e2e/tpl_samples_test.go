@@ -137,7 +137,7 @@ func TestSamplesAreNotForStrangers(t *testing.T) {
 	faulty.untilComment("1 error in the files", "did you mean \"node\\_count\"?")
 }
 
-// An upgrade's branch is made anew when what it edits is, and not for every commit
+// An upgrade's branch is made again when what it edits is, and not for every commit
 // on the branch that it is for.
 func TestUpgradeFollowsItsFiles(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestUpgradeFollowsItsFiles(t *testing.T) {
 	edited := "# Two of them.\r\n" + strings.ReplaceAll(text, "\n", "\r\n")
 	infra.push(files{path: edited})
 	hurry()
-	w.until("the branch is made anew", func() (bool, string) {
+	w.until("the branch is made again", func() (bool, string) {
 		up = infra.untilProposed(1, "open")
 		return up.head != first, up.head
 	})

@@ -54,7 +54,7 @@ const changelog = `# Changelog
 
 ## 1.5.0
 
-- Control planes that are highly available are made anew.
+- Control planes that are highly available are made again.
 
 ## 1.4.2
 
@@ -79,7 +79,7 @@ func TestUpgradePullRequest(t *testing.T) {
 	blueprints.push(join(oneFive.files(), files{"kubernetes/CHANGELOG.md": changelog}))
 	blueprints.releases("1.5.0")
 	up := infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.0 for 2 clusters", "`eu`", "clusters/shop/eu.yaml",
-		"1.4.2", "made anew")
+		"1.4.2", "made again")
 	if diff := cmp.Diff([]string{
 		"-  template: {name: kubernetes, version: 1.4.2, upgrades: ~> 1.4}",
 		"+  template: {name: kubernetes, version: 1.5.0, upgrades: ~> 1.4}",
@@ -101,7 +101,7 @@ func TestUpgradePullRequest(t *testing.T) {
 	blueprints.releases("1.5.1")
 	w.untilReleased("1.5.1")
 	w.do("template upgrade eu one", "acme/infra#"+itoa(up.number)) // who is in a hurry
-	up = infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.1 for 2 clusters", "misspelt", "made anew")
+	up = infra.untilProposed(1, "open", "Upgrade kubernetes to 1.5.1 for 2 clusters", "misspelt", "made again")
 	if up.head == first || infra.git.Git("rev-list", "--count", "main.."+up.head) != "1" {
 		t.Errorf("the branch is at %s, was at %s, want one new commit", up.head, first)
 	}

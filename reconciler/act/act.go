@@ -242,7 +242,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 }
 
 // recordDestroyed makes the record say that nothing is left of a cluster. If its
-// document came back meanwhile it begins anew.
+// document came back meanwhile it begins again.
 func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decision.Decision, run holdfast.Run) error {
 	rec := in.Cluster
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
@@ -299,7 +299,7 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 	}
 	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRevertFailed
 	if asGitSays && !rec.Desired.Removed {
-		// Policies and labels hold from here on: what they stand beside is applied.
+		// Policies and labels hold from here on: what they are next to is applied.
 		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
 	}
 	if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || len(d.Cancel) > 0 {

@@ -37,7 +37,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		seen := run
 		seen.AppliedRun, seen.StateSerial = last, rec.StateSerial
 		seen, err = s.opts.Store.UpdateRun(ctx, seen)
-		if errors.Is(err, holdfast.ErrConflict) { // it was cancelled just now
+		if errors.Is(err, holdfast.ErrConflict) { // it was canceled just now
 			seen, err = s.opts.Store.Run(ctx, run.ID)
 		}
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Stopped reports whether a run may no longer begin since it was queued. Then
-// it is cancelled, and asked for again when that ends.
+// it is canceled, and asked for again when that ends.
 func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure
 		return false, nil

@@ -59,13 +59,13 @@ func (r *Reader) Diff(ctx context.Context, from, to *Catalog) (Difference, error
 
 // changes are the files that differ between two trees, and those that are read in
 // another way: a template.yaml that comes or goes makes examples and tests of what
-// is beside it, or clusters again.
+// is next to it, or clusters again.
 func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.TreeChange, error) {
 	changes, err := r.git.Diff(ctx, to.Repo, from.ID, to.ID)
 	if err != nil {
 		return nil, err
 	}
-	var beside []holdfast.TreeChange
+	var siblings []holdfast.TreeChange
 	for _, change := range changes {
 		for _, name := range []string{change.From, change.Path} {
 			if change.Kind == "modified" || path.Base(name) != templates.DocumentFile {
@@ -73,15 +73,15 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 			}
 			for _, dir := range templates.Beside(path.Dir(name)) {
 				err := walk(ctx, to.Tree, dir, func(name string) {
-					beside = append(beside, holdfast.TreeChange{Path: name, Kind: "modified"})
+					siblings = append(siblings, holdfast.TreeChange{Path: name, Kind: "modified"})
 				})
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return nil, fmt.Errorf("look beside %s: %w", name, err)
+					return nil, fmt.Errorf("look next to %s: %w", name, err)
 				}
 			}
 		}
 	}
-	return append(changes, beside...), nil
+	return append(changes, siblings...), nil
 }
 
 // effective keeps the names whose content really differs: a moved file, a

@@ -1,4 +1,4 @@
-// Package catalog tells what one tree of a repository says of clusters.
+// Package catalog says what one tree of a repository says of clusters.
 //
 // It owns the reading of the files that may define clusters, the map from names to
 // documents, what each document resolves to (digest, state location, template,

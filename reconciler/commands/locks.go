@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// Lock tells who holds a cluster's lock, with the run and whether it is alive;
+// Lock says who holds a cluster's lock, with the run and whether it is alive;
 // ErrNotFound if nobody does.
 func (o *Operator) Lock(ctx context.Context, cluster string) (
 	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,
@@ -38,7 +38,7 @@ func (o *Operator) Lock(ctx context.Context, cluster string) (
 	return holder, run, alive, err
 }
 
-// leftBehind tells of a state lock in Holdfast's own backend whose attempt is
+// leftBehind reports a state lock in Holdfast's own backend whose attempt is
 // over; ErrNotFound if there is none.
 func (o *Operator) leftBehind(ctx context.Context, location string) (
 	holder holdfast.LockHolder, run holdfast.Run, alive bool, err error,

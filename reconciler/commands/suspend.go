@@ -11,11 +11,11 @@ import (
 )
 
 // What is suspended: no apply, no destroy and no check for drift begins; what
-// runs is left alone. Plans of pull requests go on: they change nothing, and
+// runs is left alone. Plans of pull requests continue: they change nothing, and
 // people want to read them meanwhile.
 
 // Suspend stops new applies, destroys and checks for drift of a cluster, for a reason
-// that may be empty, or lets them go on.
+// that may be empty, or lets them continue.
 func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error {
 	for {
 		before, err := o.opts.Store.Cluster(ctx, cluster)
@@ -50,8 +50,8 @@ func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, 
 }
 
 // SuspendAll stops new applies, destroys and checks for drift of all clusters of
-// a project (empty: of all clusters), or lets them go on. It is an ErrNotFound
-// if there is no such project, or, to go on, if it was not stopped.
+// a project (empty: of all clusters), or lets them continue. It is an ErrNotFound
+// if there is no such project, or, to continue, if it was not stopped.
 func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error {
 	action, object := "fleet.suspend", "fleet"
 	if s.Project != "" {

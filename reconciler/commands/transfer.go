@@ -25,7 +25,7 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 			return err
 		}
 		rec.Owner, rec.UpdatedAt = repo, o.opts.Now()
-		// What the new repository says is taken in anew.
+		// What the new repository says is taken in again.
 		rec.Desired.Removed, rec.Desired.Missing, rec.Desired.RemovedWith = false, "", 0
 		rec.Desired.Revision = ""
 		_, err = o.opts.Store.SaveCluster(ctx, rec)

@@ -30,7 +30,7 @@ func AppliedBy(run holdfast.Run) holdfast.Applied {
 	}
 }
 
-// DriftOutline is what a cluster's record alone tells of its drift.
+// DriftOutline is what a cluster's record alone says of its drift.
 func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
 	report := holdfast.DriftReport{
 		Cluster: rec.Name, Document: rec.Applied.Document, State: rec.Drift,

@@ -258,8 +258,8 @@ func pullRequestSituations() map[string]situation {
 			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(holdfast.ReasonPlanFailed),
 		},
 		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
-		"cancelled":                      {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
-		"cancelled before it was begun":  {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(holdfast.ReasonCanceled)},
+		"canceled":                       {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled before it was begun":   {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(holdfast.ReasonCanceled)},
 		"a cluster that is in no branch": {atPullRequest(fresh, func(in *decision.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(holdfast.ReasonNewRevision)},
 	}
 }
@@ -373,7 +373,7 @@ func branchSituations() map[string]situation {
 		"failed, planned and pushed to":      {onBranch(merged, runs(ran("run-4", plan, holdfast.RunPlanned, ofOld), failed)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
 		"failed, planning was given up":      {onBranch(merged, runs(ran("run-4", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)), failed)), doPlan(holdfast.ReasonApplyFailed, on(seen))},
 		"failed, and seen since":             {onBranch(merged, mergedAfterFailure, runs(failed)), doApply(holdfast.ReasonMerged, on(holdfast.Review{PullRequest: onePR, Run: "run-7", Fingerprint: seen.Fingerprint, InputDigest: seen.InputDigest, PlanDigest: seen.PlanDigest}, seen))},
-		"cancelled in the middle":            {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(holdfast.ReasonApplyFailed, on(seen))},
+		"canceled in the middle":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(holdfast.ReasonApplyFailed, on(seen))},
 		"passing, too early":                 {onBranch(merged, runs(passing)), act(decision.ActionWait, holdfast.ReasonBackingOff, after(time.Minute))},
 		"passing, by a clock that was wrong": {onBranch(merged, later(-30*24*time.Hour), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
 		"passing":                            {onBranch(merged, later(time.Minute), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
@@ -390,9 +390,9 @@ func branchSituations() map[string]situation {
 		// What did not begin.
 		"the plan differs":                     {onBranch(merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},
 		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(holdfast.ReasonPlanChanged)},
-		"cancelled":                            {onBranch(merged, runs(cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
-		"cancelled, alice looked again":        {onBranch(merged, runs(asked, cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
-		"cancelled by a newer revision":        {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
+		"canceled":                             {onBranch(merged, runs(cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled, alice looked again":         {onBranch(merged, runs(asked, cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled by a newer revision":         {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
 		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
 		"the apply could not plan, and alice's plan could": {
 			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonReplanned),
@@ -412,7 +412,7 @@ func branchSituations() map[string]situation {
 		// What did not begin, was taken back, and was reviewed and merged once more.
 		"the plan differed, and was seen since":          {onBranch(mergedAfterFailure, runs(changed)), doApply(holdfast.ReasonMerged, on(since))},
 		"the plan differed, looked at, seen since":       {onBranch(mergedAfterFailure, runs(asked, changed)), doApply(holdfast.ReasonMerged, on(since))},
-		"cancelled, and seen since":                      {onBranch(mergedAfterFailure, runs(cancelledFor(holdfast.ReasonCanceled))), doApply(holdfast.ReasonMerged, on(since))},
+		"canceled, and seen since":                       {onBranch(mergedAfterFailure, runs(cancelledFor(holdfast.ReasonCanceled))), doApply(holdfast.ReasonMerged, on(since))},
 		"the apply could not plan, and was seen since":   {onBranch(mergedAfterFailure, runs(ran("run-3", apply, holdfast.RunErrored))), doApply(holdfast.ReasonMerged, on(since))},
 		"the plan differed, and was seen since, manual":  {onBranch(mergedAfterFailure, manual, runs(changed)), wait(holdfast.ReasonManual)},
 		"apply a manual merge that was seen since":       {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "")), doApply(holdfast.ReasonApproved, on(since), alice)},
@@ -439,7 +439,7 @@ func branchSituations() map[string]situation {
 		"a direct push, planned":         {onBranch(runs(planned)), wait(holdfast.ReasonUnreviewed)},
 		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
 		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(holdfast.ReasonInterrupted)},
-		"a direct push, cancelled":       {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
+		"a direct push, canceled":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
 		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on())},
 		"a fresh database":               {onBranch(fresh), doPlan(holdfast.ReasonUnreviewed, on())},
 

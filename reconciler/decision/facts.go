@@ -53,8 +53,8 @@ func byHand(in Input) bool {
 	return slices.ContainsFunc(ApplySettings(in), func(p holdfast.ApplySettings) bool { return p.Manual })
 }
 
-// GivenUp reports whether the run was cancelled by what has changed, and not by
-// a person: once that is different again, it is made anew.
+// GivenUp reports whether the run was canceled by what has changed, and not by
+// a person: once that is different again, it is made again.
 func GivenUp(run holdfast.Run) bool {
 	return run.Status == holdfast.RunCanceled && run.Reason != holdfast.ReasonCanceled
 }

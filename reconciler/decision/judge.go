@@ -17,7 +17,7 @@ import (
 type Finding struct {
 	Items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
 	Counts holdfast.DriftCounts
-	// destroys and hides say what an apply of the plan would do beside reverting
+	// destroys and hides say what an apply of the plan would do besides reverting
 	// the drift.
 	Destroys, Hides bool
 	Causes          []string
@@ -34,7 +34,7 @@ const maxCauses = 20
 //	not drifted, and an apply would change it   input
 //
 // Of a resource that has drifted, what an apply would leave as it is counts as
-// little: an engine reports every attribute that a provider computes anew.
+// little: an engine reports every attribute that a provider computes again.
 func Judge(plan holdfast.Plan, rules []holdfast.DriftRule, now time.Time) Finding {
 	j := judging{
 		rules: rules, now: now,
@@ -125,7 +125,7 @@ func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []ho
 		part.Attributes = shown
 		j.count(part, relevant, s)
 	}
-	// What an apply would change beside, and knows to what, has another cause.
+	// What an apply would change besides, and knows to what, has another cause.
 	rest := matching(s.change.Attributes, func(a holdfast.AttributeChange) bool {
 		return !a.Unknown && !touches(item.Attributes, a.Path)
 	})
@@ -135,7 +135,7 @@ func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []ho
 }
 
 // reverts returns what tells which of the attributes that have drifted an apply
-// would change back. One that is known only after the apply is computed anew
+// would change back. One that is known only after the apply is computed again
 // with any change, and is not why there is one; where nothing else has drifted,
 // it may be.
 func reverts(change holdfast.ResourceChange, drifted []holdfast.AttributeChange) func(holdfast.AttributeChange) bool {
@@ -302,7 +302,7 @@ func (j *judging) hidesWhole(address string) string {
 	return ""
 }
 
-// split tells what rules hide of a resource's attributes from what they do not,
+// split separates what rules hide of a resource's attributes from what they do not,
 // with the first of their reasons.
 func (j *judging) split(address string, attributes []holdfast.AttributeChange) (shown, hidden []holdfast.AttributeChange, reason string) {
 	for _, a := range attributes {

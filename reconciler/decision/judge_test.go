@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 			},
 			count: holdfast.DriftCounts{Changed: 1, Ignored: 1}, cause: []string{"aws_eks_node_group version"},
 		},
-		"what is computed anew does not outlive what is hidden": {
+		"what is computed again does not outlive what is hidden": {
 			plan: drifted(
 				changes{change(group, holdfast.ActionUpdate, "scaling_config[0].desired_size 3 5", "status_at mon tue")},
 				change(group, holdfast.ActionUpdate, "scaling_config[0].desired_size 5 3")),
@@ -259,7 +259,7 @@ func TestJudgeTellsSecretsApart(t *testing.T) {
 	}
 }
 
-// TestJudgeOverlooksWhatIsComputed: what a provider computes anew with each look
+// TestJudgeOverlooksWhatIsComputed: what a provider computes again with each look
 // does not make the same drift another one.
 func TestJudgeOverlooksWhatIsComputed(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Reasons of conditions beside those of decisions.
+// Reasons of conditions besides those of decisions.
 const (
 	becausePlanned     = "Planned"     // there is a plan of what Git desires
 	becauseReviewed    = "Reviewed"    // the plan is that of a pull request; an apply compares with it
@@ -41,7 +41,7 @@ var seenWaits = []holdfast.Reason{
 //	              once yet: the infrastructure is there, more is to be set up
 //	Active        it was as Git said; what Git says since then may wait
 //	Updating      a later apply is executed, or continues automatically
-//	Failed        an apply has failed in its middle, and nothing continues automatically
+//	Failed        an apply has failed in the middle, and nothing continues automatically
 //	Deleting      its document is gone, and it is not yet
 //	Deleted       it is gone
 func Lifecycle(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) (holdfast.Phase, []holdfast.Condition) {
@@ -122,7 +122,7 @@ func (l life) settled() bool {
 }
 
 // working reports whether something is written, or will be without a person: an
-// apply between two attempts is as little a failure as one in its middle.
+// apply between two attempts is as little a failure as one in the middle.
 func (l life) working() bool {
 	switch l.write.Status {
 	case holdfast.RunRunning, holdfast.RunRetrying:

@@ -79,7 +79,7 @@ func never(in decision.Input, d decision.Decision) string {
 	case !atPullRequest && d.Action == decision.ActionWait && in.Ask == nil && reviewedAfterAll(in) && slices.Contains(ofOlderRuns, d.Reason):
 		return "holds what people have seen since"
 	case d.Action == decision.ActionPlan && in.Ask == nil && len(in.Runs) > 0 && canceledByPerson(in):
-		return "does again what a person cancelled"
+		return "does again what a person canceled"
 	case d.Action == decision.ActionNone && d.Reason == holdfast.ReasonInProgress && !slices.ContainsFunc(in.Runs,
 		func(run holdfast.Run) bool { return !run.Status.Done() }):
 		return "waits for nothing"

@@ -262,7 +262,7 @@ func changedPlan(in Input) (Decision, bool) {
 		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }
 
-// canceledApply leaves an apply that did not begin to the person who cancelled
+// canceledApply leaves an apply that did not begin to the person who canceled
 // it, or to whoever reads why it failed, until a plan that was made since is merged.
 func canceledApply(in Input) (Decision, bool) {
 	last := unasked(in.Runs)

@@ -10,7 +10,7 @@ import (
 )
 
 // Heartbeat records that an attempt lives, renews its lock, and tells it
-// whether to go on.
+// whether to continue.
 func (d *Dispatcher) Heartbeat(
 	ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat,
 ) (holdfast.HeartbeatReply, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// maxPlanDocument bounds the document that is read of a run, and what is beside
+// maxPlanDocument bounds the document that is read of a run, and what is next to
 // it, in bytes.
 const maxPlanDocument = 512 << 20
 
@@ -21,7 +21,7 @@ const causePlanDocument = holdfast.CauseUnreadablePlan
 
 // recordPlan derives what an attempt's plan would do from the document that it has
 // left, and keeps that for people. Nothing that an agent says of its plan counts
-// beside the document: it has to be the one that the result names, and how the
+// next to the document: it has to be the one that the result names, and how the
 // attempt ended has to agree with it. A result that does not becomes an error.
 func (r results) recordPlan(
 	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result,
@@ -57,7 +57,7 @@ func (e *badPlanError) Error() string { return e.err.Error() }
 
 func (e *badPlanError) Unwrap() error { return e.err }
 
-// readDocument reads the document of a run, and what is beside it.
+// readDocument reads the document of a run, and what is next to it.
 func (r results) readDocument(ctx context.Context, run string, want holdfast.Digest) (holdfast.Plan, error) {
 	file, err := r.store.Artefact(ctx, run, holdfast.ArtefactDocument)
 	if errors.Is(err, holdfast.ErrNotFound) {

@@ -92,7 +92,7 @@ type Listener interface {
 	Finished(run holdfast.Run, steps []holdfast.Step)
 	// Look asks for another look at what a request names.
 	Look(req holdfast.Request)
-	// Held is notified of a provider whose runs are held back from now on, or go on.
+	// Held is notified of a provider whose runs are held back from now on, or continue.
 	Held(ctx context.Context, provider string)
 }
 

@@ -43,7 +43,7 @@ func (k *Keeper) finding(
 ) (found *decision.Finding, why string, err error) {
 	switch {
 	case run.Status == holdfast.RunCanceled:
-		return nil, "it was cancelled", nil
+		return nil, "it was canceled", nil
 	case run.Failure != nil && !run.Status.Good():
 		return nil, run.Failure.Summary, nil
 	case !run.Status.Good():

@@ -1,4 +1,4 @@
-// Package impact tells what a pull request's change of a template would do.
+// Package impact says what a pull request's change of a template would do.
 //
 // The root modules of all clusters that are made from the template are rendered with
 // it as it is and as it would be, and grouped by how they change; a sample of each

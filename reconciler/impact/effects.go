@@ -38,7 +38,7 @@ const (
 
 // effects are what one template's change does to clusters, by their documents.
 type effects struct {
-	of       holdfast.Digest // of what they depend on beside the documents; empty: nothing can be said
+	of       holdfast.Digest // of what they depend on besides the documents; empty: nothing can be said
 	clusters map[documentAt]effect
 	words    map[holdfast.Digest][]string // what changes, by the keys of effects
 }
@@ -114,8 +114,8 @@ func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
 	file := entries[0].File
 	if user.cat == a.to {
 		was := a.from.Named(name)
-		beside := user.doc.Cluster.Template.Path != ""
-		if len(was) != 1 || !was[0].File.Same(file) || beside && !a.based {
+		byPath := user.doc.Cluster.Template.Path != ""
+		if len(was) != 1 || !was[0].File.Same(file) || byPath && !a.based {
 			return at, false
 		}
 	}
@@ -123,7 +123,7 @@ func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
 }
 
 // effect renders a cluster as it is and, by the other document, as it would be.
-// Words tells what changes.
+// Words says what changes.
 func (a *assessor) effect(
 	ctx context.Context, user templateUser, doc document.Document, reach holdfast.ImpactReach,
 ) (e effect, words func() []string, err error) {
@@ -139,7 +139,7 @@ func (a *assessor) effect(
 	coming := reach == holdfast.ReachRelease
 	switch {
 	case a.forbidden(user, before) || a.forbidden(user, after):
-		return e, nil, nil // no cluster of the fleet: its own repository tells why
+		return e, nil, nil // no cluster of the fleet: its own repository says why
 	case len(faults) > 0 && !coming:
 		return e, nil, nil
 	case len(refused) > 0 && reach == holdfast.ReachMerge: // a fault of the pull request itself
@@ -177,7 +177,7 @@ func (a *assessor) alike(change templates.RootChange) holdfast.Digest {
 	return digest.Digest()
 }
 
-// wordsOf returns what tells how a root module changes, once for all that change
+// wordsOf returns what says how a root module changes, once for all that change
 // in the same way. It is called with a.mu held.
 func (a *assessor) wordsOf(change templates.RootChange) func() []string {
 	return func() []string {

@@ -18,7 +18,7 @@ import (
 )
 
 // usersOf returns the clusters that are made from a template: by its name, and
-// in its own repository by its folder. Documents that are at fault by themselves,
+// in its own repository by its folder. Documents that are at fault on their own,
 // claimed twice, or under a name that belongs to another repository, are none.
 func (k *Keeper) usersOf(
 	ctx context.Context, t changedTemplate, own string, fleet map[string]snapshot,
@@ -32,8 +32,8 @@ func (k *Keeper) usersOf(
 			}
 			cluster := entries[0].Doc.Cluster
 			ref := cluster.Template
-			beside := repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
-			if beside || ref != nil && ref.Name == t.name {
+			byPath := repo == own && ref != nil && ref.Path != "" && path.Join(path.Dir(cluster.Path), ref.Path) == t.dir
+			if byPath || ref != nil && ref.Name == t.name {
 				users[name] = templateUser{snapshot: fleet[repo], doc: entries[0].Doc}
 			}
 		}

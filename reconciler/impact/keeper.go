@@ -57,7 +57,7 @@ type Options struct {
 	Logger       *slog.Logger
 }
 
-// Keeper tells what the changes of templates in open pull requests would do to
+// Keeper says what the changes of templates in open pull requests would do to
 // the fleet. It is safe for concurrent use.
 type Keeper struct {
 	opts   Options

@@ -83,7 +83,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 }
 
 // tracked fetches the head of the tracked branch, empty if there is none, and
-// reads which one was taken in last. If the head does not go on from that, another
+// reads which one was taken in last. If the head does not continue from that, another
 // replica may have seen a newer one since this one asked.
 func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.RepositoryState, holdfast.Revision, error) {
 	for again := false; ; again = true {

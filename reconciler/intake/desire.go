@@ -89,7 +89,7 @@ func (b *branches) readRecords(ctx context.Context, names []string) (map[string]
 type branchHead struct {
 	revision  holdfast.Revision
 	cat       *catalog.Catalog
-	rewritten bool // it does not go on from the head before it
+	rewritten bool // it does not continue from the head before it
 	removed   int  // how many clusters it has removed
 }
 

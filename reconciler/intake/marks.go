@@ -10,7 +10,7 @@ import (
 )
 
 // marks are what an Intake remembers of repositories in memory, each by the
-// repository's name: after a restart all of them are taken in anew. It is safe for
+// repository's name: after a restart all of them are taken in again. It is safe for
 // concurrent use.
 type marks struct {
 	// progress is sent when a repository was taken in for the first time, or could

@@ -128,7 +128,7 @@ type Impacts interface {
 	Forget(ctx context.Context, ref holdfast.PullRequestRef) error
 	// Saved notes that an assessment is on record; empty: that none is.
 	Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest)
-	// Again has the pull requests of a repository (empty: of all) assessed anew.
+	// Again has the pull requests of a repository (empty: of all) assessed again.
 	Again(repo string)
 }
 

@@ -126,7 +126,7 @@ func (b *branches) cancelBeforeRename(ctx context.Context, names ...string) erro
 	return nil
 }
 
-// refusedRename tells why the store did not rename: a run is running or a state is
+// refusedRename says why the store did not rename: a run is running or a state is
 // still to be saved, somebody has written one of the records (then conflict stands), or
 // the new name is taken.
 func (b *branches) refusedRename(ctx context.Context, old, rec holdfast.ClusterRecord, conflict error) error {

@@ -1,4 +1,4 @@
-// Package lineage tells what clusters have to do with one another: which depend on
+// Package lineage says what clusters have to do with one another: which depend on
 // which, which continue another one under a new name, and which share a state.
 //
 // It owns the reading of these relations from the records and from what a tree says,

@@ -19,7 +19,7 @@ type Store interface {
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 }
 
-// Reader tells how clusters are related. It is safe for concurrent use.
+// Reader says how clusters are related. It is safe for concurrent use.
 type Reader struct {
 	store    Store
 	catalogs *catalog.Reader

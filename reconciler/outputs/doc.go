@@ -1,4 +1,4 @@
-// Package outputs tells what the outputs of a run say of its cluster: the address of
+// Package outputs says what the outputs of a run say of its cluster: the address of
 // its API, how many nodes it has, and which output holds its credentials.
 //
 // It owns the roles that a template gives to outputs, as far as they are read: what

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// progressInterval is how often a comment tells of progress while its plans
+// progressInterval is how often a comment reports progress while its plans
 // are being made. Between the first word and the last, the number of calls to
 // the forge depends on time, never on how many clusters there are.
 const progressInterval = 10 * time.Second

@@ -93,7 +93,7 @@ func standing(rec holdfast.ClusterRecord) bool {
 	return known && rec.Deletion == nil && rec.Applied.Run != "" && decision.DriftSettings(rec).OnDrift != "ignore"
 }
 
-// closeIssues closes what tells of a cluster and is true no more: all there is,
+// closeIssues closes issues about a cluster that are no longer true: all there is,
 // if the cluster has not drifted, and that in a repository which the cluster
 // has left. It reports whether there was any.
 func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {

@@ -30,7 +30,7 @@ type Options struct {
 type Settings struct {
 	Identity   string                  // names this replica in claims of posts
 	MaxRetries int                     // of an attempt that failed for a transient cause; negative: none
-	MaxIssues  int                     // open drift issues in a repository, beside the one that sums up; negative: only that one
+	MaxIssues  int                     // open drift issues in a repository, besides the one that sums up; negative: only that one
 	LogURL     func(run string) string // nil: comments name runs without a link
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string

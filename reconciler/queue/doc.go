@@ -4,6 +4,6 @@
 // for twice is looked at once; Work calls a function for each of them, again and
 // later each time if it fails. A Broadcast wakes everybody who waits for a change.
 // Both live in memory: the reconciler and its rooms own one for each kind of work,
-// and ask for everything anew at start. Nothing in here knows what a key stands
+// and ask for everything again at start. Nothing in here knows what a key stands
 // for, or writes a record.
 package queue

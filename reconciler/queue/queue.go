@@ -8,7 +8,7 @@ import (
 
 // Queue hands out keys, each to one worker at a time. A key that is added while
 // it waits is there once; one that is added while it is worked on comes again
-// afterwards. It lives in memory: start-up and polling ask for everything anew.
+// afterwards. It lives in memory: start-up and polling ask for everything again.
 //
 // What start-up asks for, or a change of a template, may be the whole fleet: it is
 // patient, waits until there is nothing else to hand out (or was passed over

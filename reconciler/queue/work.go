@@ -21,7 +21,7 @@ func Abortable(ctx context.Context) (with context.Context, abort context.CancelF
 }
 
 // Begun returns a context for what was begun and is to be finished when ctx is done:
-// an action in its middle is worse than a slow shutdown. One that hangs ends when it
+// an action in the middle is worse than a slow shutdown. One that hangs ends when it
 // is aborted, if ctx is of Abortable. The caller must call done.
 func Begun(ctx context.Context) (lasting context.Context, done context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -3,7 +3,7 @@
 //
 // It owns what follows from a record when it is saved: its phase, its conditions, the
 // time of its next check for drift and the entries of its history; how a run is
-// cancelled; which time a new run gets; and the words of the audit trail. Intake,
+// canceled; which time a new run gets; and the words of the audit trail. Intake,
 // the act of a decision, drift and commands write through it.
 //
 // It decides nothing and queues nothing: what follows from a run's end is

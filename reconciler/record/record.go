@@ -42,7 +42,7 @@ type Runs interface {
 type Options struct {
 	Store         Store
 	DriftSchedule string // of clusters whose documents say nothing; empty: none
-	// Ended is called with each run that was cancelled before it began.
+	// Ended is called with each run that was canceled before it began.
 	Ended func(ctx context.Context, run holdfast.Run)
 	// DriftMoved is called when a check for drift is due within DriftLatest, and was
 	// not before.

@@ -17,8 +17,8 @@ const lockSlack = time.Minute
 // runsLooked is how many of a cluster's runs are looked through for a lock.
 const runsLooked = 50
 
-// BackendLock returns the lock of a cluster's own backend that a run came upon
-// last; ErrNotFound if the newest run that has ended did not come upon one.
+// BackendLock returns the lock of a cluster's own backend that a run found
+// last; ErrNotFound if the newest run that has ended did not find one.
 func (k *Keeper) BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error) {
 	lock, _, err := k.backendLock(ctx, cluster)
 	return lock, err
@@ -75,7 +75,7 @@ func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
 
 // UnlockBackend queues the run that has the engine release a lock of a cluster's
 // own backend (force-unlock), by its ID. ErrConflict, with the reason in its text,
-// if a run is running, or if it is not the lock that a run came upon and that a
+// if a run is running, or if it is not the lock that a run found and that a
 // dead run of ours has left; force passes over the latter.
 func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
 	lock, runs, err := k.backendLock(ctx, cluster)

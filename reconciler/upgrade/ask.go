@@ -15,9 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
-// Upgrade proposes newer versions at once, whether documents allow them by
-// themselves or not, and returns the pull requests in which they are: each with
-// Trouble where that did not work, or where clusters were left out or not found.
+// Upgrade proposes newer versions at once, whether documents allow them or not, and
+// returns the pull requests in which they are: each with Trouble where that did not work, or where clusters were left out or not found.
 // ErrNotFound if no cluster that was named is defined anywhere; ErrConflict, with the reason
 // in its text, if there is nothing to propose.
 func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {

@@ -33,7 +33,7 @@ type wantedUpgrade struct {
 }
 
 // wantUpgrades makes pull requests of candidates, by key: one for each template
-// and group, and one beside it for what somebody has asked for. A group is made of
+// and group, and one next to it for what somebody has asked for. A group is made of
 // the clusters whose labels have the same values for groupBy. It is pure.
 //
 // Whoever wants newer versions to reach a fleet in waves changes this function: it

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// bringBack lays the workspace out anew and puts into it the files that the plan
+// bringBack lays the workspace out again and puts into it the files that the plan
 // has made in the folders of the bundle, such as archives that the apply uploads, as
 // far as the code or the plan names them. Others, which nobody has reviewed, could be
 // picked up by reviewed programs: a module next to a script that is found by its name,

@@ -227,7 +227,7 @@ func baseEnv(lookup func(string) (string, bool)) map[string]string {
 
 // Execute executes one attempt completely and returns how it ended: whatever
 // goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
-// and kills it after the grace; the cancel's cause (a *StopError) tells why.
+// and kills it after the grace; the cancel's cause (a *StopError) says why.
 func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
 	return e.execute(ctx, a, s, (*attempt).run)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// A workspace is laid out anew before the engine plans, before it shows the plan
+// A workspace is laid out again before the engine plans, before it shows the plan
 // and before it applies it. What is executed when a plan is made can write into
 // the workspace, and none of that may decide which providers, modules and settings
 // the next start of the engine uses.
@@ -31,7 +31,7 @@ const (
 	leftDir    = "left"          // the workspace as the plan has left it
 )
 
-// layOut makes the workspace anew: no engine has been in it. What an engine of
+// layOut makes the workspace again: no engine has been in it. What an engine of
 // this attempt has made in the former one is gone.
 func (t *space) layOut(ctx context.Context) error {
 	if err := folders.Remove(ctx, t.work); err != nil {

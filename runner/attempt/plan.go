@@ -62,7 +62,7 @@ func (t *planning) makePlan(ctx context.Context) error {
 }
 
 // setAside puts what the plan has left in the workspace out of the way, and lays
-// it out anew. It is an error if the plan has changed what the bundle brought:
+// it out again. It is an error if the plan has changed what the bundle brought:
 // what is applied would be something else than what stands in the repository.
 func (t *planning) setAside(ctx context.Context) error {
 	left := filepath.Join(t.dir, leftDir)

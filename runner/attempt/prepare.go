@@ -140,7 +140,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 	if !ok {
 		return errors.New("prepared folder vanished")
 	}
-	// What init has left beside is nobody's business, and its workspace is an
+	// What init has left next to it is nobody's business, and its workspace is an
 	// engine's.
 	if err := t.layOut(ctx); err != nil {
 		return err

@@ -57,7 +57,7 @@ func (t *stateJob) pushRescued(ctx context.Context) error {
 	return err
 }
 
-// fetchRescued puts the state beside the workspace, where the plan file of an
+// fetchRescued puts the state next to the workspace, where the plan file of an
 // apply is: the engine can read it, and not write it.
 func (t *stateJob) fetchRescued(ctx context.Context) error {
 	from, err := t.session.StoredArtefact(ctx, t.a.Run, holdfast.ArtefactErrored)

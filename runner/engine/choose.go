@@ -286,7 +286,7 @@ func (e *noEngineError) hint() string {
 	for _, tool := range engineTools {
 		best, ok := e.seen.newest(tool, e.wish.constraints[tool])
 		if e.wish.held && ok {
-			return fmt.Sprintf("the cluster was last applied with %s %s, and its engine is changed only by name: set spec.engine.name to %s to go on with %s %s; or %s",
+			return fmt.Sprintf("the cluster was last applied with %s %s, and its engine is changed only by name: set spec.engine.name to %s to continue with %s %s; or %s",
 				e.wish.pinName, e.wish.pinVersion, tool, best.Name, best.Version, noEngineHint)
 		}
 	}

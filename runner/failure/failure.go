@@ -233,7 +233,7 @@ func (e *Error) LimitHit(exit *ExitError) {
 	e.Hint = fmt.Sprintf("raise runs.limits.%s in holdfast.yaml, for all or for this project or cluster under runs.limits.overrides; or spec.limits.%s of the cluster, within runs.limits.max", what, what)
 }
 
-// StopError is the cause with which an attempt's context is cancelled.
+// StopError is the cause with which an attempt's context is canceled.
 type StopError struct {
 	Reason holdfast.Reason // holdfast.ReasonCanceled, ReasonTimeout, ReasonLeaseLost or ReasonAgentKilled
 	Detail string          // in words, for people; may be empty

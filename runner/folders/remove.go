@@ -55,7 +55,7 @@ type removal struct {
 	moved  int
 }
 
-// empty removes what is in a folder. Passes go on as long as they remove
+// empty removes what is in a folder. Passes continue as long as they remove
 // anything: a folder can be read while its entries go and come.
 func (r *removal) empty(dir *os.File, top bool) error {
 	for {

@@ -52,7 +52,7 @@ func (e Entry) Kind() uint32 { return uint32(e.Stat.Mode) & unix.S_IFMT } //noli
 const batch = 1024
 
 // Walk calls visit for all that is below dir, folders after what is in them, in
-// no order beside that. At most one descriptor for each level of depth is open.
+// no order besides that. At most one descriptor for each level of depth is open.
 // It ends with the first error, ctx's cause or ErrBounds among them. Nobody else
 // may write there meanwhile. A folder that its owner cannot read is made readable,
 // if that is the caller.

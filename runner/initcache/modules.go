@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// versionControl is what a fetch may leave beside a module: it is not content.
+// versionControl is what a fetch may leave next to a module: it is not content.
 const versionControl = ".git"
 
 // Module is one module that init fetched.
@@ -24,7 +24,7 @@ type Module struct {
 }
 
 // digestFetched returns the digest of the modules that init fetched, empty if
-// there are none. What version control leaves beside them is not content.
+// there are none. What version control leaves next to them is not content.
 func digestFetched(dir string) (holdfast.Digest, error) {
 	return digestTree(dir, filepath.Join(dir, modulesFile))
 }

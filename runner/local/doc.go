@@ -1,4 +1,4 @@
-// Package local starts an agent beside the server and keeps one running. The
+// Package local starts an agent of the server's own machine and keeps one running. The
 // agent is a process of a session of its own: it outlives the server, however
 // that ends, continues with what it executes, and is adopted by the next one.
 //

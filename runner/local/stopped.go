@@ -20,7 +20,7 @@ type stopped struct {
 // stoppedPolls is for how many polls in a row an agent may be stopped.
 const stoppedPolls = 2
 
-// mind has a stopped agent go on: nothing that it executes is lost. One that is
+// mind has a stopped agent continue: nothing that it executes is lost. One that is
 // stopped again soon after is killed, and so replaced; its runs end by the rules
 // for a dead agent's.
 func (p *Process) mind(ctx context.Context, s *stopped) {

@@ -354,7 +354,7 @@ func objectOf(value holdfast.PlanValue) map[string]any {
 }
 
 // bare takes values out of the form in which states have those of any type: with
-// their types beside them.
+// their types next to them.
 func bare(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

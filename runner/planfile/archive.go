@@ -101,7 +101,7 @@ func known(name string) bool {
 
 // checkDirectory looks at the record at the end of an archive: what it says about
 // the directory before it bounds what a reader of that allocates. The directory
-// must fill the file up to the record, as readers go on for as long as there are
+// must fill the file up to the record, as readers continue for as long as there are
 // entries, and there is no comment, as they look for the record in it. The larger
 // form of the record is for archives beyond the limits.
 func checkDirectory(file io.ReaderAt, size int64) error {

@@ -10,7 +10,7 @@ import (
 // over in steps of six bytes. Of long strings it knows each eighth byte's
 // surroundings, so that it finds pieces of them.
 type matcher struct {
-	shift   []uint8 // by hash of a block: how far to go on
+	shift   []uint8 // by hash of a block: how far to continue
 	byStart map[[minSecret]byte][]string
 	starts  [][minSecret]byte // sorted
 	inside  map[[minSecret]byte][]place
@@ -139,7 +139,7 @@ func (m *matcher) whole(text []byte) (length int, more bool) {
 }
 
 // piece returns the longest piece of a long string around the eight bytes at start,
-// not before done. open is where something begins that may go on, or become long
+// not before done. open is where something begins that may continue, or become long
 // enough, behind the end of text; the end of text if there is none.
 func (m *matcher) piece(text []byte, start, done int) (s span, open int) {
 	open = len(text)

@@ -80,7 +80,7 @@ func redactNamed(text []byte) ([]byte, bool) {
 	return s.redact(text)
 }
 
-// namedScanner replaces values that are written beside a secret-looking name,
+// namedScanner replaces values that are written next to a secret-looking name,
 // as in
 //
 //   - password = "..." -> "..."

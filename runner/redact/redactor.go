@@ -197,7 +197,7 @@ func (w *redactingWriter) flush(all bool) {
 	var done int
 	w.lines, done, _ = w.redactor.matcher().scan(w.lines, w.held, all)
 	w.held = append(w.held[:0], w.held[done:]...)
-	// What may be a long secret is not searched anew for each byte of it.
+	// What may be a long secret is not searched again for each byte of it.
 	if w.next = 0; len(w.held) > maxEager {
 		w.next = len(w.held) + len(w.held)/2
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
-// lease is an attempt's right to go on: it is renewed by heartbeats, and lost when
+// lease is an attempt's right to continue: it is renewed by heartbeats, and lost when
 // they are not answered for too long or the server has fenced the attempt off. It
 // cancels the execution when the server or the lease wants it. It is safe for
 // concurrent use.
@@ -40,7 +40,7 @@ type lease struct {
 	stopped    *failure.StopError
 }
 
-// executes notes how the execution is cancelled; nil: there is none.
+// executes notes how the execution is canceled; nil: there is none.
 func (l *lease) executes(stop context.CancelCauseFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

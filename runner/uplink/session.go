@@ -117,7 +117,7 @@ func (s *Session) Name() string { return s.key }
 // Halt cancels the execution, if there is one; the first cause stays.
 func (s *Session) Halt(cause *failure.StopError) { s.lease.halt(cause) }
 
-// Executes notes how the execution is cancelled; nil: there is none.
+// Executes notes how the execution is canceled; nil: there is none.
 func (s *Session) Executes(stop context.CancelCauseFunc) { s.lease.executes(stop) }
 
 // Answers returns once every lock could be had, which is never if something in

@@ -310,7 +310,7 @@ func (s *stateRelay) answer(w http.ResponseWriter, c call, err error) (ok bool) 
 	}
 	if c.method == http.MethodGet && answer.Status == http.StatusNotFound {
 		// To an engine this means that there is no state yet: it would build
-		// everything anew. The server says that in another way.
+		// everything again. The server says that in another way.
 		http.Error(w, answer.text, http.StatusBadGateway)
 		return false
 	}

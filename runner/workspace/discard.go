@@ -16,7 +16,7 @@ import (
 const discardWithin = 5 * time.Second
 
 // Discard removes a folder that nobody still needs. What cannot be removed
-// soon is put out of the way, and removed beside the runs to come.
+// soon is put out of the way, and removed while the next runs execute.
 func (w *Store) Discard(dir string) error {
 	return w.discardIn(dir, discardWithin)
 }

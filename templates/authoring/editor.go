@@ -217,7 +217,7 @@ func (c *converter) schema(v any) any {
 	if in["format"] == "instance-type" {
 		c.instanceType(out)
 	}
-	// Beside a $ref draft-07 sees nothing.
+	// Next to a $ref draft-07 sees nothing.
 	if ref, ok := out["$ref"]; ok && len(out) > 1 {
 		delete(out, "$ref")
 		list, _ := out["allOf"].([]any)

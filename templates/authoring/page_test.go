@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 func TestPageGolden(t *testing.T) {
 	t.Parallel()

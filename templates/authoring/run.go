@@ -109,7 +109,7 @@ func (d *Draft) check(ctx context.Context, c Case, opts TestOptions, out *Outcom
 	return root, d.golden(c, root, opts, out)
 }
 
-// compareFaults finds a fault for each that is expected, and tells of those that
+// compareFaults finds a fault for each that is expected, and reports those that
 // are left over on either side.
 func (c Case) compareFaults(faults holdfast.Faults, out *Outcome) {
 	taken := match(len(c.Faults), len(faults), func(want, got int) bool { return c.expects(c.Faults[want], faults[got]) })

@@ -150,7 +150,7 @@ func (s *suiteReader) one(n *yaml.Node, label string) (Case, bool) {
 			golden = v
 			p := s.text(v, label+".golden")
 			if p != "" && !inside(p) {
-				s.add(v, fmt.Sprintf("%s.golden %q leaves the folder of the file", label, clip(p)), "write a folder beside the file, such as golden/basic")
+				s.add(v, fmt.Sprintf("%s.golden %q leaves the folder of the file", label, clip(p)), "write a folder next to the file, such as golden/basic")
 			}
 			c.Golden = path.Join(path.Dir(s.file), p)
 		},
@@ -245,7 +245,7 @@ func (s *suiteReader) document(c *Case, label string) {
 			}
 			continue
 		case "template", "module":
-			s.add(key, fmt.Sprintf("%s.cluster has %s", label, key.Value), "remove it: a case is of the template beside it")
+			s.add(key, fmt.Sprintf("%s.cluster has %s", label, key.Value), "remove it: a case is of the template next to it")
 			return
 		}
 		spec.Content = append(spec.Content, key, value)

@@ -32,7 +32,7 @@ func TestParseSuiteFaults(t *testing.T) {
 			"cases:\n  - {name: a, cluster: {}}\n  - {name: a, cluster: {}}\n", []string{`t/tests/a.yaml:3:12: cases[1].name "a" is that of the case in line 2 (names tell cases apart)`},
 		},
 		"a template of its own": {
-			"cases: [{name: a, cluster: {template: {path: x}}}]\n", []string{"t/tests/a.yaml:1:29: cases[0].cluster has template (remove it: a case is of the template beside it)"},
+			"cases: [{name: a, cluster: {template: {path: x}}}]\n", []string{"t/tests/a.yaml:1:29: cases[0].cluster has template (remove it: a case is of the template next to it)"},
 		},
 		"a cluster's name": {
 			"cases: [{name: a, cluster: {name: B}}]\n", []string{`t/tests/a.yaml:1:35: cases[0].cluster.name is "B" (use a-z, 0-9 and - inside, at most 63 characters)`},
@@ -52,7 +52,7 @@ func TestParseSuiteFaults(t *testing.T) {
 		},
 		"golden that leaves": {
 			"cases: [{name: a, cluster: {}, golden: ../../x}]\n",
-			[]string{`t/tests/a.yaml:1:40: cases[0].golden "../../x" leaves the folder of the file (write a folder beside the file, such as golden/basic)`},
+			[]string{`t/tests/a.yaml:1:40: cases[0].golden "../../x" leaves the folder of the file (write a folder next to the file, such as golden/basic)`},
 		},
 		"plans": {
 			"cases:\n  - {name: a, cluster: {}, plan: {}}\n  - {name: b, cluster: {}, plan: {valid: false}}\n  - {name: c, cluster: {}, plan: {valid: true, create: 1}}\n  - {name: d, cluster: {}, plan: {create: -1}}\n  - {name: e, cluster: {}, plan: {update: 1}}\n",

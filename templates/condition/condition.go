@@ -68,7 +68,7 @@ type Dialect struct {
 }
 
 // NewDialect returns the dialect in which the variables of a schema are known, with
-// their shapes, beside the fields of a cluster.
+// their shapes, besides the fields of a cluster.
 func NewDialect(s *schema.Schema) (*Dialect, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
@@ -270,7 +270,7 @@ func (d *Dialect) issueFault(issues *cel.Issues) error {
 	if m := noOverload.FindStringSubmatch(first.Message); m != nil {
 		fault := say("cannot be used: %s does not go with %s", m[1], m[2])
 		if strings.Contains(m[2], "double") && strings.Contains(m[2], "int") {
-			fault.Hint = "write 3.0 beside a number that may have a fraction"
+			fault.Hint = "write 3.0 next to a number that may have a fraction"
 		}
 		return fault
 	}

@@ -151,7 +151,7 @@ func (r *Reader) merged(h head) {
 	}
 }
 
-// ourVersion reports a wrong kind beside a version of ours.
+// ourVersion reports a wrong kind next to a version of ours.
 func (r *Reader) ourVersion(root *yaml.Node, h head, want string) {
 	kinds := []string{KindCluster, KindTemplate}
 	switch version := h.versions[0]; {

@@ -229,7 +229,7 @@ func (d *differ) engineProvider(about string, was, now *templates.EngineProvider
 
 func orAny(version string) string { return cmp.Or(version, "any version") }
 
-// modules tells what is the same for several providers once.
+// modules says what is the same for several providers once.
 func (d *differ) modules() {
 	told := map[[2]string][]string{} // module and change → providers
 	var order [][2]string

@@ -54,24 +54,24 @@ func (i *inliner) inline(v any, names bool) any {
 	return v
 }
 
-// follow puts what ref refers to beside what else the schema says.
-func (i *inliner) follow(ref string, beside map[string]any) any {
+// follow puts what ref refers to next to what else the schema says.
+func (i *inliner) follow(ref string, rest map[string]any) any {
 	target, ok := schema.Pointer(i.doc, ref)
 	if !ok || i.active[ref] {
-		return beside
+		return rest
 	}
 	i.active[ref] = true
 	defer delete(i.active, ref)
 	found := schemaMap(i.inline(target, false))
-	delete(beside, "$ref")
-	for key, v := range beside {
+	delete(rest, "$ref")
+	for key, v := range rest {
 		if other, both := found[key]; both && wording.Canonical(other) != wording.Canonical(v) && !slices.Contains(annotationKeywords(), key) {
-			all, _ := beside["allOf"].([]any)
-			beside["allOf"] = append(slices.Clone(all), found) // both hold
-			return beside
+			all, _ := rest["allOf"].([]any)
+			rest["allOf"] = append(slices.Clone(all), found) // both hold
+			return rest
 		}
 	}
 	out := maps.Clone(found)
-	maps.Copy(out, beside)
+	maps.Copy(out, rest)
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
-// Conflicts tells what is wrong between clusters that are fine by themselves:
+// Conflicts says what is wrong between clusters that are fine one by one:
 // names claimed twice, and clusters that depend on one another in a circle. The
 // first document with a name, in the order given, has it.
 func Conflicts(docs []Document) holdfast.Faults {

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkResolve makes the root modules of a thousand clusters, the template
-// read anew each time.
+// read again each time.
 func BenchmarkResolve(b *testing.B) {
 	tree := diskTree{os.DirFS("kubernetes")}
 	text, err := tree.ReadFile("examples/aws-advanced.yaml")

@@ -224,7 +224,7 @@ func TestEverythingThatTakesTagsHasThem(t *testing.T) {
 	}
 }
 
-// TestFactsAreThoseOfTheModules tells when the facts have to be generated anew:
+// TestFactsAreThoseOfTheModules tells when the facts have to be generated again:
 // they are about what the modules use, and about nothing else.
 func TestFactsAreThoseOfTheModules(t *testing.T) {
 	t.Parallel()
@@ -249,12 +249,12 @@ func TestFactsAreThoseOfTheModules(t *testing.T) {
 		}
 		for typ := range p.Resources {
 			if !used["resource "+typ] {
-				t.Errorf("the facts about the resource %s are not used: generate them anew", typ)
+				t.Errorf("the facts about the resource %s are not used: generate them again", typ)
 			}
 		}
 		for typ := range p.DataSources {
 			if !used["data "+typ] {
-				t.Errorf("the facts about the data source %s are not used: generate them anew", typ)
+				t.Errorf("the facts about the data source %s are not used: generate them again", typ)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (m *Module) BackendFaults(dir, engine string) holdfast.Faults {
 			faults = append(faults, at)
 		case overrides(b.File), !tofu && isTofu(b.File), tofu && m.shadowed(b.File):
 		case first != nil:
-			at.Message = fmt.Sprintf("the %s stands beside the %s in %s:%d", b.Words(), first.Words(), path.Join(dir, first.File), first.Line)
+			at.Message = fmt.Sprintf("the %s is in addition to the %s in %s:%d", b.Words(), first.Words(), path.Join(dir, first.File), first.Line)
 			at.Hint = "remove one of them"
 			faults = append(faults, at)
 		default:

@@ -136,7 +136,7 @@ func (g *Gatherer) walk(f *Folder, dir, below string) error {
 func (g *Gatherer) file(f *Folder, dir, name string, item fs.DirEntry) error {
 	full := path.Join(dir, name)
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
-		// A cluster may stand beside its module: its labels and the like are not
+		// A cluster may be next to its module: its labels and the like are not
 		// input of the engine, and must not make a plan necessary.
 		if data, err := g.Tree.ReadFile(full); err == nil && holdsDocuments(name, data) {
 			return nil

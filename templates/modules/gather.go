@@ -319,7 +319,7 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 	return g.readModule(dir, files)
 }
 
-// bound tells of a root module that takes in too much, by way of dir.
+// bound reports a root module that takes in too much, by way of dir.
 func (g *Gatherer) bound(dir string) {
 	if len(g.Entries) > maxBundleFiles {
 		g.Faults = append(g.Faults, holdfast.Fault{

@@ -425,7 +425,7 @@ func (b *Backend) nested(prefix string, pairs []hcl.KeyValuePair) {
 	}
 }
 
-// IsLocal reports whether a module source is a folder beside the caller.
+// IsLocal reports whether a module source is a folder next to the caller.
 func IsLocal(source string) bool {
 	return strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../") || source == "." || source == ".."
 }

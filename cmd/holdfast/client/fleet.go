@@ -107,7 +107,7 @@ func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
 }
 
 // Suspensions returns those of many clusters, and, unless only these are wanted,
-// clusters that are suspended by themselves.
+// clusters that are suspended one by one.
 func (c *Client) Suspensions(ctx context.Context, onlyMany bool) ([]v1.Suspension, error) {
 	query := url.Values{}
 	if onlyMany {

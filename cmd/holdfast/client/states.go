@@ -37,7 +37,7 @@ func (c *Client) WaiveState(ctx context.Context, cluster, reason string) (u v1.U
 	return u, err
 }
 
-// BackendLock returns the lock of a cluster's own backend that a run came upon last.
+// BackendLock returns the lock of a cluster's own backend that a run found last.
 func (c *Client) BackendLock(ctx context.Context, cluster string) (lock v1.BackendLock, err error) {
 	err = c.call(ctx, http.MethodGet, "states/"+url.PathEscape(cluster)+"/lock", nil, nil, &lock)
 	return lock, err

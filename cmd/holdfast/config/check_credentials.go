@@ -56,7 +56,7 @@ func (d *decoder) checkGitHosts(path string, cred Credential) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cred.Env)) {
 		if strings.HasPrefix(name, "GIT_CONFIG_") && len(cred.Git) > 0 {
-			d.at(path, "stands beside "+name+", which it would override", "keep one of the two")
+			d.at(path, "is given in addition to "+name+", which it would override", "keep one of the two")
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Config struct {
 	Isolation    string       `yaml:"isolation" default:"auto" doc:"What keeps the engine, and all that it starts, from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, user-namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
 	Sandbox      Sandbox      `yaml:"sandbox" doc:"What engines find of the agent's machine besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
-	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts beside itself: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
+	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
 	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
 
@@ -37,8 +37,8 @@ type Encryption struct {
 type Server struct {
 	Public Public        `yaml:"public" doc:"Webhooks, /healthz."`
 	API    API           `yaml:"api" doc:"The API of the CLI, /metrics, /healthz and /readyz."`
-	Agents Agents        `yaml:"agents" doc:"Agents on other machines. The one beside the server uses a Unix socket."`
-	Grace  time.Duration `yaml:"grace" default:"5m" doc:"How long runs may go on after SIGTERM before their engines are interrupted."`
+	Agents Agents        `yaml:"agents" doc:"Agents on other machines. The one on the server's machine uses a Unix socket."`
+	Grace  time.Duration `yaml:"grace" default:"5m" doc:"How long runs may continue after SIGTERM before their engines are interrupted."`
 }
 
 // Public is the listener for webhooks.
@@ -113,7 +113,7 @@ type Repository struct {
 	Repository         string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
 	URL                string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
 	Branch             string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
-	Clusters           []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests beside a template.yaml define none."`
+	Clusters           []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests next to a template.yaml define none."`
 	Templates          map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
 	Upgrades           Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
 	Samples            int               `yaml:"samples" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// startAgents starts the agents beside the server.
+// startAgents starts the agents on the server's machine.
 func (s *services) startAgents(ctx context.Context) ([]*local.Process, error) {
 	var processes []*local.Process
 	for _, agent := range s.agents {

@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // Run runs a server until ctx is done. Then it takes nothing more in, lets
-// runs finish within the grace, interrupts what is left, tells what they came to, and
+// runs finish within the grace, interrupts what is left, says what they came to, and
 // closes the agents' listener last: until then states and results can still come in.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	logger := newLogger(opts.Log, cfg.Telemetry)
@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if err := s.server.Listen(); err != nil {
 		return listenError(err)
 	}
-	beside, err := s.startAgents(ctx)
+	own, err := s.startAgents(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	}
 	closeIntake()
 	s.reconciler.Dispatcher().Drain()
-	s.finishRuns(last, graceful, beside, logger)
+	s.finishRuns(last, graceful, own, logger)
 	s.reconciler.WorkOff(graceful) // their results are reported before we go
 	stopReconciling()
 	closeAgents()
@@ -128,7 +128,7 @@ func (s *services) finishWork(graceful context.Context, g *errgroup.Group, abort
 		s.logger.Info("server has stopped")
 		return err
 	case <-time.After(left + lastWait):
-		s.logger.Warn("server has stopped in the middle of its work, which is begun anew at the next start")
+		s.logger.Warn("server has stopped in the middle of its work, which is begun again at the next start")
 		return nil
 	}
 }

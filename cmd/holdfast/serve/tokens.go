@@ -48,7 +48,7 @@ func tokenHash(secret config.Secret) ([32]byte, error) {
 	return server.HashToken(token), nil
 }
 
-// localAgent is an agent beside the server.
+// localAgent is an agent of the server's own machine.
 type localAgent struct {
 	name  string   // of the agent and of its folder
 	as    *account // nil: the server's user
@@ -56,7 +56,7 @@ type localAgent struct {
 	token string // its own: bound to its id and its kinds
 }
 
-// agentsBeside are the agents beside the server: one for all runs, or, if they
+// agentsBeside are the agents on the server's machine: one for all runs, or, if they
 // can be other users, one for plans and one for applies. The code of a pull
 // request is executed when it is planned; as another user it cannot look into
 // the processes and files of an apply.
@@ -72,12 +72,12 @@ func agentsBeside(a *accounts) []*localAgent {
 	}
 }
 
-// agentID is what an agent beside the server is called in records.
+// agentID is what an agent of the server's own machine is called in records.
 func (s *services) agentID(agent *localAgent) string {
 	return holdfast.AgentIDOf(s.identity) + "/" + agent.name // a host may have any name
 }
 
-// agentTokens are those of the agents beside us, and of agents elsewhere.
+// agentTokens are those of the agents on this machine, and of agents elsewhere.
 func (s *services) agentTokens() ([]server.AgentToken, error) {
 	var out []server.AgentToken
 	if !s.cfg.Agent.Off {

@@ -211,7 +211,7 @@ one). A case is the spec of a cluster, and what is expected of it:
         - {at: spec.variables.node_count, message: node_count must be at least 3}
     - name: basic aws
       cluster: {provider: aws, region: eu-west-1, variables: {node_count: 3}}
-      golden: golden/aws-basic      # a folder beside the file, with the rendered files
+      golden: golden/aws-basic      # a folder next to the file, with the rendered files
       plan: {create: 30}            # any of create, change, replace, destroy; or {valid: true}
 
 List every expected error of a cluster, in any order: message matches a substring,
@@ -240,7 +240,7 @@ available: elsewhere a note says so, and --plan on makes it a failure. The exit 
 			return a.testTemplates(c.Context(), args, testRun{plans: plans, update: update, format: format, engine: opts, options: test})
 		},
 	}
-	c.Flags().BoolVar(&update, "update", false, "write golden files anew")
+	c.Flags().BoolVar(&update, "update", false, "write golden files again")
 	c.Flags().StringVar(&plans, "plan", engineAuto, "make plans: auto, on or off")
 	c.Flags().StringVar(&pattern, "run", "", `only cases whose "FILE: NAME" matches this regular expression`)
 	cli.AddFormatFlag(c, &format)

@@ -42,7 +42,7 @@ func NewTemplateCommand(base *cli.App) *cobra.Command {
 
 A template is a folder with a template.yaml: what a cluster's document can say,
 and of which modules its infrastructure is made. These commands work on a checkout
-and need no server, but for upgrade, which asks one.`
+and need no server, except for upgrade, which asks one.`
 	c.Example = `  holdfast template new kubernetes
   cd kubernetes && holdfast template validate && holdfast template test`
 	return c
@@ -133,8 +133,8 @@ func newTemplateNewCommand(a *app) *cobra.Command {
 	var providers []string
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Begin a template that is valid, and whose tests pass",
-		Long: `Begin a template that is valid, and whose tests pass.
+		Short: "Create a template that is valid, and whose tests pass",
+		Long: `Create a template that is valid, and whose tests pass.
 
 Its modules are stand-ins that need no cloud: they are of the engine's own
 resources, for you to replace. Comments say what each part is for. Nothing that is
@@ -338,7 +338,7 @@ func newTemplateDocsCommand(a *app) *cobra.Command {
 		Short: "Write a template's page: variables, rules, modules, outputs, examples, versions",
 		Long: `Write a template's page of documentation, in Markdown as code hosts show it: its
 providers, variables, rules, modules as a graph, outputs, examples and versions.
-The same template gives the same page, so that it can be kept beside it.`,
+The same template gives the same page, so that it can be kept next to it.`,
 		Example: "  holdfast template docs templates/kubernetes --out templates/kubernetes/REFERENCE.md",
 		Args:    atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {
