@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,30 @@ func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
 	f.executeAll(good)
 	if got := f.cluster("prod").Applied.Run; got != run.ID {
 		t.Errorf("applied is %s", got)
+	}
+}
+
+// TestWhoWaitsReadsAtOnceThatItGoesOn: a comment that says that a merge is held does not
+// say so for any longer once it is applied, though the next word of progress is not due.
+func TestWhoWaitsReadsAtOnceThatItGoesOn(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		result := planned(a)
+		result.Reason = holdfast.ReasonPlanChanged
+		return result
+	})
+	f.post()
+	if comment := f.forge.comment(1); !strings.Contains(comment, "held") {
+		t.Fatalf("its comment says:\n%s", comment)
+	}
+	f.command(1, "alice", "/holdfast apply")
+	applying := f.claim()
+	f.settle()
+	f.post()
+	if comment := f.forge.comment(1); applying.Kind != holdfast.RunApply || strings.Contains(comment, "held") || !strings.Contains(comment, "applying") {
+		t.Errorf("while it is applied its comment says:\n%s", comment)
 	}
 }
 
