@@ -20,7 +20,7 @@ var errBusy = errors.New("too many handshakes at once")
 // newest handshake first. They are what a handshake costs: done all at once, each
 // waits for those of all strangers that have connected before it.
 func Handshakes(config *tls.Config) *tls.Config {
-	return handshakes(config, newTurns(runtime.GOMAXPROCS(0)))
+	return handshakes(config, newTurns(runtime.GOMAXPROCS(0), maxStrangers))
 }
 
 func handshakes(config *tls.Config, turns *turns) *tls.Config {
@@ -64,17 +64,21 @@ func (s signer) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 }
 
 // turns are handed out to so many at once, and to the newest of those that wait: the
-// older one has waited, the less likely it is that its peer still does. It is safe for
-// concurrent use.
+// older one has waited, the less likely it is that its peer still does. Of those that
+// wait there is a bound, too: each holds the memory of a handshake, also when its
+// connection was closed to make room. It is safe for concurrent use.
 type turns struct {
+	most int // that wait
+
 	mu      sync.Mutex
 	free    int
 	waiting []*turn // the newest is last
 }
 
-type turn struct{ given chan struct{} }
+// turn is one that is waited for. What is sent says whether it is given, or refused.
+type turn struct{ given chan bool }
 
-func newTurns(n int) *turns { return &turns{free: n} }
+func newTurns(n, most int) *turns { return &turns{free: n, most: most} }
 
 // take waits for a turn, at most that long, and reports whether there was one: give
 // must be called after it.
@@ -85,20 +89,24 @@ func (t *turns) take(patience time.Duration) bool {
 		t.mu.Unlock()
 		return true
 	}
-	own := &turn{given: make(chan struct{})}
+	own := &turn{given: make(chan bool, 1)}
 	t.waiting = append(t.waiting, own)
+	if len(t.waiting) > t.most {
+		t.waiting[0].given <- false
+		t.waiting = append(t.waiting[:0], t.waiting[1:]...)
+	}
 	t.mu.Unlock()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-own.given:
-		return true
+	case given := <-own.given:
+		return given
 	case <-timer.C:
-		return !t.leave(own)
+		return !t.leave(own) && <-own.given
 	}
 }
 
-// leave reports whether own waited still; else it was given its turn meanwhile.
+// leave reports whether own waited still; else it has its answer.
 func (t *turns) leave(own *turn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,5 +130,5 @@ func (t *turns) give() {
 	next := t.waiting[last]
 	t.waiting[last] = nil
 	t.waiting = t.waiting[:last]
-	close(next.given)
+	next.given <- true
 }

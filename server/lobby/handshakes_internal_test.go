@@ -50,7 +50,7 @@ func TestNewestHandshakeIsNext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const strangers = 100
 			key := gatedKey{own, make(chan struct{}, strangers+1), make(chan struct{})}
-			served := handshakes(config(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}), newTurns(1))
+			served := handshakes(config(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}), newTurns(1, strangers))
 			served.MinVersion = tls.VersionTLS12
 			done := make(chan int, strangers+1)
 			connect := func(i int) {
@@ -93,7 +93,7 @@ func TestNewestHandshakeIsNext(t *testing.T) {
 func TestHandshakesThatWaitTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
+		turns := newTurns(2, 10)
 		for range 2 {
 			if !turns.take(time.Second) {
 				t.Fatal("there was no turn")
@@ -112,6 +112,39 @@ func TestHandshakesThatWaitTooLong(t *testing.T) {
 		}
 		if turns.take(0) {
 			t.Error("there are more turns than there were")
+		}
+	})
+}
+
+// Beyond a bound the one that waits for longest is refused, at once.
+func TestHandshakesThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1, 3)
+		if !turns.take(time.Second) {
+			t.Fatal("there was no turn")
+		}
+		var got [5]string
+		began := time.Now()
+		for i := range got {
+			go func() {
+				if turns.take(time.Minute) {
+					got[i] = "given"
+				} else {
+					got[i] = "refused"
+				}
+			}()
+			synctest.Wait()
+		}
+		if want := [5]string{"refused", "refused"}; got != want || time.Since(began) != 0 {
+			t.Errorf("while one turn is taken: %q after %s, want %q at once", got, time.Since(began), want)
+		}
+		for range 3 {
+			turns.give()
+			synctest.Wait()
+		}
+		if want := [5]string{"refused", "refused", "given", "given", "given"}; got != want {
+			t.Errorf("afterwards: %q, want %q", got, want)
 		}
 	})
 }
