@@ -399,7 +399,15 @@ func TestExecuteHostileEngine(t *testing.T) {
 		"no plan file":            {fake: "plan quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
 		"lines without end":       {fake: "plan flood 20", status: holdfast.RunPlanned, check: wantSmallLog},
 		"a line without end":      {fake: "plan flood-line 20", status: holdfast.RunPlanned, check: wantSmallLog},
-		"JSON without end":        {fake: "show flood-line 4\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan"},
+		"JSON without end": {
+			fake: "show say {\nshow flood-line 4\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan",
+			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+				t.Helper()
+				if f := got.Failure; f.Summary != "show: the plan's JSON has more than its limit: 1048576 bytes" || !strings.Contains(f.Hint, "large values") {
+					t.Errorf("failure %+v", f)
+				}
+			},
+		},
 		"throttled": {
 			fake: "plan fail creating cluster: ThrottlingException: Rate exceeded", status: holdfast.RunErrored, reason: "Throttled",
 			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {

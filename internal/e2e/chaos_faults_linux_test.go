@@ -118,7 +118,7 @@ func (m *monkey) killApply() {
 			return !strings.Contains(string(line), "\x00apply\x00")
 		})
 		if len(applying) > 0 {
-			m.wait(1500)
+			m.wait(800) // most of an apply
 			m.signal(applying, syscall.SIGKILL)
 			return
 		}

@@ -30,7 +30,12 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 		return err
 	}
 	written, err := spool.rewind()
-	if err != nil {
+	if errors.Is(err, errTooLarge) {
+		return &failure.Error{
+			Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: the plan's JSON has %w", err),
+			Hint: "keep large values out of resources and outputs, or divide the root module into several clusters",
+		}
+	} else if err != nil {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: %w", err)}
 	}
 	found, err := plan.Read(written, plan.Options{
@@ -118,6 +123,9 @@ func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review)
 	return document, err
 }
 
+// errTooLarge is the error of a spool that more was written to than it may have.
+var errTooLarge = errors.New("more than its limit")
+
 // spool is a file without a name that takes what an engine prints, up to a
 // limit. It takes all of it either way: an engine that cannot write dies.
 type spool struct {
@@ -150,7 +158,7 @@ func (s *spool) Write(p []byte) (int, error) {
 // rewind returns what was written, an error if it was too much.
 func (s *spool) rewind() (io.ReadSeeker, error) {
 	if s.left < 0 {
-		return nil, fmt.Errorf("more than %d bytes", s.limit)
+		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, s.limit)
 	}
 	if s.err == nil {
 		s.err = s.w.Flush()
