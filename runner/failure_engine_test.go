@@ -118,3 +118,20 @@ func TestCompletedIsBounded(t *testing.T) {
 		t.Errorf("%d completed at %q: %.100v", len(c), got.Failure.Address, c)
 	}
 }
+
+// TestColoursAreTakenOut: engines colour some of what they say in spite of -no-color.
+func TestColoursAreTakenOut(t *testing.T) {
+	t.Parallel()
+	e, _ := engineExecutor(t, nil)
+	const text = "\n\x1b[31mError: \x1b[0m\x1b[1mFailed to save state\x1b[0m\n\nError saving state: \x1b[31mFailed to persist\x1b[0m state\nto backend.\n"
+	s := newMemorySession(map[string]string{"main.tf": "", "said": text, "fake": "plan fail-with said\n"})
+	s.state = "http://127.0.0.1:1/x"
+	got := e.Execute(t.Context(), engineAssignment("run-colours", holdfast.RunPlan), s)
+	f := got.Failure
+	if f == nil || len(f.Diagnostics) != 1 || f.Diagnostics[0].Summary != "Failed to save state" {
+		t.Fatalf("got %+v", f)
+	}
+	if f.Detail != "Error saving state: Failed to persist state\nto backend." || strings.Contains(f.Summary, "\x1b") {
+		t.Errorf("got %q: %q", f.Summary, f.Detail)
+	}
+}

@@ -1,4 +1,4 @@
-package runner_test
+package failure_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // said are errors as engines and providers print them, with what they mean.
@@ -107,11 +108,13 @@ var said = map[string]struct {
 	"a warning says nothing":      {"Warning: Deprecated: connection refused\n\nError: Invalid index\n\nThe given key does not identify an element.", "InvalidConfiguration", false, "correct"},
 }
 
+// failed is how the engine ends.
+var failed = &failure.ExitError{Code: 1}
+
 // TestSymptoms: what engines say, in their frames and without, gets its cause,
 // whether it passes, and what to do.
 func TestSymptoms(t *testing.T) {
 	t.Parallel()
-	e, _ := engineExecutor(t, nil)
 	for name, c := range said {
 		framed := "╷\n│ " + strings.ReplaceAll(strings.TrimSpace(c.text), "\n", "\n│ ") + "\n╵\n"
 		framed = strings.ReplaceAll(framed, "\n│ \n│ Error: ", "\n╵\n╷\n│ Error: ")
@@ -119,22 +122,14 @@ func TestSymptoms(t *testing.T) {
 			framed = c.text
 		}
 		for form, text := range map[string]string{"plain": "\n" + c.text + "\n", "framed": framed} {
-			run := "run-" + strings.ReplaceAll(name, " ", "-") + form
-			run = strings.NewReplacer(",", "", "'", "").Replace(run)
 			t.Run(name+", "+form, func(t *testing.T) {
 				t.Parallel()
-				s := newMemorySession(map[string]string{"main.tf": "", "said": text, "fake": "plan fail-with said\n"})
-				s.state = "http://127.0.0.1:1/x"
-				got := e.Execute(t.Context(), engineAssignment(run, holdfast.RunPlan), s)
-				f := got.Failure
-				if f == nil || got.Status != holdfast.RunErrored {
-					t.Fatalf("got %+v", got)
-				}
+				f := failure.OfEngine("plan", text, failed)
 				if f.Cause != c.cause || f.Transient != c.passes || !strings.Contains(f.Hint, c.hint) {
 					t.Errorf("got %s, passes %v, hint %q; want %s, %v, %q\n%s", f.Cause, f.Transient, f.Hint, c.cause, c.passes, c.hint, text)
 				}
-				if f.Summary == "" || strings.ContainsAny(f.Summary, "\n│╷╵") {
-					t.Errorf("summary %q", f.Summary)
+				if summary := f.Error(); summary == "plan: " || strings.ContainsAny(summary, "\n│╷╵") {
+					t.Errorf("summary %q", summary)
 				}
 			})
 		}
@@ -175,7 +170,6 @@ func corpus(t *testing.T, name string) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, _ := engineExecutor(t, nil)
 	seen := map[string]int{}
 	for i, block := range strings.Split(string(data), "\n== ")[1:] {
 		head, text, _ := strings.Cut(block, "\n")
@@ -187,11 +181,8 @@ func corpus(t *testing.T, name string) map[string]int {
 		seen[cause]++
 		t.Run(fmt.Sprintf("%d %s", i, head), func(t *testing.T) {
 			t.Parallel()
-			s := newMemorySession(map[string]string{"main.tf": "", "said": "\n" + text, "fake": "plan fail-with said\n"})
-			s.state = "http://127.0.0.1:1/x"
-			got := e.Execute(t.Context(), engineAssignment(fmt.Sprintf("run-%d", i), holdfast.RunPlan), s)
-			f := got.Failure
-			if f == nil || string(f.Cause) != cause || f.Transient != (passes != "") || f.Hint == "" {
+			f := failure.OfEngine("plan", "\n"+text, failed)
+			if string(f.Cause) != cause || f.Transient != (passes != "") || f.Hint == "" {
 				t.Fatalf("got %+v", f)
 			}
 			if len(f.Diagnostics) != 1 || strings.Contains(text, "\n  with ") != (f.Address != "") {
@@ -200,21 +191,4 @@ func corpus(t *testing.T, name string) map[string]int {
 		})
 	}
 	return seen
-}
-
-// TestColoursAreTakenOut: engines colour some of what they say in spite of -no-color.
-func TestColoursAreTakenOut(t *testing.T) {
-	t.Parallel()
-	e, _ := engineExecutor(t, nil)
-	const text = "\n\x1b[31mError: \x1b[0m\x1b[1mFailed to save state\x1b[0m\n\nError saving state: \x1b[31mFailed to persist\x1b[0m state\nto backend.\n"
-	s := newMemorySession(map[string]string{"main.tf": "", "said": text, "fake": "plan fail-with said\n"})
-	s.state = "http://127.0.0.1:1/x"
-	got := e.Execute(t.Context(), engineAssignment("run-colours", holdfast.RunPlan), s)
-	f := got.Failure
-	if f == nil || len(f.Diagnostics) != 1 || f.Diagnostics[0].Summary != "Failed to save state" {
-		t.Fatalf("got %+v", f)
-	}
-	if f.Detail != "Error saving state: Failed to persist state\nto backend." || strings.Contains(f.Summary, "\x1b") {
-		t.Errorf("got %q: %q", f.Summary, f.Detail)
-	}
 }
