@@ -9,68 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
-
-// idle is how often commands are looked for without being told of one:
-// another replica may have stored it, or its permission could not be asked for.
-const idle = 10 * time.Second
 
 // permissionPatience is for how long a command waits while the code host refuses
 // to say who may command: a credential may be renewed, or it may be lacking.
 const permissionPatience = 15 * time.Minute
-
-// CommandStored says that a command is in the store. It never blocks.
-func (h *Handler) CommandStored() { h.stored.Send() }
-
-// Run works off commands in the order in which they were given, until ctx is
-// done.
-func (h *Handler) Run(ctx context.Context) error {
-	for {
-		stored := h.stored.Wait()
-		h.Pass(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-stored:
-		case <-time.After(idle):
-		}
-	}
-}
-
-// Pass carries out the commands that are stored.
-func (h *Handler) Pass(ctx context.Context) {
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	commands, err := h.opts.Store.Commands(ctx, holdfast.CommandReceived)
-	if err != nil {
-		h.opts.Logger.ErrorContext(ctx, "commands were not listed", "err", err)
-		return
-	}
-	for _, c := range commands {
-		if ctx.Err() != nil {
-			return
-		}
-		begun, done := queue.Begun(ctx)
-		_, err := h.execute(begun, c)
-		done()
-		if err != nil {
-			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
-		}
-	}
-}
-
-// Command stores a command that came through the API and executes it.
-func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
-	now := h.opts.Now()
-	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
-	h.turn.Lock() // before it is stored, or it would be found and executed twice
-	defer h.turn.Unlock()
-	if _, err := h.opts.Store.StoreCommand(ctx, c); err != nil {
-		return c, fmt.Errorf("store command: %w", err)
-	}
-	return h.execute(context.WithoutCancel(ctx), c)
-}
 
 // execute does what a command asks for, or refuses it with a reason; either way
 // it is answered. An error means that it has to be tried again.

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
@@ -78,7 +77,7 @@ type Handler struct {
 	shared
 	operator *Operator
 	stored   *queue.Broadcast // a command is in the store
-	turn     sync.Mutex       // commands are carried out one after another
+	direct   direct
 }
 
 // NewHandler returns a Handler.
