@@ -238,7 +238,7 @@ func whyCell(c holdfast.ResourceChange) string {
 	if reason := reasonWords(c.Reason); reason != "" {
 		parts = append(parts, reason)
 	}
-	told, later := toldAttributes(c)
+	told, later := explainingAttributes(c)
 	for i, a := range told {
 		if i == most {
 			break
@@ -274,9 +274,9 @@ func whyCell(c holdfast.ResourceChange) string {
 	return strings.Join(parts, ", ")
 }
 
-// toldAttributes are those that say why or how a resource changes, and how many
+// explainingAttributes are those that say why or how a resource changes, and how many
 // more become known later.
-func toldAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeChange, later int) {
+func explainingAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeChange, later int) {
 	if c.Action != holdfast.ActionReplace && c.Action != holdfast.ActionUpdate {
 		return nil, 0
 	}

@@ -183,7 +183,7 @@ func (c RootChange) Words() []string {
 			words = append(words, name+" is new")
 		case !has:
 			words = append(words, name+" is gone")
-		case was[name] == is[name] || c.told(name):
+		case was[name] == is[name] || c.reported(name):
 		case strings.HasPrefix(name, "variable "):
 			words = append(words, name+" is declared in another way")
 		default:
@@ -207,8 +207,8 @@ func (c RootChange) Words() []string {
 	return words
 }
 
-// told reports whether own reports a block.
-func (c RootChange) told(block string) bool {
+// reported reports whether own reports a block.
+func (c RootChange) reported(block string) bool {
 	name, ok := strings.CutPrefix(block, "variable ")
 	return ok && slices.Contains(c.declared(), name) && c.gives(name)
 }

@@ -71,7 +71,7 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 			if change.Kind == "modified" || path.Base(name) != templates.DocumentFile {
 				continue
 			}
-			for _, dir := range templates.Beside(path.Dir(name)) {
+			for _, dir := range templates.CaseFolders(path.Dir(name)) {
 				err := walk(ctx, to.Tree, dir, func(name string) {
 					siblings = append(siblings, holdfast.TreeChange{Path: name, Kind: "modified"})
 				})

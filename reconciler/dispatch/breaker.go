@@ -146,9 +146,9 @@ func (one *breaker) close(now time.Time) {
 	clear(one.sick)
 }
 
-// told takes over what another replica has found out; the zero time closes. It
+// adopt takes over what another replica has found out; the zero time closes. It
 // reports whether that is news.
-func (b *breakers) told(provider string, until time.Time) bool {
+func (b *breakers) adopt(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, now := b.of(provider), b.now()

@@ -195,9 +195,9 @@ func TestBreakerTakesLongerBreaks(t *testing.T) {
 func TestBreakerIsToldByOthers(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	c.Told("aws", noon.Add(4*time.Minute))
-	c.Told("aws", noon.Add(time.Minute)) // an older word
-	c.Told("google", noon.Add(-time.Minute))
+	c.Adopt("aws", noon.Add(4*time.Minute))
+	c.Adopt("aws", noon.Add(time.Minute)) // an older word
+	c.Adopt("google", noon.Add(-time.Minute))
 	if got := c.Held(); !slices.Equal(got, []string{"aws"}) {
 		t.Fatalf("held are %v", got)
 	}
@@ -205,7 +205,7 @@ func TestBreakerIsToldByOthers(t *testing.T) {
 	if !c.Admits("aws", "first") || !c.throttles("aws", "a") || !c.Until("aws").Equal(c.now.Add(8*time.Minute)) {
 		t.Errorf("the next break ends at %s", c.Until("aws"))
 	}
-	c.Told("aws", time.Time{})
+	c.Adopt("aws", time.Time{})
 	if len(c.Held()) > 0 {
 		t.Error("another has found it well, and it is held")
 	}
@@ -238,7 +238,7 @@ func TestBreakerLetsExactlyOneThrough(t *testing.T) {
 func TestReplicaFromTheFuture(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	c.Told("aws", noon.Add(40*24*time.Hour))
+	c.Adopt("aws", noon.Add(40*24*time.Hour))
 	c.pass(time.Hour)
 	if !c.Admits("aws", "run-1") {
 		t.Errorf("an hour later it is held until %s", c.Until("aws"))

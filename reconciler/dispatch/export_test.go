@@ -19,8 +19,8 @@ func (b *Breakers) Admits(provider, run string) bool         { return b.b.admits
 func (b *Breakers) Withdraw(provider, run string)            { b.b.withdraw(provider, run) }
 func (b *Breakers) Held() []string                           { return b.b.held() }
 func (b *Breakers) Until(provider string) time.Time          { return b.b.until(provider) }
-func (b *Breakers) Told(provider string, until time.Time) bool {
-	return b.b.told(provider, until)
+func (b *Breakers) Adopt(provider string, until time.Time) bool {
+	return b.b.adopt(provider, until)
 }
 
 // Checked is what is taken of a result that an agent has sent.

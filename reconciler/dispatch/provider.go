@@ -49,13 +49,13 @@ func (d *Dispatcher) Woken(topic string) {
 	if topic == topicWork {
 		d.work.Send()
 	} else if word, ok := strings.CutPrefix(topic, topicProvider); ok {
-		d.toldOf(word)
+		d.observeOther(word)
 	}
 }
 
-// toldOf is ObserveProvider by another replica's word: "NAME:NANOSECONDS", zero for a
+// observeOther is ObserveProvider by another replica's word: "NAME:NANOSECONDS", zero for a
 // provider that is well.
-func (d *Dispatcher) toldOf(word string) {
+func (d *Dispatcher) observeOther(word string) {
 	i := strings.LastIndexByte(word, ':')
 	if i <= 0 {
 		return
@@ -68,7 +68,7 @@ func (d *Dispatcher) toldOf(word string) {
 	if nanos > 0 {
 		until = time.Unix(0, nanos)
 	}
-	if d.breakers.told(word[:i], until) {
+	if d.breakers.adopt(word[:i], until) {
 		d.opts.Metrics.ProviderHeld(word[:i], until)
 	}
 	if until.IsZero() {

@@ -63,15 +63,15 @@ func (r *Reader) Heirs(ctx context.Context, cat *catalog.Catalog, name string) (
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, fmt.Errorf("read cluster %q: %w", to, err)
 		}
-		if !tookOver(rec, name) {
+		if !hadName(rec, name) {
 			out = append(out, to)
 		}
 	}
 	return out, nil
 }
 
-// tookOver reports whether a cluster had that name before.
-func tookOver(rec holdfast.ClusterRecord, name string) bool {
+// hadName reports whether a cluster had that name before.
+func hadName(rec holdfast.ClusterRecord, name string) bool {
 	return rec.Applied.Run != "" && rec.Applied.Document.RenamedFrom == name
 }
 
@@ -81,7 +81,7 @@ func (r *Reader) notRenamed(
 	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, waiting []string,
 ) (holdfast.Faults, error) {
 	c := res.Doc.Cluster
-	if c.RenamedFrom == "" || tookOver(rec, c.RenamedFrom) {
+	if c.RenamedFrom == "" || hadName(rec, c.RenamedFrom) {
 		return nil, nil
 	}
 	fault := func(hint, message string, args ...any) holdfast.Faults {

@@ -168,7 +168,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return err
 	}
 	news := settled || turned || open && plan.State != holdfast.StatusPending || posted.Wanted > 0 && posted.Head != pr.Head
-	if !news && p.opts.Settings.Now().Sub(p.saidAt(pr.PullRequestRef)) < progressInterval {
+	if !news && p.opts.Settings.Now().Sub(p.lastComment(pr.PullRequestRef)) < progressInterval {
 		p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
 		return p.wantStatuses(ctx, view, plan, "", false)
 	}
@@ -176,7 +176,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if body == "" {
 		return p.wantStatuses(ctx, view, plan, "", true)
 	}
-	p.said(pr.PullRequestRef)
+	p.commented(pr.PullRequestRef)
 	if err := p.want(ctx, holdfast.Post{
 		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
 		Body: body, Runs: shownRuns(view), Head: pr.Head,
@@ -202,7 +202,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 // progress is not due. It looks at no cluster: of a pull request that touches
 // many, each run that begins or ends comes by here.
 func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted holdfast.Post) (bool, error) {
-	due := p.opts.Settings.Now().Sub(p.saidAt(pr.PullRequestRef)) >= progressInterval
+	due := p.opts.Settings.Now().Sub(p.lastComment(pr.PullRequestRef)) >= progressInterval
 	if due || pr.State != holdfast.PullRequestOpen || pr.Reason != "" || posted.Wanted > 0 && posted.Head != pr.Head {
 		return false, nil
 	}
@@ -226,9 +226,9 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 	return true, nil
 }
 
-// saidAt is when a comment was last given something to say, or when it was
+// lastComment is when a comment was last given something to say, or when it was
 // first asked to: a plan that is quick enough needs no word of progress.
-func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
+func (p *Publisher) lastComment(ref holdfast.PullRequestRef) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.lastCommentAt[ref]
@@ -239,7 +239,7 @@ func (p *Publisher) saidAt(ref holdfast.PullRequestRef) time.Time {
 	return at
 }
 
-func (p *Publisher) said(ref holdfast.PullRequestRef) {
+func (p *Publisher) commented(ref holdfast.PullRequestRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastCommentAt[ref] = p.opts.Settings.Now()

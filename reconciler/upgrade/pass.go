@@ -61,7 +61,7 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 func (p *upgradePass) propose(
 	ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade, files map[string][]byte, from holdfast.Digest,
 ) error {
-	told, err := p.told(ctx, w)
+	told, err := p.describe(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ const answerOverlap = 2 * time.Minute
 // upgradeLabel is on every upgrade's pull request.
 const upgradeLabel = "holdfast-upgrade"
 
-// told is what a pull request tells.
-func (p *upgradePass) told(ctx context.Context, w *wantedUpgrade) (report.Upgrade, error) {
+// describe is what a pull request says.
+func (p *upgradePass) describe(ctx context.Context, w *wantedUpgrade) (report.Upgrade, error) {
 	u := report.Upgrade{
 		Template: w.template, Group: w.group, By: w.by, Clusters: w.clusters, Left: w.left, Held: w.held,
 		Steps: versionPairs(w.clusters),

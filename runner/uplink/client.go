@@ -246,9 +246,9 @@ func readAnswerError(res *http.Response) *AnswerError {
 	return answer
 }
 
-// tell sends in as JSON and decodes the answer into out, unless out is nil or
+// post sends in as JSON and decodes the answer into out, unless out is nil or
 // there is none. It returns the answer's head.
-func (c *Client) tell(ctx context.Context, path, token string, in, out any) (status int, header http.Header, err error) {
+func (c *Client) post(ctx context.Context, path, token string, in, out any) (status int, header http.Header, err error) {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return 0, nil, &LocalError{fmt.Errorf("encode request: %w", err)}
@@ -274,7 +274,7 @@ func (c *Client) tell(ctx context.Context, path, token string, in, out any) (sta
 // holdfast.ErrNotFound if there is nothing to do.
 func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
 	var assignment holdfast.Assignment
-	status, header, err := c.tell(ctx, "/agent/v1/claims", c.token, req, &assignment)
+	status, header, err := c.post(ctx, "/agent/v1/claims", c.token, req, &assignment)
 	if err != nil {
 		return holdfast.Assignment{}, time.Time{}, err
 	}
@@ -294,20 +294,20 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 
 // Present says that an agent is there, and wants no run now.
 func (c *Client) Present(ctx context.Context, req holdfast.ClaimRequest) error {
-	_, _, err := c.tell(ctx, "/agent/v1/presence", c.token, req, nil)
+	_, _, err := c.post(ctx, "/agent/v1/presence", c.token, req, nil)
 	return err
 }
 
 func (c *Client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
 	var reply holdfast.HeartbeatReply
 	beat.Fence = ref.Fence
-	_, _, err := c.tell(ctx, attemptPath(ref, "heartbeat"), token, beat, &reply)
+	_, _, err := c.post(ctx, attemptPath(ref, "heartbeat"), token, beat, &reply)
 	return reply, err
 }
 
 // Result says how an attempt has ended.
 func (c *Client) Result(ctx context.Context, ref holdfast.AttemptRef, token string, result holdfast.Result) error {
-	_, _, err := c.tell(ctx, attemptPath(ref, "result"), token, result, nil)
+	_, _, err := c.post(ctx, attemptPath(ref, "result"), token, result, nil)
 	return err
 }
 

@@ -124,7 +124,7 @@ func (c Case) compareFaults(faults holdfast.Faults, out *Outcome) {
 	}
 	for i, got := range faults {
 		if taken[i] < 0 {
-			out.fail("%s", c.told(got))
+			out.fail("%s", c.describe(got))
 		}
 	}
 }
@@ -174,8 +174,8 @@ func (c Case) pathOf(f holdfast.Fault) string {
 	return pathAt(c.text, f.Line, f.Column)
 }
 
-// told is a fault that nobody expected, where the case has what is wrong.
-func (c Case) told(f holdfast.Fault) string {
+// describe is a fault that nobody expected, where the case has what is wrong.
+func (c Case) describe(f holdfast.Fault) string {
 	if f.File == c.File {
 		p := c.pathOf(f)
 		words := strings.TrimPrefix(strings.TrimPrefix(p, "spec"), ".")

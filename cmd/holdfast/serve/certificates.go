@@ -97,8 +97,8 @@ func certificateFaults(s config.Server, now time.Time) (wrong, soon []error) {
 	return wrong, soon
 }
 
-// tellCertificates writes into the log what certificateFaults finds.
-func (s *services) tellCertificates() {
+// reportCertificates writes into the log what certificateFaults finds.
+func (s *services) reportCertificates() {
 	wrong, soon := certificateFaults(s.cfg.Server, time.Now())
 	for _, err := range wrong {
 		s.logger.Error("certificate is not valid", "err", err)

@@ -167,7 +167,7 @@ func (s *services) finishAgent(ctx, graceful context.Context, agent *local.Proce
 func (s *services) sweep(ctx context.Context) error {
 	const day = 24 * time.Hour
 	for {
-		s.tellCertificates()
+		s.reportCertificates()
 		n, err := s.store.Sweep(ctx, day)
 		switch {
 		case err != nil && ctx.Err() == nil:

@@ -102,7 +102,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Created", a.When(r.CreatedAt)},
 		[2]string{"Started", a.When(r.StartedAt)},
 		[2]string{"Finished", a.When(r.FinishedAt)},
-		[2]string{"Took", a.took(r)},
+		[2]string{"Took", a.duration(r)},
 	)
 	rows := make([][]table.Cell, len(d.Attempts))
 	for i, t := range d.Attempts {

@@ -116,7 +116,7 @@ func (a *app) runColumns() []column[v1.Run] {
 		text(table.Column{Title: "CHANGES", Min: 8}, func(r v1.Run) string { return CountsText(r.Counts) }),
 		text(table.Column{Title: "PULL REQUEST", Yields: 2}, func(r v1.Run) string { return r.PullRequest.String() }),
 		text(table.Column{Title: "AGE"}, func(r v1.Run) string { return a.Age(r.CreatedAt) }),
-		text(table.Column{Title: "TOOK", Yields: 3}, a.took),
+		text(table.Column{Title: "TOOK", Yields: 3}, a.duration),
 	}
 }
 
@@ -128,8 +128,8 @@ func kindText(r v1.Run) string {
 	return string(r.Kind)
 }
 
-// took returns how long a run has been executed for.
-func (a *app) took(r v1.Run) string {
+// duration returns how long a run has been executed for.
+func (a *app) duration(r v1.Run) string {
 	switch {
 	case r.StartedAt.IsZero():
 		return ""

@@ -11,14 +11,14 @@ import (
 // DocumentFile is the name of a template's document in its folder.
 const DocumentFile = templateFile
 
-// besideFolders are the folders of a template whose documents belong to it:
+// caseFolders are the folders of a template whose documents belong to it:
 // examples, and test cases. They are not clusters, whatever they look like.
-var besideFolders = []string{"examples", "tests"} //nolint:gochecknoglobals // a constant list
+var caseFolders = []string{"examples", "tests"} //nolint:gochecknoglobals // a constant list
 
-// Next to returns the folders in which a template in dir keeps examples and tests.
-func Beside(dir string) []string {
-	out := make([]string, len(besideFolders))
-	for i, name := range besideFolders {
+// CaseFolders returns the folders in which a template in dir keeps examples and tests.
+func CaseFolders(dir string) []string {
+	out := make([]string, len(caseFolders))
+	for i, name := range caseFolders {
 		out[i] = path.Join(dir, name)
 	}
 	return out
@@ -30,7 +30,7 @@ func Beside(dir string) []string {
 func OfTemplate(tree holdfast.Tree, name string) bool {
 	words := strings.Split(path.Dir(name), "/")
 	for i, word := range words {
-		if !slices.Contains(besideFolders, word) {
+		if !slices.Contains(caseFolders, word) {
 			continue
 		}
 		if _, err := tree.Hash(path.Join(path.Join(words[:i]...), templateFile)); err == nil {
