@@ -225,7 +225,7 @@ func (d *driftWriter) failing() {
 	if !d.r.State.Since.IsZero() {
 		since = " since " + stamp(d.r.State.Since)
 	}
-	d.line("> [!WARNING]\n> The checks fail" + since + ": this is what the last good one found.")
+	d.line("> [!WARNING]\n> Checks have failed" + since + "; this is what the last successful one found.")
 	for _, line := range checkFailure(d.r) {
 		d.line(">\n> " + line)
 	}

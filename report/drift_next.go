@@ -87,7 +87,7 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case !run.Status.Done():
 		return who + " reverts it."
 	case back(r):
-		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside makes it again." + againWords(r)
+		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside of Holdfast causes it." + againWords(r)
 	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:
 		return who + " has reverted it" + endedOn(run) + "."
 	case run.Status == holdfast.RunApplied:
@@ -95,15 +95,15 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case run.Status == holdfast.RunNoChanges:
 		return who + " found nothing to revert" + endedOn(run) + ": the next check proves it."
 	case run.Status == holdfast.RunPlanned:
-		return who + " was to revert it, and did not begin" + whyRun(run) + "."
+		return who + " was queued to revert it and did not start" + whyRun(run) + "."
 	case run.Failure != nil:
-		s := who + " was to revert it, and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
+		s := who + " tried to revert it and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
 		if run.Failure.Hint != "" {
 			s += " " + sentence("What to do: "+shortText(run.Failure.Hint, 500))
 		}
 		return s + againWords(r)
 	default:
-		return who + " was to revert it, and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
+		return who + " was queued to revert it and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
 	}
 }
 
