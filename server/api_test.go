@@ -362,7 +362,7 @@ func TestRefusalsSayWhatIsMissingOnce(t *testing.T) {
 		"GET pullrequests/get?repo=shop&number=99": `pull request shop#99: not found`,
 		"GET locks/prod-eu":                        `lock of cluster \"prod-eu\": not found`,
 		"DELETE locks/prod-eu":                     `lock of cluster \"prod-eu\": not found`,
-		"GET runs?status=runing":                   `status \"runing\": want one of queued, retrying, running`,
+		"GET runs?status=going":                    `status \"going\": want one of queued, retrying, running`,
 		"GET runs?kind=aply":                       `kind \"aply\": want one of plan, apply, drift`,
 		"GET pullrequests?state=opened":            `state \"opened\": want one of open, closed, merged`,
 		"GET clusters?phase=actve":                 `phase \"actve\": want one of Pending, Provisioning`,

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -54,8 +53,8 @@ func (c *Client) Events(ctx context.Context, opts EventsOptions, each func(Event
 	if follower.opts.Silence <= 0 {
 		follower.opts.Silence = 45 * time.Second
 	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 200*time.Millisecond, 30*time.Second
+	const shortest, longest = 200 * time.Millisecond, 30 * time.Second
+	pause := shortest
 	for {
 		before := follower.last
 		err := follower.follow(ctx)
@@ -65,13 +64,14 @@ func (c *Client) Events(ctx context.Context, opts EventsOptions, each func(Event
 		case !follower.begun || !errors.Is(err, holdfast.ErrUnavailable):
 			return err
 		case follower.last != before:
-			pause.Reset()
+			pause = shortest
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(pause.NextBackOff()):
+		case <-time.After(pause/2 + rand.N(pause)): // clients of one server do not come back together
 		}
+		pause = min(2*pause, longest)
 	}
 }
 
