@@ -57,7 +57,7 @@ func TestFieldsOfFormerNames(t *testing.T) {
 		if err != nil || was == string(plain) {
 			t.Fatalf("%s without a former name, %v", was, err)
 		}
-		err = store.records.db.write(ctx, func(ctx context.Context, q querier) error {
+		err = store.db.write(ctx, func(ctx context.Context, q querier) error {
 			_, err := q.exec(ctx, `UPDATE `+table+` SET doc = ? WHERE `+key+` = ?`, doc, name)
 			return err
 		})
@@ -68,7 +68,7 @@ func TestFieldsOfFormerNames(t *testing.T) {
 	write("pull request", "pull_requests", "repo || '#' || number", ref.String(), pr)
 	write("cluster", "clusters", "name", "a", cluster)
 	write("run", "runs", "id", run.ID, run)
-	err = store.records.db.write(ctx, func(ctx context.Context, q querier) error {
+	err = store.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO rebuilds (name) VALUES ('names')`)
 		return err
 	})

@@ -133,7 +133,7 @@ func (w impactWriter) samples(e *effect) {
 	}
 	w.linef("%s\n", w.sampled(e))
 	if i := e.shown(); i >= 0 {
-		planWriter{w.writer}.differences(e.planned(), e.differences)
+		planWriter(w).differences(e.planned(), e.differences)
 		w.sample(e.outcomes[i].plan)
 	}
 }
@@ -170,7 +170,7 @@ func (w impactWriter) sampled(e *effect) string {
 }
 
 func (w impactWriter) sample(plan *holdfast.Plan) {
-	plans := planWriter{w.writer}
+	plans := planWriter(w)
 	plans.resources(plan)
 	plans.outputs(plan)
 	plans.diff(plan)
