@@ -102,11 +102,13 @@ func (w *repositories) judge(ctx context.Context, repo string, found github.Repo
 		delete(w.trouble, repo)
 	}
 	now := w.trouble[repo]
-	switch {
-	case now == before:
-	case now == notFound:
+	if now == before {
+		return now != 0
+	}
+	switch now {
+	case notFound:
 		w.logger.WarnContext(ctx, "repository was not found: it was deleted, or the credential no longer reaches it", "repo", repo)
-	case now == archived:
+	case archived:
 		w.logger.WarnContext(ctx, "repository is archived: comments and statuses wait until it no longer is", "repo", repo)
 	default:
 		w.logger.InfoContext(ctx, "repository can be written again: what was given up is posted", "repo", repo)
