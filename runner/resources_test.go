@@ -229,7 +229,7 @@ func oddState(t *testing.T, state string) []holdfast.Resource {
 	s.state = "http://127.0.0.1:1/x"
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	planned := e.Execute(t.Context(), a, s)
-	if planned.Reason == "UnreadablePlan" {
+	if planned.Reason == holdfast.CauseUnreadablePlan || planned.Reason == holdfast.CauseUntrustedPlan {
 		return nil // it is not a state that anything could be planned against
 	}
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)

@@ -60,7 +60,7 @@ func (s *runAPI) awaitAttempt(ctx context.Context, id string, attempt int, follo
 		case attempt == 0 && run.Attempt > 0:
 			return run.Attempt, nil
 		case attempt > 0 && (run.Status.Done() || !follow):
-			return 0, missing(fmt.Sprintf("it has no attempt %d", attempt), "")
+			return 0, missing(fmt.Sprintf("run %q has no attempt %d", id, attempt), "")
 		case run.Status.Done() || !follow:
 			return 0, nil
 		}

@@ -186,7 +186,7 @@ func TestQueries(t *testing.T) {
 		"runs?limit=5000":         `400 limit "5000": want 1 to 1000`,
 		"pullrequests?repo=shop&state=open&cluster=c": `pullrequests {"Repo":"shop","States":["open"],"Cluster":"c","Limit":100}`,
 		"pullrequests/get?repo=shop":                  `400 number of the pull request is missing`,
-		"pullrequests/get?repo=shop&number=x":         `400 number "x" is not one of a pull request`,
+		"pullrequests/get?repo=shop&number=x":         `400 number "x": want that of a pull request`,
 		"pullrequests/get?repo=shop&number=8":         `404 pull request shop#8`,
 		"audit?object=prod-eu&limit=3":                `audit prod-eu 3`,
 		"clusters/prod-us":                            `404 cluster "prod-us"`,
@@ -194,7 +194,7 @@ func TestQueries(t *testing.T) {
 		"runs/run-9/plan":                             `404 plan of run "run-9"`,
 		"runs/run-9/attempts":                         `404 run "run-9"`,
 		"runs/run-9/log":                              `404 log of run "run-9"`,
-		"runs/run-1/log?attempt=9":                    `404 log of run "run-1"`,
+		"runs/run-1/log?attempt=9":                    `404 run "run-1" has no attempt 9`,
 		"runs/run-1/log?offset=x":                     `400 want attempt and offset as numbers`,
 		"locks/prod-eu":                               `404 lock of cluster "prod-eu"`,
 	} {
