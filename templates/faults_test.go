@@ -43,7 +43,7 @@ func TestFaultsOfTheFormat(t *testing.T) {
 		"configure output":               {"{kubernetes: {host: \"${module.kubernetes.endpoint}\"}}", "{kubernetes: {host: \"${module.kubernetes.endpont}\"}}", `17:23: module "kubernetes" has no output "endpont" (did you mean "endpoint"?)`},
 		"configure argument":             {"{region: \"${cluster.region}\"}", "{\"re gion\": x}", `21:23: "re gion" cannot be the name of an argument (use letters, digits, _ and -)`},
 		"configure alias":                {"{region: \"${cluster.region}\"}", "{alias: x}", `21:23: alias is not an argument of a provider here (every provider is configured once)`},
-		"configure version argument":     {"{region: \"${cluster.region}\"}", "{version: x}", `21:23: version is not an argument of a provider here (write it beside source)`},
+		"configure version argument":     {"{region: \"${cluster.region}\"}", "{version: x}", `21:23: version is not an argument of a provider here (write it next to source)`},
 		"configure for_each":             {"{region: \"${cluster.region}\"}", "{for_each: x}", `21:23: "for_each" cannot be the name of an argument: it means something else to the engine`},
 		"block type":                     {"type: default_tags", "type: default tags", `23:22: "default tags" cannot be the type of a block (use letters, digits, _ and -)`},
 		"block dynamic":                  {"type: default_tags", "type: dynamic", `23:22: "dynamic" cannot be the type of a block: it means something else to the engine`},
