@@ -119,6 +119,33 @@ func TestCommandWaitsForTheCodeHost(t *testing.T) {
 	}
 }
 
+// TestCommandBelowAnEditedPlan: our comment was edited when a command was written, and
+// had been written again by the time the command is carried out.
+func TestCommandBelowAnEditedPlan(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.clock.Advance(time.Second)
+	for i := range f.forge.comments {
+		if c := &f.forge.comments[i]; c.Bot {
+			c.Body, c.UpdatedAt = "nothing to see", f.clock.Now()
+		}
+	}
+	c := commandsOf(f.forge.says(1, "alice", "/holdfast approve"))[0]
+	_, err := f.store.StoreCommand(t.Context(), c)
+	f.must(err)
+	f.clock.Advance(time.Second)
+	f.lookAt(1)
+	f.post()
+	if body := f.forge.ours()[0].Body; !strings.Contains(body, "to change") && !strings.Contains(body, "to create") {
+		t.Fatalf("our comment was not written again: %s", body)
+	}
+	f.r.Obey(t.Context())
+	got, err := f.store.Command(t.Context(), c.ID)
+	if err != nil || got.Status != holdfast.CommandRefused || !strings.Contains(got.Reply, "edited the comment with the plans") {
+		t.Errorf("it is %s %q, %v", got.Status, got.Reply, err)
+	}
+}
+
 func TestApplyOfAPlanThatIsNotShown(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)

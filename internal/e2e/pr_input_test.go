@@ -35,7 +35,7 @@ func TestFaultsArePointedAt(t *testing.T) {
 		"clusters/typo.yaml:6:3", "projetc", "project",
 		"clusters/wrong.yaml:9:14",
 		"clusters/lost.yaml:8", "infra/lost",
-		"clusters/second.yaml:4:9", "clusters/taken.yaml:4:9", "claimed twice", "7 errors in the files",
+		"clusters/second.yaml:4:9", "clusters/taken.yaml:4:9", "claimed twice", "6 errors in the files",
 		"terraform_data.node[0]", // alpha's plan
 	)
 	if n := w.countCalls("plan alpha"); n != 1 {

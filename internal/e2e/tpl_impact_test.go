@@ -128,7 +128,7 @@ func TestTemplatePullRequestsThatBreak(t *testing.T) {
 
 	wrong := strings.Replace(oneFourTwo.files()["kubernetes/template.yaml"], "        - name: nodes\n          source:", "        - name: nodes\n          sorce:", 1)
 	broken := blueprints.open(files{"kubernetes/template.yaml": wrong})
-	blueprints.untilStatus(broken.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes/template.yaml:14")
+	blueprints.untilStatus(broken.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes/template.yaml:15")
 	broken.untilComment("kubernetes/template.yaml:15:11", "sorce", "source")
 	if calls := w.engineCalls()[before:]; len(calls) > 0 {
 		t.Errorf("the engine was started for what can be seen without it: %q", calls)

@@ -18,7 +18,9 @@ func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
-		if err == nil && run.PostedAt.IsZero() {
+		// It was posted when the command was written. If it is not now, or was
+		// posted since, somebody else has noticed the edit meanwhile.
+		if err == nil && (run.PostedAt.IsZero() || run.PostedAt.After(c.CreatedAt)) {
 			return words
 		}
 	}
