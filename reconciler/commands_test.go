@@ -119,6 +119,26 @@ func TestCommandWaitsForTheCodeHost(t *testing.T) {
 	}
 }
 
+// TestCommandsStayInOrder: what was said after a command that has to be tried again waits
+// for that.
+func TestCommandsStayInOrder(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.forge.failWith("Permission", holdfast.ErrUnavailable)
+	first := f.command(1, "alice", "/holdfast plan")
+	second := f.command(1, "alice", "/holdfast help") // which needs no permission
+	if first.Status != holdfast.CommandReceived || second.Status != holdfast.CommandReceived {
+		t.Errorf("they are %s and %s", first.Status, second.Status)
+	}
+	f.forge.failWith("Permission", nil)
+	f.r.Obey(t.Context())
+	for _, c := range []holdfast.Command{first, second} {
+		if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandDone {
+			t.Errorf("%s is %s, %v", c.Verb, got.Status, err)
+		}
+	}
+}
+
 // TestCommandBelowAnEditedPlan: our comment was edited when a command was written, and
 // had been written again by the time the command is carried out.
 func TestCommandBelowAnEditedPlan(t *testing.T) {

@@ -53,3 +53,26 @@ func TestAnotherEngineIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherStateIsTold: the comment says that a merge gives a cluster another state,
+// also if the plan, which is of that one, changes nothing.
+func TestAnotherStateIsTold(t *testing.T) {
+	t.Parallel()
+	const elsewhere = "terraform {\n  backend \"s3\" {\n    bucket = \"b\"\n    key    = \"k\"\n    region = \"eu-west-1\"\n  }\n}\n"
+	for name, change := range map[string]struct {
+		text  string
+		moved bool
+	}{"the same": {"# two\n", false}, "another": {elsewhere, true}} {
+		f := built(t, twoClusters())
+		f.open(1, map[string]string{"infra/prod/main.tf": change.text})
+		f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+			result := withEngine(a)
+			result.Status = holdfast.RunNoChanges
+			return result
+		})
+		f.post()
+		if got := strings.Contains(f.comment(1), "**moves the state of prod** from `clusters/prod` to `s3:bucket=b,key=k`"); got != change.moved {
+			t.Errorf("%s: the comment says\n%s", name, f.comment(1))
+		}
+	}
+}

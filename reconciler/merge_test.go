@@ -235,6 +235,54 @@ func TestWhatMayExistWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// What a dead apply may have created holds the merges that follow, too: their plans say
+// that it is created, and were perhaps made before.
+func TestWhatMayExistHoldsTheNextMerge(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.open(2, map[string]string{"infra/prod/other.tf": module("other")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		result := transient(a)
+		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
+		result.Failure.Unrecorded = []string{"a.work"}
+		return result
+	})
+	hold := func(resume bool) {
+		t.Helper()
+		f.execute(func(a holdfast.Assignment) holdfast.Result {
+			want := holdfast.AssignedResume{Resume: resume, MayExist: []string{"a.work"}}
+			if diff := cmp.Diff(want, a.AssignedResume); diff != "" || a.Kind != holdfast.RunApply {
+				t.Errorf("the agent of a %s is given (-want +got):\n%s", a.Kind, diff)
+			}
+			result := planned(a)
+			result.Reason, result.Detail = holdfast.ReasonMayExist, "may exist already: a.work"
+			return result
+		})
+	}
+	f.clock.Advance(time.Minute)
+	f.ask("prod")
+	hold(true)
+	f.executeAll(good) // the plan of the other one
+	f.merge(2, byMerge)
+	hold(false)
+	f.look()
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMayExist {
+		t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+	f.api("alice", holdfast.VerbApply, "prod")
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		if len(a.MayExist) > 0 {
+			t.Errorf("what a person has asked for is held again: %+v", a.AssignedResume)
+		}
+		return good(a)
+	})
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Run != f.newest("prod").ID {
+		t.Errorf("it waits for %q, applied is %s", rec.Waiting, rec.Applied.Run)
+	}
+}
+
 func TestTakingBackAFailedApplyIsApplied(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)

@@ -32,9 +32,7 @@ func (w *writer) danger() {
 		if o.plan == nil || o.applied || o.stale || o.broken || o.reason == holdfast.ReasonProtected || o.reason == holdfast.ReasonMissing {
 			continue
 		}
-		if line := engineLine(o); line != "" {
-			lines = append(lines, line)
-		}
+		lines = append(lines, stateLines(o)...)
 		if o.destroy && o.plan.HasChanges() {
 			lines = append(lines, destructionLine(o))
 			continue
@@ -49,15 +47,22 @@ func (w *writer) danger() {
 	w.caution(lines, most)
 }
 
-// engineLine is for a cluster whose state another engine has written; empty if it is
-// the same.
-func engineLine(o outcome) string {
-	name, _, _ := strings.Cut(o.cluster.Engine, " ")
-	if name == "" || o.run == nil || o.run.EngineName == "" || o.run.EngineName == name {
-		return ""
+// stateLines are for a cluster whose state would be another one, which is then the one
+// that the plan is of, or would be written by another engine.
+func stateLines(o outcome) (lines []string) {
+	if o.run == nil {
+		return nil
 	}
-	return fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",
-		text(o.cluster.Name), text(shorten(o.cluster.Engine, 60)), text(shorten(o.run.EngineName+" "+o.run.EngineVersion, 60)))
+	name, was, is := text(o.cluster.Name), o.cluster.State, o.run.StateLocation
+	if was != "" && is != "" && is != was {
+		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; what the old one has is neither changed nor destroyed, and is forgotten. Move the state first if it is to stay",
+			name, code(shorten(was, 120)), code(shorten(is, 120))))
+	}
+	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {
+		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",
+			name, text(shorten(o.cluster.Engine, 60)), text(shorten(o.run.EngineName+" "+o.run.EngineVersion, 60))))
+	}
+	return lines
 }
 
 // caution is a box with what nobody must overlook, at most so many lines of it.

@@ -34,7 +34,7 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 func plannedBefore(open PullRequest) bool {
 	reviewed := func(run *holdfast.Run) bool {
 		return run != nil && slices.ContainsFunc(run.Reviews, func(review holdfast.Review) bool {
-			return review.PullRequest == open.PullRequest.PullRequestRef
+			return review.Run != "" && review.PullRequest == open.PullRequest.PullRequestRef
 		})
 	}
 	return !slices.ContainsFunc(open.Clusters, func(c Cluster) bool {

@@ -295,3 +295,21 @@ func TestHeadlineOfASupersededFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadThatWasNotPlanned: a merged head without a plan has a green status only if
+// what is applied was reviewed, in a plan of an earlier head. A run that was held has
+// the pull request, and no plan.
+func TestHeadThatWasNotPlanned(t *testing.T) {
+	t.Parallel()
+	for plan, want := range map[string]holdfast.StatusState{"run-0": holdfast.StatusSuccess, "": holdfast.StatusFailure} {
+		r := cases()["merged-unplanned"]
+		for i := range r.Clusters {
+			r.Clusters[i].Apply = &holdfast.Run{RunSpec: holdfast.RunSpec{
+				Reviews: []holdfast.Review{{PullRequest: r.PullRequest.PullRequestRef, Run: plan}},
+			}}
+		}
+		if got := report.PlanStatus(r); got.State != want {
+			t.Errorf("reviewed by %q: %s (%s), want %s", plan, got.State, got.Description, want)
+		}
+	}
+}

@@ -86,10 +86,11 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	return a, run, err
 }
 
-// resumed is what a run has to know of the applies that it continues.
+// resumed is what a run has to know of the applies that have failed before it. One that
+// a person asks for may create what they have left.
 func (s *starter) resumed(ctx context.Context, run holdfast.Run) (holdfast.AssignedResume, error) {
 	out := holdfast.AssignedResume{Resume: run.Resume}
-	if !run.Resume || run.Kind != holdfast.RunApply {
+	if run.Kind != holdfast.RunApply || !run.Resume && run.Actor != "" {
 		return out, nil
 	}
 	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)

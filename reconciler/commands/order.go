@@ -63,16 +63,19 @@ func (h *Handler) Pass(ctx context.Context) {
 }
 
 // pass carries out some of the commands that are stored, and begins none once until is
-// done.
+// done. After one that has to be tried again, those of the same pull request wait: an
+// apply must not come after the cancel that was said of it.
 func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) bool) {
+	waiting := make(map[holdfast.PullRequestRef]bool)
 	for _, c := range h.received(ctx) {
 		if until.Err() != nil {
 			return
 		}
-		if !of(c) {
+		if !of(c) || waiting[c.PullRequest] {
 			continue
 		}
 		if _, err := h.execute(ctx, c); err != nil {
+			waiting[c.PullRequest] = !c.PullRequest.IsZero()
 			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
 		} else {
 			h.direct.forget(c.ID)

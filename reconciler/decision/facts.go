@@ -144,22 +144,26 @@ func resumes(in Input) int {
 	return n
 }
 
-// MayExist returns the addresses that an apply which continues the newest of runs must
-// not create without a person's word. Where an apply has died, what it was creating may
-// exist without being in the state, and what it had created, too: the state was
-// perhaps not saved since. The runs back to the one that did not continue another
-// count; that one was reviewed, or asked for by a person. If it is not known what was
-// created, any may exist.
+// MayExist returns the addresses that an apply after runs, the newest first, must not
+// create without a person's word: neither one that continues a failed one, nor one that
+// a merge asks for, whose plan was perhaps made before. Where an apply has died, what it
+// was creating may exist without being in the state, and what it had created, too: the
+// state was perhaps not saved since. The runs back to one that ended well count, or to
+// one that a person asked for, who could look. If it is not known what was created, any
+// may exist.
 func MayExist(runs []holdfast.Run) (addresses []string, anyMay bool) {
 	for _, run := range runs {
-		if !run.Kind.Writes() || run.Status.Good() {
+		if !run.Kind.Writes() || run.Status == holdfast.RunPlanned || !run.Begun {
+			continue // it has applied nothing
+		}
+		if run.Status.Good() {
 			break
 		}
-		if run.Begun && died(run) {
+		if died(run) {
 			list, whole := creations(run)
 			addresses, anyMay = append(addresses, list...), anyMay || !whole
 		}
-		if !run.Resume {
+		if !run.Resume && run.Actor != "" {
 			break
 		}
 	}

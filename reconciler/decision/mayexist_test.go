@@ -20,6 +20,7 @@ func TestMayExist(t *testing.T) {
 			run.Failure = &holdfast.Failure{Transient: true, Unrecorded: unrecorded, Completed: completed}
 		}
 	}
+	by := func(actor string) func(*holdfast.Run) { return func(run *holdfast.Run) { run.Actor = actor } }
 	many := make([]string, holdfast.MaxCompleted)
 	for i := range many {
 		many[i] = fmt.Sprintf("a.b[%d]: updated", i)
@@ -33,11 +34,15 @@ func TestMayExist(t *testing.T) {
 		want []string
 		all  bool
 	}{
-		"nothing ran":                      {},
-		"one died":                         {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
-		"one died, and another":            {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
-		"an engine that ends has saved":    {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
-		"a person has asked since":         {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second, first}, want: []string{"a.h"}},
+		"nothing ran":                   {},
+		"one died":                      {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
+		"one died, and another":         {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
+		"an engine that ends has saved": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
+		"a person has asked since":      {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), by("alice")), second, first}, want: []string{"a.h"}},
+		"a merge has asked since":       {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
+		"others have applied nothing since": {runs: []holdfast.Run{
+			ran("run-7", apply, holdfast.RunErrored), ran("run-6", plan, holdfast.RunPlanned), ran("run-5", apply, holdfast.RunPlanned), first,
+		}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
 		"one ended well":                   {runs: []holdfast.Run{second, ran("run-3", apply, holdfast.RunApplied, resumed, hasBegun), first}, want: []string{"a.b", "a.g"}},
 		"it had not begun":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, passingCause)}},
 		"nobody knows what it did":         {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause)}, all: true},

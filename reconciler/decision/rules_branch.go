@@ -254,11 +254,15 @@ func heldAfter(in Input, failed holdfast.Run) (reason holdfast.Reason, detail st
 	return holdfast.ReasonApplyFailed, ""
 }
 
-// changedPlan holds an apply whose plan was not what people had seen, until they
-// merge one that was made since.
+// changedPlan holds an apply whose plan was not what people had seen, or would create
+// what may exist already, until they merge one that was made since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanChanged},
+	held := Decision{Action: ActionWait, Reason: holdfast.ReasonPlanChanged}
+	if last.Reason == holdfast.ReasonMayExist {
+		held.Reason, held.Detail = last.Reason, last.Detail
+	}
+	return held,
 		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }
 

@@ -47,8 +47,8 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		why = "a state run plans nothing"
 	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
-	case result.Reason == holdfast.ReasonMayExist && (run.Kind != holdfast.RunApply || !run.Resume):
-		why = fmt.Sprintf("this %s continues no apply that died", run.Kind)
+	case result.Reason == holdfast.ReasonMayExist && (run.Kind != holdfast.RunApply || !run.Resume && run.Actor != ""):
+		why = fmt.Sprintf("this %s may create what exists", run.Kind)
 	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):
 		why = "it matched a plan that it was not to be compared with"
 	case badDigest(result.InputDigest), badDigest(result.PlanDigest):

@@ -28,16 +28,19 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		return o.opts.Store.PostFailed(ctx, post.Key, "the repository is no longer configured", time.Time{})
 	}
 	at, began := o.opts.Settings.Now(), time.Now()
+	// What comes of a call is recorded also if it took all the time that it had.
+	call, cancel := context.WithTimeout(ctx, postLease/2)
+	defer cancel()
 	var err error
 	switch post.Kind {
 	case holdfast.PostStatus:
-		err = forge.SetStatus(ctx, post.Repo, post.Status)
+		err = forge.SetStatus(call, post.Repo, post.Status)
 	case holdfast.PostCheck:
 		if checker, ok := forge.(Checker); ok {
-			err = checker.PutCheck(ctx, post.Repo, post.Status, post.Faults)
+			err = checker.PutCheck(call, post.Repo, post.Status, post.Faults)
 		}
 	case holdfast.PostReaction:
-		err = forge.React(ctx, post.PullRequest, post.CommentID, post.Reaction)
+		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
 		marker := report.Marker(post.PullRequest)
 		if post.Kind == holdfast.PostReply {
@@ -50,7 +53,7 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 			id = ""
 		}
 		var comment holdfast.Comment
-		comment, err = forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
+		comment, err = forge.PutComment(call, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
 		if err == nil && post.Kind == holdfast.PostComment {
 			o.wrote(post, comment)
@@ -59,7 +62,7 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 			at = comment.UpdatedAt // the clock of merges
 		}
 	case holdfast.PostIssue:
-		post.ExternalID, err = putIssue(ctx, forge, post)
+		post.ExternalID, err = putIssue(call, forge, post)
 	}
 	o.opts.Watcher.Posted(post, began, err)
 	if err != nil {

@@ -123,8 +123,6 @@ func (o *outbox) postBatch(ctx context.Context, posts []holdfast.Post) error {
 			// A post that was begun is finished, or it would be made twice.
 			ctx, done := queue.Begun(ctx)
 			defer done()
-			ctx, cancel := context.WithTimeout(ctx, postLease/2)
-			defer cancel()
 			return o.post(ctx, post)
 		})
 	}

@@ -35,7 +35,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		if err := v.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if err := v.viewEngine(ctx, &rc); err != nil {
+		if err := v.viewState(ctx, &rc); err != nil {
 			return view, false, err
 		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
@@ -214,8 +214,8 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 	return v.viewQueue(ctx, rc, plans[0])
 }
 
-// viewEngine says which engine has written the state.
-func (v *viewer) viewEngine(ctx context.Context, rc *report.Cluster) error {
+// viewState says where the state is, and which engine has written it.
+func (v *viewer) viewState(ctx context.Context, rc *report.Cluster) error {
 	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil
@@ -227,6 +227,7 @@ func (v *viewer) viewEngine(ctx context.Context, rc *report.Cluster) error {
 		return err
 	}
 	wrote := decision.LastApplied(rec, branch)
+	rc.State = rec.Applied.StateLocation
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
 	return nil
 }

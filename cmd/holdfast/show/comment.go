@@ -12,7 +12,7 @@ import (
 // parts without their Markdown and HTML. What is in a block of code stays as it is.
 func commentText(p *table.Printer, body string) string {
 	c := commentWriter{p: p, width: p.Width - 2}
-	for line := range strings.Lines(hiddenMarker.ReplaceAllString(table.Clean(withoutZeroWidth.Replace(body)), "")) {
+	for line := range strings.Lines(table.Clean(withoutZeroWidth.Replace(body))) {
 		c.line(strings.TrimRight(line, "\n"))
 	}
 	c.endTable()
@@ -20,8 +20,9 @@ func commentText(p *table.Printer, body string) string {
 }
 
 var (
-	// hiddenMarker is how a comment is found again. Code hosts do not show it.
-	hiddenMarker = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+	// hiddenMarker is how a comment is found again. Code hosts do not show it. What
+	// looks like one elsewhere is part of a plan.
+	hiddenMarker = regexp.MustCompile(`^<!-- holdfast:\S+(?: \S+)? -->$`)
 	foldedPart   = regexp.MustCompile(`^<details(?: open)?><summary>(.*)</summary>$`)
 	smallPart    = regexp.MustCompile(`^<sub>(.*)</sub>$`)
 	box          = regexp.MustCompile(`^> \[!([A-Z]+)\]$`)
@@ -40,18 +41,24 @@ var (
 type commentWriter struct {
 	p     *table.Printer
 	out   strings.Builder
-	width int // of a line; zero or less: any
-	code  bool
+	width int        // of a line; zero or less: any
+	fence int        // backticks that the block of code began with; zero outside of one
 	rows  [][]string // of the table that is being read
 }
 
 func (c *commentWriter) line(text string) {
-	if strings.HasPrefix(text, "```") {
-		c.endTable()
-		c.code = !c.code
+	fence := backticks(text)
+	switch {
+	case c.fence == 0 && hiddenMarker.MatchString(text):
 		return
-	}
-	if c.code {
+	case c.fence == 0 && fence >= 3:
+		c.endTable()
+		c.fence = fence
+		return
+	case c.fence > 0 && fence >= c.fence && fence == len(text):
+		c.fence = 0
+		return
+	case c.fence > 0:
 		c.out.WriteString("    " + c.p.Paint(text, diffColour(text)) + "\n")
 		return
 	}
@@ -86,18 +93,50 @@ func (c *commentWriter) prose(text string) {
 // inline takes the markup out of a line.
 func inline(text string) string {
 	var out strings.Builder
-	for i, part := range strings.Split(text, "`") { // every second one is code, and stays
-		if i%2 == 1 {
-			out.WriteString(part)
-			continue
-		}
-		part = link.ReplaceAllString(part, "$1 ($2)")
-		part = strings.ReplaceAll(tags.ReplaceAllString(part, ""), "**", "")
-		part = strings.ReplaceAll(part, "<br>", "; ")
-		out.WriteString(html.UnescapeString(escaped.ReplaceAllString(part, "$1")))
+	for text != "" {
+		before, code, after := codeSpan(text)
+		before = link.ReplaceAllString(before, "$1 ($2)")
+		before = strings.ReplaceAll(tags.ReplaceAllString(before, ""), "**", "")
+		before = strings.ReplaceAll(before, "<br>", "; ")
+		out.WriteString(html.UnescapeString(escaped.ReplaceAllString(before, "$1")))
+		out.WriteString(code)
+		text = after
 	}
 	return out.String()
 }
+
+// codeSpan cuts text around its first span of code, which begins and ends with the
+// same number of backticks, and stays as it is.
+func codeSpan(text string) (before, code, after string) {
+	for at := 0; at < len(text); {
+		start := strings.IndexByte(text[at:], '`')
+		if start < 0 {
+			break
+		}
+		start += at
+		ticks := backticks(text[start:])
+		for end := start + ticks; end < len(text); {
+			next := strings.IndexByte(text[end:], '`')
+			if next < 0 {
+				break
+			}
+			end += next
+			n := backticks(text[end:])
+			if n == ticks {
+				code = text[start+ticks : end]
+				if strings.Trim(code, " ") != "" && code[0] == ' ' && code[len(code)-1] == ' ' {
+					code = code[1 : len(code)-1]
+				}
+				return text[:start], code, text[end+n:]
+			}
+			end += n
+		}
+		at = start + ticks
+	}
+	return text, "", ""
+}
+
+func backticks(text string) int { return len(text) - len(strings.TrimLeft(text, "`")) }
 
 // wrap writes a paragraph in lines that fit, the first after one prefix and the others
 // after another.

@@ -61,6 +61,19 @@ tofu 1.10
 	}
 }
 
+// TestCommentTextKeepsPlans: what looks like our marker, a fence or the end of a span in
+// a plan hides nothing of it.
+func TestCommentTextKeepsPlans(t *testing.T) {
+	t.Parallel()
+	body := "<!-- holdfast:pull-request shop#7 -->\n- destroys `a[\"a<!--\"]` and ``p`qr``, then ``` `x` ```\n" +
+		"````diff\n- a[\"a<!--\"]\n```\n<!-- holdfast:pull-request shop#7 -->\n- z[\"-->\"]\n````\nend -->\n"
+	want := "- destroys a[\"a<!--\"] and p`qr, then `x`\n" +
+		"    - a[\"a<!--\"]\n    ```\n    <!-- holdfast:pull-request shop#7 -->\n    - z[\"-->\"]\nend -->\n"
+	if diff := cmp.Diff(want, commentText(&table.Printer{}, body)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestCommentsOfReports shows each comment that package report is tested with as a
 // terminal of 80 characters does: no HTML is left, and no line of prose is too long.
 func TestCommentsOfReports(t *testing.T) {
