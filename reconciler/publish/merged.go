@@ -28,6 +28,9 @@ func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.
 	if err != nil && known {
 		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
 	}
+	if known {
+		showState(rc, rec, runs)
+	}
 	failed := failedItself(mine)
 	superseded := known && failed != nil && rec.Desired.Revision != "" && rec.Desired.Revision != failed.Revision
 	if superseded {

@@ -35,9 +35,6 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		if err := v.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if err := v.viewState(ctx, &rc); err != nil {
-			return view, false, err
-		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
 			rc.Gates = gate.Of(pr, c.Document.Apply.Requires, decision.Newest(plans), plans)
 		}
@@ -46,6 +43,10 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		}
 		if pr.State == holdfast.PullRequestMerged && !c.Sample {
 			if err := v.viewApply(ctx, &rc, pr); err != nil {
+				return view, false, err
+			}
+		} else if rc.Plan != nil { // without one there is nothing to compare with
+			if err := v.viewState(ctx, &rc); err != nil {
 				return view, false, err
 			}
 		}
@@ -214,7 +215,7 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 	return v.viewQueue(ctx, rc, plans[0])
 }
 
-// viewState says where the state is, and which engine has written it.
+// viewState shows the state of a cluster whose records were not read for its applies.
 func (v *viewer) viewState(ctx context.Context, rc *report.Cluster) error {
 	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
 	if errors.Is(err, holdfast.ErrNotFound) {
@@ -226,10 +227,16 @@ func (v *viewer) viewState(ctx context.Context, rc *report.Cluster) error {
 	if err != nil {
 		return err
 	}
+	showState(rc, rec, branch)
+	return nil
+}
+
+// showState takes from the records of a cluster where its state is, and which engine
+// has written it.
+func showState(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run) {
 	wrote := decision.LastApplied(rec, branch)
 	rc.State = rec.Applied.StateLocation
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
-	return nil
 }
 
 // viewQueue says for whom a run that is not executed yet waits.
