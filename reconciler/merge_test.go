@@ -192,18 +192,25 @@ func TestPassingFailureGoesOn(t *testing.T) {
 	}
 }
 
+// dies executes an apply whose agent is killed: what was being created then is not
+// recorded, and other changes were completed.
+func (f *fleet) dies(unrecorded []string, completed ...string) {
+	f.t.Helper()
+	f.execute(func(a holdfast.Assignment) holdfast.Result {
+		result := transient(a)
+		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
+		result.Failure.Unrecorded, result.Failure.Completed = unrecorded, completed
+		return result
+	})
+}
+
 // What a dead apply may have created is told to the one that continues it, and what
 // that finds holds the cluster until a person says so.
 func TestWhatMayExistWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
-		result := transient(a)
-		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
-		result.Failure.Unrecorded, result.Failure.Completed = []string{"a.work"}, []string{"a.before: created", "a.other: updated"}
-		return result
-	})
+	f.dies([]string{"a.work"}, "a.before: created", "a.other: updated")
 	f.clock.Advance(time.Minute)
 	f.ask("prod")
 	f.execute(func(a holdfast.Assignment) holdfast.Result {
@@ -243,12 +250,7 @@ func TestWhatMayExistHoldsTheNextMerge(t *testing.T) {
 	f.open(2, map[string]string{"infra/prod/other.tf": module("other")})
 	f.executeAll(good)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
-		result := transient(a)
-		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
-		result.Failure.Unrecorded = []string{"a.work"}
-		return result
-	})
+	f.dies([]string{"a.work"})
 	hold := func(resume bool) {
 		t.Helper()
 		f.execute(func(a holdfast.Assignment) holdfast.Result {
