@@ -191,15 +191,17 @@ func planJSONError(err error) error {
 
 // Sort brings the lists into their canonical order.
 func (d *PlanDocument) Sort() {
-	slices.SortFunc(d.Resources, comparePlanResources)
+	slices.SortFunc(d.Resources, PlanResource.Compare)
 	slices.SortFunc(d.Outputs, func(a, b PlanOutput) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(d.Reads, comparePlanReads)
+	slices.SortFunc(d.Reads, PlanRead.Compare)
 }
 
-func comparePlanReads(a, b PlanRead) int { return strings.Compare(a.Address, b.Address) }
+// Compare orders what is read as documents list it.
+func (r PlanRead) Compare(other PlanRead) int { return strings.Compare(r.Address, other.Address) }
 
-func comparePlanResources(a, b PlanResource) int {
-	return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Deposed, b.Deposed))
+// Compare orders resources as documents list them.
+func (r PlanResource) Compare(other PlanResource) int {
+	return cmp.Or(strings.Compare(r.Address, other.Address), strings.Compare(r.Deposed, other.Deposed))
 }
 
 // Counts returns how many resources and outputs change. It counts as the

@@ -87,6 +87,14 @@ func (o PlanOutput) change() OutputChange {
 	}
 }
 
+// ChangesTo returns the attributes in which another value differs from v. It is nil if
+// they are equal, and if they differ in what is null here and left out there.
+func (v PlanValue) ChangesTo(after PlanValue) []AttributeChange {
+	var f attributeFinder
+	f.compare("", v.tree(), after.tree())
+	return f.found
+}
+
 // attributeFinder collects the attributes that differ.
 type attributeFinder struct {
 	forces []string
@@ -303,20 +311,6 @@ func hasSecret(tree any) bool {
 	return false
 }
 
-func fieldOf(tree any, key string) any {
-	if m, ok := tree.(map[string]any); ok {
-		return m[key]
-	}
-	return nil
-}
-
-func itemOf(tree any, i int) any {
-	if l, ok := tree.([]any); ok && i < len(l) {
-		return l[i]
-	}
-	return nil
-}
-
 func sizeOf(tree any) int {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -326,20 +320,6 @@ func sizeOf(tree any) int {
 	default:
 		return 0
 	}
-}
-
-// areObjects reports whether both are objects, or one is and the other is
-// nothing.
-func areObjects(a, b any) bool {
-	_, first := a.(map[string]any)
-	_, second := b.(map[string]any)
-	return (first || a == nil) && (second || b == nil) && (first || second)
-}
-
-func areLists(a, b any) bool {
-	_, first := a.([]any)
-	_, second := b.([]any)
-	return (first || a == nil) && (second || b == nil) && (first || second)
 }
 
 // keysOf returns the keys of two objects, sorted.

@@ -68,7 +68,7 @@ func (i PlanInfo) Validate() error {
 
 func validateResources(list []PlanResource) error {
 	for i, r := range list {
-		if i > 0 && comparePlanResources(list[i-1], r) >= 0 {
+		if i > 0 && list[i-1].Compare(r) >= 0 {
 			return fmt.Errorf("%q is there twice or out of order", r.FullAddress())
 		}
 		if err := r.validate(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 var verbs = []holdfast.Verb{
@@ -152,7 +153,7 @@ func nearestVerb(word string) string {
 	}
 	best, bestDistance := "", 3
 	for _, verb := range verbs {
-		distance := holdfast.EditDistance(word, string(verb))
+		distance := nearest.Distance(word, string(verb))
 		if strings.HasPrefix(string(verb), word) && len(word) >= 3 {
 			distance = min(distance, 1)
 		}

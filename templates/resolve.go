@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
@@ -429,7 +430,7 @@ func unsetFaults(doc document.Document, g *modules.Gatherer, dir string) holdfas
 	names := slices.Collect(maps.Keys(m.Variables))
 	for name := range c.Variables {
 		if _, declared := m.Variables[name]; !declared {
-			name = holdfast.Nearest(name, names)
+			name = nearest.Of(name, names)
 		}
 		given = append(given, name)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/condition"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -29,7 +29,7 @@ func (l *templateLoader) interfaces(p *provider, known map[string]*modules.Modul
 			v, ok := m.Variables[input]
 			if !ok {
 				l.Add(call.keys[input], fmt.Sprintf("module %q has no variable %q", call.name, input), wording.DidYouMean(input, names))
-				meant = append(meant, holdfast.Nearest(input, names))
+				meant = append(meant, nearest.Of(input, names))
 				continue
 			}
 			l.typed(call, input, v.Full)

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
 
 const (
@@ -44,8 +45,8 @@ func (t *applying) whatChanged(ctx context.Context) string {
 		return fmt.Sprintf("the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run %s", review.Run)
 	}
 	words := t.input.SecretChanges(input)
-	if reviewed, err := t.reviewedDocument(ctx, review); err == nil {
-		words = append(words, t.document.Differences(reviewed)...)
+	if document, err := t.reviewedDocument(ctx, review); err == nil {
+		words = append(words, reviewed.Differences(t.document, document)...)
 	}
 	if len(words) > 0 {
 		return fmt.Sprintf("the plan differs from the reviewed one of run %s: %s", review.Run, failure.Some(words))

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
 
 // readPlan asks the engine what the plan file says, and keeps what the plan
@@ -100,12 +101,12 @@ func (t *applying) hold(reason holdfast.Reason, detail string) {
 
 // remains reports whether the plan is what remains of a reviewed one.
 func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
-	reviewed, err := t.reviewedDocument(ctx, review)
+	document, err := t.reviewedDocument(ctx, review)
 	if err != nil {
 		t.say("the reviewed plan of run %s could not be read: %v", review.Run, err)
 		return false
 	}
-	return t.document.SubsetOf(reviewed)
+	return reviewed.Remains(t.document, document)
 }
 
 // reviewedDocument returns the document that was reviewed. It is an error if it

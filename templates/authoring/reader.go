@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 // maxNodes bounds the values of a file once its aliases are replaced.
@@ -126,7 +127,7 @@ func describe(n *yaml.Node) string {
 
 // suggest is the hint for a word that is not one of candidates.
 func suggest(word string, candidates []string) string {
-	if near := holdfast.Nearest(word, candidates); near != "" {
+	if near := nearest.Of(word, candidates); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	slices.Sort(candidates)

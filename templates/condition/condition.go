@@ -16,7 +16,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/schema"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
@@ -283,7 +283,7 @@ func (d *Dialect) issueFault(issues *cel.Issues) error {
 	}
 	if m := noField.FindStringSubmatch(first.Message); m != nil {
 		fault := say("asks for the field %q, which is not there", wording.Clip(m[1]))
-		if near := holdfast.Nearest(m[1], d.fields); near != "" {
+		if near := nearest.Of(m[1], d.fields); near != "" {
 			fault.Hint = wording.DidYouMean(m[1], []string{near})
 		}
 		return fault

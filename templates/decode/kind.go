@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -89,9 +89,9 @@ func headOf(root *yaml.Node) head {
 			continue
 		}
 		switch word := letters(key.Value); {
-		case holdfast.EditDistance(word, "apiversion") <= 3:
+		case nearest.Distance(word, "apiversion") <= 3:
 			h.likeVersion, h.versionBelow = key, value
-		case holdfast.EditDistance(word, "kind") <= 2:
+		case nearest.Distance(word, "kind") <= 2:
 			h.likeKind, h.kindBelow = key, value
 		}
 	}
@@ -254,13 +254,13 @@ func isGroup(version string) bool {
 func likeGroup(version string) bool {
 	group, _, _ := strings.Cut(version, "/")
 	group = strings.ToLower(strings.TrimSpace(group))
-	return len(group) <= 100 && (strings.HasPrefix(group, "holdfast") || holdfast.EditDistance(group, apiGroup) <= 3)
+	return len(group) <= 100 && (strings.HasPrefix(group, "holdfast") || nearest.Distance(group, apiGroup) <= 3)
 }
 
 // likeKinds reports whether a value is a kind of ours but for a few letters.
 func likeKinds(n *yaml.Node) bool {
 	word := letters(scalar(n))
-	return word != "" && (holdfast.EditDistance(word, "cluster") <= 2 || holdfast.EditDistance(word, "template") <= 2)
+	return word != "" && (nearest.Distance(word, "cluster") <= 2 || nearest.Distance(word, "template") <= 2)
 }
 
 // letters is a short word without what nobody sees and without its case; a long

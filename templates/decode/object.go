@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -250,7 +251,7 @@ func (o *Object) Done() {
 	for i := 0; i+1 < len(o.Node.Content); i += 2 {
 		key := o.Node.Content[i]
 		if !slices.Contains(o.known, key.Value) {
-			if meant := holdfast.Nearest(key.Value, o.known); meant != "" {
+			if meant := nearest.Of(key.Value, o.known); meant != "" {
 				o.found(meant)
 			}
 			o.reader.Add(key, fmt.Sprintf("unknown key %q in %s", wording.Clip(key.Value), o.Label("")), wording.DidYouMean(key.Value, o.known))

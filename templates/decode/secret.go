@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -45,7 +46,7 @@ func ReadSecret(value any) (ref holdfast.SecretRef, bad *BadSecret) {
 		case to == nil:
 			// The hint is made of our own words only.
 			hint := wording.OneOf(slices.Collect(maps.Keys(into)))
-			if near := holdfast.Nearest(name, slices.Collect(maps.Keys(into))); near != "" {
+			if near := nearest.Of(name, slices.Collect(maps.Keys(into))); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			return ref, &BadSecret{Path: []string{SecretKey, name}, Key: true, Hint: hint}

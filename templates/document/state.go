@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
@@ -75,7 +76,7 @@ func (r clusterReader) state(o *decode.Object, c *holdfast.Cluster) *holdfast.St
 			continue
 		}
 		hint := ""
-		if near := holdfast.Nearest(key, unknown); near != "" {
+		if near := nearest.Of(key, unknown); near != "" {
 			hint = fmt.Sprintf("did you mean it by %q?", near)
 		}
 		r.Add(o.Node, fmt.Sprintf("spec.state.%s is missing for a state in %s", key, kind), hint)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -180,7 +180,7 @@ func (t *instanceTypes) validate(v any) error {
 func (t *instanceTypes) hint(word string) string {
 	names := slices.DeleteFunc(slices.Clone(t.patterns), func(pattern string) bool { return !t.exact[pattern] })
 	allowed := wording.OneInOrder(slices.Concat(names, t.globs))
-	if near := holdfast.Nearest(word, t.patterns); near != "" {
+	if near := nearest.Of(word, t.patterns); near != "" {
 		return fmt.Sprintf("did you mean %q? %s", near, allowed)
 	}
 	return allowed

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -36,7 +36,7 @@ func (s *Checker) Validate(variables map[string]any, given []string) []Violation
 	var meant []string // by names that are misspelt
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if _, ok := s.Properties[name]; !ok && !s.Open {
-			meant = append(meant, holdfast.Nearest(name, s.Names))
+			meant = append(meant, nearest.Of(name, s.Names))
 			out = append(out, Violation{
 				Path: []string{name}, Key: true,
 				Message: fmt.Sprintf("unknown variable %q", wording.Clip(name)),
@@ -313,7 +313,7 @@ func enumHint(k *kind.Enum) string {
 		allowed = append(allowed, plainValue(v))
 	}
 	hint := wording.OneOf(allowed)
-	if word, ok := k.Got.(string); ok && holdfast.Nearest(word, allowed) != "" && len(allowed) > 1 {
+	if word, ok := k.Got.(string); ok && nearest.Of(word, allowed) != "" && len(allowed) > 1 {
 		hint = wording.DidYouMean(word, allowed) + " " + hint
 	}
 	return hint

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 // DidYouMean is the hint for a word that is not one of candidates.
 func DidYouMean(word string, candidates []string) string {
-	if near := holdfast.Nearest(word, candidates); near != "" {
+	if near := nearest.Of(word, candidates); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return OneOf(candidates)
@@ -18,7 +18,7 @@ func DidYouMean(word string, candidates []string) string {
 
 // NearestOf is the hint for a value: what was meant perhaps, and all that is allowed.
 func NearestOf(word string, allowed []string) string {
-	if near := holdfast.Nearest(word, allowed); near != "" && len(allowed) > 1 {
+	if near := nearest.Of(word, allowed); near != "" && len(allowed) > 1 {
 		return fmt.Sprintf("did you mean %q? %s", near, OneOf(allowed))
 	}
 	return DidYouMean(word, allowed)

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
 // Exit codes. The root command's help tells them.
@@ -126,7 +125,7 @@ func OneOf(flag, value string, words []string) error {
 		return nil
 	}
 	err := UsageError("--%s %q: want %s", flag, value, table.OrList(words))
-	if near := holdfast.Nearest(value, words); near != "" && len(value) > 3 { // short words are all near
+	if near := nearest.Of(value, words); near != "" && len(value) > 3 { // short words are all near
 		return hint.New(err, fmt.Sprintf("did you mean %s?", near))
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 // decoder reads a YAML document into a Config and remembers where each key
@@ -219,7 +220,7 @@ func join(path, key string) string {
 
 // suggest names the known key that is nearest to word, if one is near.
 func suggest(word string, fields map[string]int) string {
-	if best := holdfast.Nearest(word, sortedKeys(fields)); best != "" {
+	if best := nearest.Of(word, sortedKeys(fields)); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return fmt.Sprintf("known here: %v", sortedKeys(fields))

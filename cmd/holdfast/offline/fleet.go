@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -267,7 +268,7 @@ func (fl *diskFleet) strangers() []string {
 				continue
 			}
 			at := fmt.Sprintf("%s: cluster %s depends on %s, which is not defined here", table.Place(doc.Cluster.Path, doc.Cluster.Line), doc.Cluster.Name, parent)
-			if best := holdfast.Nearest(parent, slices.Sorted(maps.Keys(known))); best != "" && best != doc.Cluster.Name {
+			if best := nearest.Of(parent, slices.Sorted(maps.Keys(known))); best != "" && best != doc.Cluster.Name {
 				at += fmt.Sprintf(" (did you mean %q?)", best)
 			}
 			out = append(out, at)

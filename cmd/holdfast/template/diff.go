@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/diff"
@@ -346,7 +347,7 @@ func (r *templateRepo) suggest(version, name string) string {
 		}
 	}
 	// Of two versions none is nearer: they are numbers.
-	if near := holdfast.Nearest(version, words); near != "" {
+	if near := nearest.Of(version, words); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	slices.Sort(tags)

@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 // scope is what the names mean that a place has of its own: each, count, self,
@@ -468,7 +468,7 @@ func (c *checker) inferLocal(l *local) cty.Value {
 
 // didYouMean is the end of a message when one of the names is near.
 func didYouMean[V any](word string, names map[string]V) string {
-	if near := holdfast.Nearest(word, slices.Collect(maps.Keys(names))); near != "" {
+	if near := nearest.Of(word, slices.Collect(maps.Keys(names))); near != "" {
 		return fmt.Sprintf(", did you mean %q?", near)
 	}
 	return ""

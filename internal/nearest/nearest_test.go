@@ -1,10 +1,10 @@
-package holdfast_test
+package nearest_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
 func TestNearest(t *testing.T) {
@@ -19,7 +19,7 @@ func TestNearest(t *testing.T) {
 		"":                         "",
 		strings.Repeat("r", 1_000): "",
 	} {
-		if got := holdfast.Nearest(word, words); got != want {
+		if got := nearest.Of(word, words); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestEditDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"plan", "plan", 0}, {"plna", "plan", 1}, {"pan", "plan", 1}, {"apply", "approve", 4},
 	} {
-		if got := holdfast.EditDistance(test.a, test.b); got != test.want {
+		if got := nearest.Distance(test.a, test.b); got != test.want {
 			t.Errorf("EditDistance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
 		}
 	}

@@ -1,14 +1,14 @@
-package holdfast
+package nearest
 
 import (
 	"slices"
 	"strings"
 )
 
-// Nearest returns the candidate that word is most likely a misspelling of, or
+// Of returns the candidate that word is most likely a misspelling of, or
 // "" if none is near. Of two equally near ones the first in order of the
 // alphabet is taken. The case of letters does not count.
-func Nearest(word string, candidates []string) string {
+func Of(word string, candidates []string) string {
 	const longest = 100 // bytes; what people misspell is shorter
 	if len(word) > longest {
 		return ""
@@ -18,7 +18,7 @@ func Nearest(word string, candidates []string) string {
 		if len(candidate) > longest {
 			continue
 		}
-		d := EditDistance(strings.ToLower(word), strings.ToLower(candidate))
+		d := Distance(strings.ToLower(word), strings.ToLower(candidate))
 		if d < bestDistance && d < len(candidate) {
 			best, bestDistance = candidate, d
 		}
@@ -26,9 +26,9 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// EditDistance is the number of bytes to add, drop, replace or swap with their
+// Distance is the number of bytes to add, drop, replace or swap with their
 // neighbour to make b of a.
-func EditDistance(a, b string) int {
+func Distance(a, b string) int {
 	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {
 		prev[j] = j
