@@ -120,11 +120,11 @@ a.b: Refreshing state... [id=nobody knows whose this is]
 func TestOutputsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	e, _ := engineExecutor(t, nil)
-	s := newMemorySession(map[string]string{"main.tf": "", "fake": `apply say a.b (local-exec): hello
+	const state = `{"version": 4, "outputs": {"made": {"sensitive": true, "value": {"text": "made-by-the-apply"}}}, "resources": []}`
+	s := newMemorySession(map[string]string{"main.tf": "", "pulled": state, "prior": state, "fake": `apply say a.b (local-exec): hello
 apply say Outputs:
 apply say copy = "made-by-the-apply"
-output say {"made": {"sensitive": true, "value": {"text": "made-by-the-apply"}}}
-output quit
+state print pulled
 `})
 	s.state = "http://127.0.0.1:1/x"
 	a := engineAssignment("run-1", holdfast.RunApply)

@@ -90,7 +90,7 @@ func TestResources(t *testing.T) {
 			}
 			applied, got := l.run("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
 			l.want(applied, "apply-1", holdfast.RunApplied, "")
-			pulls := map[string]int{"apply": 1, "output": 1}
+			pulls := map[string]int{"apply": 1}
 			if !own {
 				pulls["state"] = 1
 			}
@@ -102,7 +102,7 @@ func TestResources(t *testing.T) {
 			}
 			same, got := l.run("apply-2", holdfast.RunApply, files, nil)
 			l.want(same, "apply-2", holdfast.RunNoChanges, "")
-			starts("an apply of nothing", got, map[string]int{"output": 1})
+			starts("an apply of nothing", got, nil)
 			for _, id := range []string{"apply-1", "plan-2", "drift-1", "apply-2"} {
 				if diff := cmp.Diff(namedResources, l.resources(id)); diff != "" {
 					t.Errorf("resources of %s (-want +got):\n%s", id, diff)

@@ -22,14 +22,23 @@ case $1 in
 version) ;;
 *) echo "$1 $name" >>%[1]s/calls ;;
 esac
-while [ -e %[1]s/hold/"$1" ] || [ -e %[1]s/hold/"$1-$name" ]; do
-	[ -e %[1]s/hold ] || exit 1
-	touch %[1]s/held/"$1-$name" 2>/dev/null
-	sleep 0.05
-done
+held() {
+	while [ -e %[1]s/hold/"$1" ] || [ -e %[1]s/hold/"$1-$name" ]; do
+		[ -e %[1]s/hold ] || exit 1
+		touch %[1]s/held/"$1-$name" 2>/dev/null
+		sleep 0.05
+	done
+}
+held "$1"
 if [ -e %[1]s/fail/"$1-$name" ]; then
 	cat %[1]s/fail/"$1-$name" >&2
 	exit 1
+fi
+if [ -e %[1]s/hold/"after-$1-$name" ]; then
+	%[2]s "$@"
+	code=$?
+	held "after-$1"
+	exit $code
 fi
 exec %[2]s "$@"
 `
@@ -100,7 +109,8 @@ func (w *world) makeEngine() {
 }
 
 // hold makes the engine wait before a command (init, plan, show, apply), for
-// one cluster or, with an empty name, for all; release lets it go on.
+// one cluster or, with an empty name, for all, and at the end of one that is named
+// after-apply, for one cluster; release lets it continue.
 func (w *world) hold(command, cluster string) {
 	w.t.Helper()
 	w.write("engine/hold/"+heldName(command, cluster), "", 0o644)

@@ -83,7 +83,6 @@ func (t *applying) apply(ctx context.Context) error {
 		return err
 	}
 	t.result.Status = holdfast.RunApplied
-	t.outputs(ctx)
 	t.keepApplied(ctx)
 	return nil
 }

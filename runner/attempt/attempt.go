@@ -114,7 +114,7 @@ func (t *attempt) run(ctx context.Context) error {
 	if t.counts.Zero() {
 		t.result.Status = holdfast.RunNoChanges
 		if t.a.Kind.Writes() {
-			(&applying{t}).outputs(ctx)
+			(&applying{t}).keepUnchanged(ctx)
 		}
 		return nil
 	}

@@ -1,57 +1,106 @@
+// What an apply leaves in the state: outputs and resources.
+
 package attempt
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner/journal"
-	"github.com/holdfast-dev/holdfast/runner/jsontree"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
-// outputs reads and keeps the output values. That it cannot does not make an
-// apply undone, so it is only logged.
-func (t *applying) outputs(ctx context.Context) {
+// keepApplied keeps the outputs and resources of the state after an apply. That it
+// cannot does not make an apply undone, so it is only logged.
+func (t *applying) keepApplied(ctx context.Context) {
 	t.begin(stepOutputs)
+	found, err := t.readContents(ctx)
+	t.log.Release(true)
+	if err != nil {
+		t.unkept(ctx, "outputs and resources", err)
+		return
+	}
+	t.unkept(ctx, "outputs", t.keepOutputs(ctx, found))
+	t.unkept(ctx, "resources", t.keepResources(ctx, found))
+}
+
+// keepUnchanged keeps the outputs of the state that an apply had nothing to change
+// in: the plan has read it, and nobody has written it since.
+func (t *applying) keepUnchanged(ctx context.Context) {
+	t.begin(stepOutputs)
+	state := t.pulled
+	if t.watched {
+		state = t.newest.get()
+	}
+	found, err := contentsOf(state)
+	if err != nil { // the engine has encrypted it
+		found, err = t.pullContents(ctx)
+	}
+	t.log.Release(true)
+	if err == nil {
+		err = t.keepOutputs(ctx, found)
+	}
+	t.unkept(ctx, "outputs", err)
+}
+
+// readContents returns what the state holds now: as the session has seen it on its way,
+// else, or if the engine has encrypted it, as the engine reads it.
+func (t *applying) readContents(ctx context.Context) (contents, error) {
+	if seen := t.newest.get(); t.watched && seen != nil {
+		if found, err := contentsOf(seen); err == nil {
+			return found, nil
+		}
+	}
+	return t.pullContents(ctx)
+}
+
+// pullContents has the engine read the state, and learns the secrets in it.
+func (t *applying) pullContents(ctx context.Context) (contents, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	raw := journal.NewBounded(maxOutputs)
-	err := t.start(ctx, raw, true, "output", "-json", "-no-color")
-	var values map[string]struct {
-		Sensitive bool            `json:"sensitive"`
-		Value     json.RawMessage `json:"value"`
+	state, err := t.pullState(ctx)
+	if err != nil {
+		return contents{}, err
 	}
-	if err == nil {
-		var document []byte
-		if document, err = raw.Bytes(); err == nil {
-			err = json.Unmarshal(document, &values)
-		}
-	}
-	list := make([]holdfast.Output, 0, len(values))
-	for _, output := range values {
-		var value any
-		if output.Sensitive && jsontree.Decode(output.Value, &value) == nil {
-			t.redact.Add(jsontree.AppendStrings(nil, value)...)
-		}
-	}
-	for name, output := range values {
+	secrets, _ := redact.OfState(state)
+	t.redact.Add(secrets...)
+	return contentsOf(state)
+}
+
+func (t *applying) keepOutputs(ctx context.Context, found contents) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+	defer cancel()
+	list := make([]holdfast.Output, len(found.outputs))
+	for i, output := range found.outputs {
 		if !output.Sensitive {
 			output.Value = t.redact.JSON(output.Value) // a mark may have been taken off
 		}
-		list = append(list, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
+		list[i] = output
 	}
-	t.log.Release(true)
-	slices.SortFunc(list, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
-	if err == nil {
-		err = t.putJSON(ctx, holdfast.ArtefactOutputs, list)
-	}
-	if err != nil {
-		t.say("the outputs could not be read: %v", err)
-		t.logger.WarnContext(ctx, "outputs not kept", "err", t.redact.String(err.Error()))
-	}
+	return t.putJSON(ctx, holdfast.ArtefactOutputs, list)
 }
 
-// maxOutputs bounds the output values that are read.
-const maxOutputs = 64 << 20
+func (t *applying) keepResources(ctx context.Context, found contents) error {
+	list := cleanResources(t.redact, found.resources)
+	if err := t.putResources(ctx, list); err != nil {
+		return err
+	}
+	t.left = list
+	return nil
+}
+
+// unkept logs that something of the state could not be kept; err nil: it was.
+func (t *attempt) unkept(ctx context.Context, what string, err error) {
+	if err == nil {
+		return
+	}
+	t.say("the %s in the state could not be read or kept: %v", what, err)
+	t.logger.WarnContext(ctx, "contents of the state not kept", "what", what, "err", t.redact.String(err.Error()))
+}
+
+func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {
+	if len(list) == plan.MaxResources {
+		t.say("only the first %d resources in the state are listed", plan.MaxResources)
+	}
+	return t.putJSON(ctx, holdfast.ArtefactResources, list)
+}

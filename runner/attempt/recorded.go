@@ -33,10 +33,10 @@ func (t *applying) changesState(before []byte) bool {
 	if len(t.document.Outputs) > 0 {
 		return true
 	}
-	list, err := resourcesOfState(before)
-	readable := err == nil && len(list) < plan.MaxResources
-	had := make(map[string]bool, len(list))
-	for _, resource := range list {
+	found, err := contentsOf(before)
+	readable := err == nil && len(found.resources) < plan.MaxResources
+	had := make(map[string]bool, len(found.resources))
+	for _, resource := range found.resources {
 		had[resource.Address] = true
 	}
 	for _, r := range t.document.Resources {

@@ -13,11 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
-	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
-	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 const (
@@ -51,28 +49,6 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 	return t.putResources(ctx, cleanResources(t.redact, found.Resources))
 }
 
-func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {
-	if len(list) == plan.MaxResources {
-		t.say("only the first %d resources in the state are listed", plan.MaxResources)
-	}
-	return t.putJSON(ctx, holdfast.ArtefactResources, list)
-}
-
-// keepApplied keeps what the state holds after an apply. That it cannot does not
-// make an apply undone, so it is only logged.
-func (t *applying) keepApplied(ctx context.Context) {
-	list, err := t.readResources(ctx)
-	if err == nil {
-		err = t.putResources(ctx, list)
-	}
-	if err != nil {
-		t.say("the resources in the state could not be listed: %v", err)
-		t.logger.WarnContext(ctx, "resources not kept", "err", t.redact.String(err.Error()))
-		return
-	}
-	t.left = list
-}
-
 // keepLeft keeps what the state holds after an apply that failed, if that can be
 // told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
@@ -86,34 +62,11 @@ func (t *applying) keepLeft(ctx context.Context, ended error) {
 			return // there is no time for another engine
 		}
 	}
-	t.keepApplied(ctx)
-}
-
-// readResources returns what the state holds now: as the session has seen it on
-// its way, else, or if the engine has encrypted it, as the engine reads it.
-func (t *applying) readResources(ctx context.Context) ([]holdfast.Resource, error) {
-	if seen := t.newest.get(); t.watched && seen != nil {
-		if list, err := resourcesOfState(seen); err == nil {
-			return cleanResources(t.redact, list), nil
-		}
+	found, err := t.readContents(ctx)
+	if err == nil {
+		err = t.keepResources(ctx, found)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
-	defer cancel()
-	raw := journal.NewBounded(workspace.MaxState)
-	if err := t.start(ctx, raw, true, "state", "pull"); err != nil {
-		return nil, err
-	}
-	state, err := raw.Bytes()
-	if err != nil {
-		return nil, fmt.Errorf("state: %w", err)
-	}
-	secrets, _ := redact.OfState(state)
-	t.redact.Add(secrets...)
-	list, err := resourcesOfState(state)
-	if err != nil {
-		return nil, err
-	}
-	return cleanResources(t.redact, list), nil
+	t.unkept(ctx, "resources", err)
 }
 
 // remaining returns the addresses that a failed destroy has left in the state.
@@ -142,9 +95,13 @@ func cleanResources(r *redact.Redactor, list []holdfast.Resource) []holdfast.Res
 	return list
 }
 
-// stateResources is the part of an engine's state that says what is in it.
-type stateResources struct {
-	Version   int `json:"version"`
+// stateDocument is the part of an engine's state that says what is in it.
+type stateDocument struct {
+	Version int `json:"version"`
+	Outputs map[string]struct {
+		Sensitive bool            `json:"sensitive"`
+		Value     json.RawMessage `json:"value"`
+	} `json:"outputs"`
 	Resources []struct {
 		Module    string `json:"module"`
 		Mode      string `json:"mode"`
@@ -164,19 +121,24 @@ type stateResources struct {
 	} `json:"resources"`
 }
 
-// resourcesOfState returns the managed resources in a state as the engines store
-// it, by address, at most 50,000. An empty state has none.
-func resourcesOfState(state []byte) ([]holdfast.Resource, error) {
+// contents is what a state holds.
+type contents struct {
+	outputs   []holdfast.Output   // by name
+	resources []holdfast.Resource // managed ones, by address, at most 50,000
+}
+
+// contentsOf reads a state as the engines store it. An empty one holds nothing.
+func contentsOf(state []byte) (contents, error) {
 	var found plan.ResourceList
 	if len(bytes.TrimSpace(state)) == 0 {
-		return found.Sorted(), nil
+		return contents{resources: found.Sorted()}, nil
 	}
-	var doc stateResources
+	var doc stateDocument
 	if err := jsontree.Decode(state, &doc); err != nil {
-		return nil, fmt.Errorf("read state: %w", jsontree.Error(err))
+		return contents{}, fmt.Errorf("read state: %w", jsontree.Error(err))
 	}
 	if doc.Version != 4 {
-		return nil, fmt.Errorf("read state: its version is %d, not 4", doc.Version)
+		return contents{}, fmt.Errorf("read state: its version is %d, not 4", doc.Version)
 	}
 	for _, r := range doc.Resources {
 		if r.Mode != "managed" {
@@ -198,7 +160,12 @@ func resourcesOfState(state []byte) ([]holdfast.Resource, error) {
 			}, instance.Deposed != "")
 		}
 	}
-	return found.Sorted(), nil
+	c := contents{outputs: make([]holdfast.Output, 0, len(doc.Outputs)), resources: found.Sorted()}
+	for name, output := range doc.Outputs {
+		c.outputs = append(c.outputs, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
+	}
+	slices.SortFunc(c.outputs, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
+	return c, nil
 }
 
 // indexOf renders the key of an instance as the engines do.
