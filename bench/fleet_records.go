@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
 // rest stops the server and makes its records say that every cluster is as its
@@ -17,9 +18,9 @@ import (
 // runs once, so that what it derives of that is on record as well.
 func (w *fleetWorld) rest() {
 	ctx := context.Background()
-	key, err := datastore.LoadKey(w.path("data", "key"))
+	key, err := seal.LoadKey(w.path("data", "key"))
 	w.check(err)
-	keys, err := datastore.NewKeyring(key)
+	keys, err := seal.NewKeyring(key)
 	w.check(err)
 	store, err := datastore.Open(ctx, datastore.Options{Path: w.database(), Keys: keys})
 	w.check(err)

@@ -19,6 +19,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
 // maxInline is how many bytes are kept in a row rather than in the bucket: one
@@ -84,14 +85,14 @@ func (s *records) put(ctx context.Context, purpose, name string, r io.Reader) (c
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		c.size = int64(n)
-		c.inline, err = s.keys.seal(purpose, contentName(name, c.key), head[:n])
+		c.inline, err = s.keys.Seal(purpose, contentName(name, c.key), head[:n])
 		return c, err
 	case err != nil:
 		return content{}, err
 	}
 	rest := io.MultiReader(bytes.NewReader(head), r)
 	c.size, err = s.blobs.write(ctx, c.key, func(w io.Writer) (int64, error) {
-		return s.sealTo(w, label(purpose, contentName(name, c.key)), rest)
+		return s.sealTo(w, seal.Label(purpose, contentName(name, c.key)), rest)
 	})
 	if err != nil {
 		return content{}, fmt.Errorf("write blob: %w", err)
@@ -110,7 +111,7 @@ func randomHex(n int) string {
 func contentName(name, key string) string { return name + "\x00" + key }
 
 func (s *records) sealTo(w io.Writer, label []byte, r io.Reader) (int64, error) {
-	sealer, err := newSealer(w, s.keys, label)
+	sealer, err := seal.NewWriter(w, s.keys, label)
 	if err != nil {
 		return 0, err
 	}
@@ -159,6 +160,15 @@ func (b *bucket) write(ctx context.Context, key string, fill func(w io.Writer) (
 	return n, b.syncName(filepath.Dir(file.Name()))
 }
 
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // syncName makes the name of a new file in dir durable, and that of dir itself
 // the first time.
 func (b *bucket) syncName(dir string) error {
@@ -188,7 +198,7 @@ func (b *bucket) syncName(dir string) error {
 // the end is reached without an error only if all of it is as it was written.
 func (s *records) get(ctx context.Context, purpose, name string, c content) (io.ReadCloser, error) {
 	if c.inline != nil {
-		plain, err := s.keys.unseal(purpose, contentName(name, c.key), c.inline)
+		plain, err := s.keys.Unseal(purpose, contentName(name, c.key), c.inline)
 		if err != nil {
 			return nil, err
 		}
@@ -196,12 +206,12 @@ func (s *records) get(ctx context.Context, purpose, name string, c content) (io.
 	}
 	r, err := s.blobs.blobs.NewReader(ctx, c.key, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil, fmt.Errorf("blob %s is gone: %w", c.key, errTampered)
+		return nil, fmt.Errorf("blob %s is gone: %w", c.key, seal.ErrTampered)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
 	}
-	plain, err := newUnsealer(r, s.keys, label(purpose, contentName(name, c.key)))
+	plain, err := seal.NewReader(r, s.keys, seal.Label(purpose, contentName(name, c.key)))
 	if err != nil {
 		_ = r.Close()
 		return nil, err

@@ -29,7 +29,7 @@ func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) 
 	if err := row.Scan(&name, &doc, &serial); err != nil {
 		return c, err
 	}
-	if err := s.keys.unsealJSON("cluster", name, doc, &c); err != nil {
+	if err := s.keys.UnsealJSON("cluster", name, doc, &c); err != nil {
 		return c, err
 	}
 	c.StateSerial = serial
@@ -205,7 +205,7 @@ func (s *ClusterStore) sealCluster(c holdfast.ClusterRecord) (holdfast.ClusterRe
 	c.Version++
 	stored := c
 	stored.StateSerial = 0
-	doc, err := s.keys.sealJSON("cluster", c.Name, stored)
+	doc, err := s.keys.SealJSON("cluster", c.Name, stored)
 	return c, doc, err
 }
 

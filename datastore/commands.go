@@ -31,7 +31,7 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 				return err
 			}
 		}
-		doc, err := s.keys.sealJSON("command", c.ID, c)
+		doc, err := s.keys.SealJSON("command", c.ID, c)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (s *records) scanCommand(row scanner) (holdfast.Command, error) {
 	if err := row.Scan(&id, &doc); err != nil {
 		return c, err
 	}
-	return c, s.keys.unsealJSON("command", id, doc, &c)
+	return c, s.keys.UnsealJSON("command", id, doc, &c)
 }
 
 // Command returns a command.
@@ -97,7 +97,7 @@ func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command
 		if stored.DoneAt.IsZero() {
 			stored.DoneAt = s.now()
 		}
-		doc, err := s.keys.sealJSON("command", c.ID, stored)
+		doc, err := s.keys.SealJSON("command", c.ID, stored)
 		if err != nil {
 			return err
 		}

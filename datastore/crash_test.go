@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
 // TestMain lets the test binary be the server that is killed, and the one whose
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func childKeys() (*datastore.Keyring, error) {
-	return datastore.NewKeyring(bytes.Repeat([]byte("k"), datastore.KeySize))
+func childKeys() (*seal.Keyring, error) {
+	return seal.NewKeyring(bytes.Repeat([]byte("k"), seal.KeySize))
 }
 
 func child(t testing.TB, env ...string) *exec.Cmd {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 
 	// Keys encrypt what is stored. A database that was written with other keys
 	// is refused.
-	Keys *Keyring
+	Keys *seal.Keyring
 
 	// KeepStates is how many versions of each state are kept. Zero means 50.
 	KeepStates int
@@ -66,7 +67,7 @@ type Store struct {
 
 // records are what all parts of a Store share.
 type records struct {
-	keys   *Keyring
+	keys   *seal.Keyring
 	log    *slog.Logger
 	now    func() time.Time
 	db     *database
@@ -116,7 +117,7 @@ func (o *Options) complete() error {
 	if o.Path == "" {
 		return errors.New("no path")
 	}
-	if o.Keys == nil || len(o.Keys.keys) == 0 {
+	if o.Keys.Empty() {
 		return errors.New("no keys")
 	}
 	if o.BlobURL != "" && o.BlobDir != "" {
@@ -236,7 +237,7 @@ func (s *Store) identify(ctx context.Context) (string, error) {
 			return err
 		}
 		store = randomHex(8)
-		sealed, err := s.keys.seal("identity", store, nil)
+		sealed, err := s.keys.Seal("identity", store, nil)
 		if err != nil {
 			return err
 		}
@@ -259,7 +260,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read identity: %w", err)
 	}
-	if _, err := s.keys.unseal("identity", store, sealed); err != nil {
+	if _, err := s.keys.Unseal("identity", store, sealed); err != nil {
 		return fmt.Errorf("it was written with another key: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
@@ -118,17 +119,17 @@ func openAt(t testing.TB, opts datastore.Options) *datastore.Store {
 }
 
 // testKeys returns a ring of keys that each consist of one byte.
-func testKeys(t testing.TB, keys ...byte) *datastore.Keyring {
+func testKeys(t testing.TB, keys ...byte) *seal.Keyring {
 	t.Helper()
 	var secrets [][]byte
 	for _, b := range keys {
-		secret := make([]byte, datastore.KeySize)
+		secret := make([]byte, seal.KeySize)
 		for i := range secret {
 			secret[i] = b
 		}
 		secrets = append(secrets, secret)
 	}
-	ring, err := datastore.NewKeyring(secrets[0], secrets[1:]...)
+	ring, err := seal.NewKeyring(secrets[0], secrets[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}

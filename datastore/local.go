@@ -29,7 +29,7 @@ func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]hold
 			return err
 		}
 		var pr holdfast.PullRequest
-		err := s.keys.unsealJSON("local pull request", ref.String(), doc, &pr)
+		err := s.keys.UnsealJSON("local pull request", ref.String(), doc, &pr)
 		found = append(found, pr)
 		return err
 	}, `SELECT number, doc FROM local_pull_requests WHERE repo = ? ORDER BY number DESC`, repo)
@@ -51,7 +51,7 @@ func (s *LocalStore) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullR
 				return err
 			}
 		}
-		doc, err := s.keys.sealJSON("local pull request", pr.String(), pr)
+		doc, err := s.keys.SealJSON("local pull request", pr.String(), pr)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *LocalStore) localComments(ctx context.Context, where string, args ...an
 			return err
 		}
 		var c holdfast.Comment
-		err := s.keys.unsealJSON("local comment", strconv.FormatInt(id, 10), doc, &c)
+		err := s.keys.UnsealJSON("local comment", strconv.FormatInt(id, 10), doc, &c)
 		found = append(found, c)
 		return err
 	}, `SELECT id, doc FROM local_comments WHERE `+where+` ORDER BY id`, args...)
@@ -114,7 +114,7 @@ func (s *LocalStore) SaveLocalComment(ctx context.Context, c holdfast.Comment) (
 		if err != nil {
 			return err
 		}
-		doc, err := s.keys.sealJSON("local comment", c.ID, c)
+		doc, err := s.keys.SealJSON("local comment", c.ID, c)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *LocalStore) placeComment(ctx context.Context, q querier, c *holdfast.Co
 		return 0, err
 	}
 	var old holdfast.Comment
-	if err := s.keys.unsealJSON("local comment", c.ID, doc, &old); err != nil {
+	if err := s.keys.UnsealJSON("local comment", c.ID, doc, &old); err != nil {
 		return 0, err
 	}
 	if c.CreatedAt.IsZero() {
@@ -166,7 +166,7 @@ func (s *LocalStore) placeComment(ctx context.Context, q querier, c *holdfast.Co
 // SaveLocalStatus sets a commit status of a repository: one for each revision
 // and context.
 func (s *LocalStore) SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
-	doc, err := s.keys.sealJSON("local status", statusName(repo, status.Revision, status.Context), status)
+	doc, err := s.keys.SealJSON("local status", statusName(repo, status.Revision, status.Context), status)
 	if err != nil {
 		return fmt.Errorf("save local status: %w", err)
 	}
@@ -196,7 +196,7 @@ func (s *LocalStore) LocalStatuses(ctx context.Context, repo string, rev holdfas
 			return err
 		}
 		var status holdfast.CommitStatus
-		err := s.keys.unsealJSON("local status", statusName(repo, rev, statusContext), doc, &status)
+		err := s.keys.UnsealJSON("local status", statusName(repo, rev, statusContext), doc, &status)
 		found = append(found, status)
 		return err
 	}, `SELECT context, doc FROM local_statuses WHERE repo = ? AND revision = ? ORDER BY context`, repo, string(rev))

@@ -77,7 +77,7 @@ func (s *LogStore) appendLog(ctx context.Context, q querier, ref holdfast.Attemp
 	for len(data) > 0 {
 		n := min(len(data), maxChunk)
 		size += int64(n)
-		sealed, err := s.keys.seal("log", chunkName(ref.Run, ref.Attempt, size), data[:n])
+		sealed, err := s.keys.Seal("log", chunkName(ref.Run, ref.Attempt, size), data[:n])
 		if err != nil {
 			return 0, fmt.Errorf("encrypt: %w", err)
 		}
@@ -174,7 +174,7 @@ func (s *LogStore) readChunks(ctx context.Context, q querier, run string, attemp
 		if err := row.Scan(&end, &sealed); err != nil {
 			return err
 		}
-		data, err := s.keys.unseal("log", chunkName(run, attempt, end), sealed)
+		data, err := s.keys.Unseal("log", chunkName(run, attempt, end), sealed)
 		if err != nil {
 			return fmt.Errorf("decrypt: %w", err)
 		}

@@ -36,7 +36,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &doc); err != nil {
 		return p, err
 	}
-	if err := s.keys.unsealJSON("post", key, doc, &p.Post); err != nil {
+	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
 		return p, err
 	}
 	list, err := decodeList(runs)
@@ -132,7 +132,7 @@ func wantedAlready(old, post holdfast.Post) bool {
 
 // sealPost encrypts the part of a post that has no columns.
 func (s *PostStore) sealPost(post holdfast.Post) ([]byte, error) {
-	return s.keys.sealJSON("post", post.Key, holdfast.Post{
+	return s.keys.SealJSON("post", post.Key, holdfast.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
 		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, Faults: post.Faults,
 		CommentID: post.CommentID, Reaction: post.Reaction,

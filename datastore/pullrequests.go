@@ -18,7 +18,7 @@ func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRec
 	if err := row.Scan(&ref.Repo, &ref.Number, &doc); err != nil {
 		return pr, err
 	}
-	return pr, s.keys.unsealJSON("pull request", ref.String(), doc, &pr)
+	return pr, s.keys.UnsealJSON("pull request", ref.String(), doc, &pr)
 }
 
 // PullRequest returns what is remembered of a pull request.
@@ -64,7 +64,7 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 	}
 	read := pr.Version
 	pr.Version++
-	doc, err := s.keys.sealJSON("pull request", pr.String(), pr)
+	doc, err := s.keys.SealJSON("pull request", pr.String(), pr)
 	if err != nil {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request: %w", err)
 	}

@@ -96,7 +96,7 @@ func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 			if err := q.row(ctx, `SELECT doc FROM clusters WHERE name = ?`, name).Scan(&doc); err != nil {
 				return err
 			}
-			if err := s.keys.unsealJSON("cluster", name, doc, &c); err != nil {
+			if err := s.keys.UnsealJSON("cluster", name, doc, &c); err != nil {
 				return err
 			}
 			if err := storeSummary(ctx, q, c); err != nil {
@@ -133,11 +133,11 @@ func (s *rebuilder) rebuildNames(ctx context.Context, q querier) error {
 			if err := q.row(ctx, `SELECT doc FROM `+t.table+` WHERE rowid = ?`, id).Scan(&doc); err != nil {
 				return err
 			}
-			rec, err := t.rename(func(into any) error { return s.keys.unsealJSON(t.kind, name, doc, into) })
+			rec, err := t.rename(func(into any) error { return s.keys.UnsealJSON(t.kind, name, doc, into) })
 			if err != nil {
 				return err
 			}
-			if doc, err = s.keys.sealJSON(t.kind, name, rec); err != nil {
+			if doc, err = s.keys.SealJSON(t.kind, name, rec); err != nil {
 				return err
 			}
 			if _, err := q.exec(ctx, `UPDATE `+t.table+` SET doc = ? WHERE rowid = ?`, doc, id); err != nil {
@@ -205,7 +205,7 @@ func (s *rebuilder) rebuildLogs(ctx context.Context, q querier) error {
 				if err != nil {
 					return err
 				}
-				sealed, err := s.keys.seal("log", chunkName(run, c.attempt, c.end), plain)
+				sealed, err := s.keys.Seal("log", chunkName(run, c.attempt, c.end), plain)
 				if err != nil {
 					return err
 				}

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
 // TestFieldsOfFormerNames has records as they were written before their fields
 // had the present names.
 func TestFieldsOfFormerNames(t *testing.T) {
 	t.Parallel()
-	ring, err := NewKeyring(bytes.Repeat([]byte{'k'}, KeySize))
+	ring, err := seal.NewKeyring(bytes.Repeat([]byte{'k'}, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestFieldsOfFormerNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := former.Replace(string(plain))
-		doc, err := ring.sealJSON(kind, name, json.RawMessage(was))
+		doc, err := ring.SealJSON(kind, name, json.RawMessage(was))
 		if err != nil || was == string(plain) {
 			t.Fatalf("%s without a former name, %v", was, err)
 		}

@@ -194,7 +194,7 @@ func (s *ClusterStore) moveOrigin(c content, from, to string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.keys.seal(originPurpose, contentName(to, c.key), []byte(sealed))
+	return s.keys.Seal(originPurpose, contentName(to, c.key), []byte(sealed))
 }
 
 // sealedFor is the location that the state c at location was encrypted for.
@@ -202,7 +202,7 @@ func (s *records) sealedFor(location string, c content) (string, error) {
 	if c.origin == nil {
 		return location, nil
 	}
-	origin, err := s.keys.unseal(originPurpose, contentName(location, c.key), c.origin)
+	origin, err := s.keys.Unseal(originPurpose, contentName(location, c.key), c.origin)
 	return string(origin), err
 }
 

@@ -27,7 +27,7 @@ func (s *records) scanRun(row scanner) (holdfast.Run, error) {
 	if err := row.Scan(&id, &heartbeatAt, &step, &posted, &doc); err != nil {
 		return holdfast.Run{}, err
 	}
-	if err := s.keys.unsealJSON("run", id, doc, &run); err != nil {
+	if err := s.keys.UnsealJSON("run", id, doc, &run); err != nil {
 		return holdfast.Run{}, err
 	}
 	run.HeartbeatAt, run.Step, run.PostedAt = fromNanos(heartbeatAt), step, fromNanos(posted)
@@ -105,7 +105,7 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 		return fmt.Errorf("create run %q: it needs an id, a cluster, a kind and a status", run.ID)
 	}
 	run.Version = 1
-	doc, err := s.keys.sealJSON("run", run.ID, run)
+	doc, err := s.keys.SealJSON("run", run.ID, run)
 	if err != nil {
 		return fmt.Errorf("create run %q: %w", run.ID, err)
 	}
@@ -256,7 +256,7 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 }
 
 func (s *RunStore) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
-	doc, err := s.keys.sealJSON("run", run.ID, run)
+	doc, err := s.keys.SealJSON("run", run.ID, run)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (s *ClusterStore) Suspensions(ctx context.Context) ([]holdfast.Suspension, 
 		if err := row.Scan(&project, &doc); err != nil {
 			return err
 		}
-		err := s.keys.unsealJSON("suspension", project, doc, &suspension)
+		err := s.keys.UnsealJSON("suspension", project, doc, &suspension)
 		found = append(found, suspension)
 		return err
 	}, `SELECT project, doc FROM suspensions ORDER BY project`)
@@ -34,7 +34,7 @@ func (s *ClusterStore) Suspend(ctx context.Context, suspension holdfast.Suspensi
 	if suspension.At.IsZero() {
 		suspension.At = s.now()
 	}
-	doc, err := s.keys.sealJSON("suspension", suspension.Project, suspension)
+	doc, err := s.keys.SealJSON("suspension", suspension.Project, suspension)
 	if err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}

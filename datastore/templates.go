@@ -54,7 +54,7 @@ func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullReques
 	if bytes.Equal(plain, stored) {
 		return nil
 	}
-	doc, err := s.keys.seal("impacts", ref.String(), plain)
+	doc, err := s.keys.Seal("impacts", ref.String(), plain)
 	if err != nil {
 		return fmt.Errorf("encrypt: %w", err)
 	}
@@ -76,7 +76,7 @@ func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestR
 	if err != nil {
 		return nil, err
 	}
-	plain, err := s.keys.unseal("impacts", ref.String(), doc)
+	plain, err := s.keys.Unseal("impacts", ref.String(), doc)
 	if err != nil {
 		return nil, fmt.Errorf("decrypt: %w", err)
 	}
@@ -115,7 +115,7 @@ func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.U
 		if err := row.Scan(&of, &key, &doc); err != nil {
 			return err
 		}
-		err := s.keys.unsealJSON("upgrade", upgradeName(of, key), doc, &u)
+		err := s.keys.UnsealJSON("upgrade", upgradeName(of, key), doc, &u)
 		found = append(found, u)
 		return err
 	}, `SELECT repo, upgrade_key, doc FROM upgrades`+c.where()+` ORDER BY repo, upgrade_key`, c.args...)
@@ -138,7 +138,7 @@ func (s *TemplateStore) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (ho
 	if u.UpdatedAt.IsZero() {
 		u.UpdatedAt = s.now()
 	}
-	doc, err := s.keys.sealJSON("upgrade", upgradeName(u.Repo, u.Key), u)
+	doc, err := s.keys.SealJSON("upgrade", upgradeName(u.Repo, u.Key), u)
 	if err != nil {
 		return holdfast.Upgrade{}, fmt.Errorf("save upgrade: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
@@ -71,7 +72,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	keys, err := datastore.NewKeyring(make([]byte, 32))
+	keys, err := seal.NewKeyring(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

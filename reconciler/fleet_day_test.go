@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -108,7 +109,7 @@ func newDays(t *testing.T, n int) *days {
 	t.Helper()
 	f := newFleet(t, nil)
 	d := &days{fleet: f, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 2)), due: make(map[string]time.Time)}
-	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
 	d.must(err)
 	d.store, err = datastore.Open(t.Context(), datastore.Options{
 		Path: filepath.Join(d.dir, "holdfast.db"), Keys: keys, Now: f.clock.Now,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
@@ -130,7 +131,7 @@ var emptyDatabase = sync.OnceValue(func() []byte {
 })
 
 func storeAt(path string, now func() time.Time) datastore.Options {
-	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
 	if err != nil {
 		panic(err) // a key of ones is one
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
@@ -35,7 +36,7 @@ func newHost(t *testing.T) *host {
 	})
 	h.must(err)
 	h.git = git
-	keys, err := datastore.NewKeyring(bytes.Repeat([]byte{1}, datastore.KeySize))
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
 	h.must(err)
 	h.store, err = datastore.Open(t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys})
 	h.must(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
@@ -34,7 +35,7 @@ type services struct {
 	metrics    *metrics
 	tracer     *tracer // nil: nothing is traced
 	store      *datastore.Store
-	keys       *datastore.Keyring
+	keys       *seal.Keyring
 	git        *gitsource.Source
 	githubs    map[string]*github.Client // by forge name
 	hooks      *webhook.Handler
@@ -146,19 +147,19 @@ func reachable(dir string) error {
 }
 
 func (s *services) openStore(ctx context.Context) error {
-	current, err := datastore.LoadOrCreateKey(s.cfg.Encryption.KeyFile)
+	current, err := seal.LoadOrCreateKey(s.cfg.Encryption.KeyFile)
 	if err != nil {
 		return fmt.Errorf("load encryption key: %w", err)
 	}
 	var older [][]byte
 	for _, file := range s.cfg.Encryption.OldKeyFiles {
-		key, err := datastore.LoadKey(file)
+		key, err := seal.LoadKey(file)
 		if err != nil {
 			return fmt.Errorf("load old encryption key: %w", err)
 		}
 		older = append(older, key)
 	}
-	if s.keys, err = datastore.NewKeyring(current, older...); err != nil {
+	if s.keys, err = seal.NewKeyring(current, older...); err != nil {
 		return fmt.Errorf("load encryption keys: %w", err)
 	}
 	s.store, err = datastore.Open(ctx, datastore.Options{

@@ -1,7 +1,8 @@
-package datastore_test
+package seal_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -13,12 +14,33 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
+
+// noise returns bytes that no compression and no guess makes shorter.
+func noise(n int) []byte {
+	data := make([]byte, n)
+	_, _ = rand.Read(data)
+	return data
+}
+
+// testKeys returns a ring of keys that consist of one byte each, the current one first.
+func testKeys(t *testing.T, keys ...byte) *seal.Keyring {
+	t.Helper()
+	var secrets [][]byte
+	for _, key := range keys {
+		secrets = append(secrets, bytes.Repeat([]byte{key}, seal.KeySize))
+	}
+	ring, err := seal.NewKeyring(secrets[0], secrets[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
 
 func TestLoadOrCreateKey(t *testing.T) {
 	t.Parallel()
-	secret := noise(datastore.KeySize)
+	secret := noise(seal.KeySize)
 	for name, test := range map[string]struct {
 		content []byte
 		mode    os.FileMode
@@ -41,7 +63,7 @@ func TestLoadOrCreateKey(t *testing.T) {
 			if err := os.Chmod(path, test.mode); err != nil {
 				t.Fatal(err)
 			}
-			got, err := datastore.LoadOrCreateKey(path)
+			got, err := seal.LoadOrCreateKey(path)
 			if test.want == "" {
 				if err != nil || !bytes.Equal(got, secret) {
 					t.Errorf("LoadOrCreateKey() = %x, %v", got, err)
@@ -62,7 +84,7 @@ func TestLoadOrCreateKeyCreatesOne(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range keys {
 		group.Go(func() {
-			key, err := datastore.LoadOrCreateKey(path)
+			key, err := seal.LoadOrCreateKey(path)
 			if err != nil {
 				t.Error(err)
 			}
@@ -71,7 +93,7 @@ func TestLoadOrCreateKeyCreatesOne(t *testing.T) {
 	}
 	group.Wait()
 	for _, key := range keys {
-		if len(key) != datastore.KeySize || !bytes.Equal(key, keys[0]) {
+		if len(key) != seal.KeySize || !bytes.Equal(key, keys[0]) {
 			t.Fatalf("processes that start at once have keys %x and %x", keys[0], key)
 		}
 	}
@@ -87,7 +109,7 @@ func TestLoadOrCreateKeyCreatesOne(t *testing.T) {
 func TestLoadKeyCreatesNone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "old-key")
-	if _, err := datastore.LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := seal.LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("LoadKey() of a missing file = %v, want fs.ErrNotExist", err)
 	}
 }
@@ -106,7 +128,7 @@ func TestKeyring(t *testing.T) {
 			t.Errorf("%s prints the key: %s", format, text)
 		}
 	}
-	if _, err := datastore.NewKeyring(noise(16)); err == nil {
+	if _, err := seal.NewKeyring(noise(16)); err == nil {
 		t.Error("NewKeyring of 16 bytes is not an error")
 	}
 }

@@ -1,4 +1,4 @@
-package datastore
+package seal
 
 import (
 	"bufio"
@@ -28,11 +28,11 @@ const (
 	tagSize     = 16
 )
 
-// errTampered: what was read is not what was written, or not there.
-var errTampered = errors.New("content is damaged or was moved")
+// ErrTampered: what was read is not what was written, or not there.
+var ErrTampered = errors.New("content is damaged or was moved")
 
-// label binds a ciphertext to its purpose and the name of the thing.
-func label(purpose, name string) []byte {
+// Label binds a ciphertext to its purpose and the name of the thing.
+func Label(purpose, name string) []byte {
 	b := binary.AppendUvarint(nil, uint64(len(purpose)))
 	return append(append(b, purpose...), name...)
 }
@@ -58,9 +58,9 @@ func segmentNonce(number uint64, last bool) []byte {
 	return nonce
 }
 
-// sealer encrypts what is written to it. Close writes the last segment; without
+// Writer encrypts what is written to it. Close writes the last segment; without
 // it nothing decrypts.
-type sealer struct {
+type Writer struct {
 	w      io.Writer
 	aead   cipher.AEAD
 	label  []byte
@@ -69,7 +69,8 @@ type sealer struct {
 	number uint64
 }
 
-func newSealer(w io.Writer, ring *Keyring, label []byte) (*sealer, error) {
+// NewWriter returns a Writer that encrypts to w, with the current key of ring.
+func NewWriter(w io.Writer, ring *Keyring, label []byte) (*Writer, error) {
 	current := ring.current()
 	header := make([]byte, headerSize)
 	header[0] = sealFormat
@@ -83,10 +84,10 @@ func newSealer(w io.Writer, ring *Keyring, label []byte) (*sealer, error) {
 	if _, err := w.Write(header); err != nil {
 		return nil, err
 	}
-	return &sealer{w: w, aead: aead, label: label}, nil
+	return &Writer{w: w, aead: aead, label: label}, nil
 }
 
-func (s *sealer) Write(p []byte) (int, error) {
+func (s *Writer) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
 		// A full segment waits until it is known not to be the last.
@@ -103,9 +104,10 @@ func (s *sealer) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-func (s *sealer) Close() error { return s.flush(true) }
+// Close writes the last segment. It does not close what is below.
+func (s *Writer) Close() error { return s.flush(true) }
 
-func (s *sealer) flush(last bool) error {
+func (s *Writer) flush(last bool) error {
 	s.out = s.aead.Seal(s.out[:0], segmentNonce(s.number, last), s.buf, s.label)
 	s.buf = s.buf[:0]
 	s.number++
@@ -113,9 +115,9 @@ func (s *sealer) flush(last bool) error {
 	return err
 }
 
-// unsealer decrypts what it reads. An error other than io.EOF means that what
+// Reader decrypts what it reads. An error other than io.EOF means that what
 // was read so far is a true beginning, but not all.
-type unsealer struct {
+type Reader struct {
 	r      io.Reader
 	aead   cipher.AEAD
 	label  []byte
@@ -125,13 +127,14 @@ type unsealer struct {
 	last   bool
 }
 
-func newUnsealer(r io.Reader, ring *Keyring, label []byte) (*unsealer, error) {
+// NewReader returns a Reader of what a Writer with the same label wrote to r.
+func NewReader(r io.Reader, ring *Keyring, label []byte) (*Reader, error) {
 	header := make([]byte, headerSize)
 	if _, err := io.ReadFull(r, header); err != nil {
-		return nil, fmt.Errorf("header: %w", errTampered)
+		return nil, fmt.Errorf("header: %w", ErrTampered)
 	}
 	if header[0] != sealFormat {
-		return nil, fmt.Errorf("format %d: %w", header[0], errTampered)
+		return nil, fmt.Errorf("format %d: %w", header[0], ErrTampered)
 	}
 	used, err := ring.find(keyID(header[1 : 1+len(keyID{})]))
 	if err != nil {
@@ -141,10 +144,10 @@ func newUnsealer(r io.Reader, ring *Keyring, label []byte) (*unsealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unsealer{r: r, aead: aead, label: label}, nil
+	return &Reader{r: r, aead: aead, label: label}, nil
 }
 
-func (u *unsealer) Read(p []byte) (int, error) {
+func (u *Reader) Read(p []byte) (int, error) {
 	for len(u.plain) == 0 {
 		if u.last {
 			return 0, io.EOF
@@ -158,7 +161,7 @@ func (u *unsealer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (u *unsealer) next() error {
+func (u *Reader) next() error {
 	if u.sealed == nil {
 		u.sealed = make([]byte, segmentSize+tagSize)
 	}
@@ -179,29 +182,30 @@ func (u *unsealer) next() error {
 	u.plain, err = u.aead.Open(u.sealed[:0], segmentNonce(u.number, u.last), u.sealed[:n], u.label)
 	if err != nil {
 		u.plain = nil
-		return errTampered
+		return ErrTampered
 	}
 	u.number++
 	return nil
 }
 
-// sealJSON encrypts value as JSON for a column.
-func (k *Keyring) sealJSON(purpose, name string, value any) ([]byte, error) {
+// SealJSON encrypts value as JSON for a column.
+func (k *Keyring) SealJSON(purpose, name string, value any) ([]byte, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %q: %w", purpose, name, err)
 	}
-	sealed, err := k.seal(purpose, name, plain)
+	sealed, err := k.Seal(purpose, name, plain)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt %s %q: %w", purpose, name, err)
 	}
 	return sealed, nil
 }
 
-func (k *Keyring) seal(purpose, name string, plain []byte) ([]byte, error) {
+// Seal encrypts bytes for a column.
+func (k *Keyring) Seal(purpose, name string, plain []byte) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(headerSize + len(plain) + tagSize)
-	s, err := newSealer(&b, k, label(purpose, name))
+	s, err := NewWriter(&b, k, Label(purpose, name))
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +218,9 @@ func (k *Keyring) seal(purpose, name string, plain []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unsealJSON decrypts a column into value.
-func (k *Keyring) unsealJSON(purpose, name string, sealed []byte, value any) error {
-	plain, err := k.unseal(purpose, name, sealed)
+// UnsealJSON decrypts a column into value.
+func (k *Keyring) UnsealJSON(purpose, name string, sealed []byte, value any) error {
+	plain, err := k.Unseal(purpose, name, sealed)
 	if err != nil {
 		return fmt.Errorf("decrypt %s %q: %w", purpose, name, err)
 	}
@@ -226,9 +230,9 @@ func (k *Keyring) unsealJSON(purpose, name string, sealed []byte, value any) err
 	return nil
 }
 
-// unseal decrypts what seal encrypted; a column is mostly one segment.
-func (k *Keyring) unseal(purpose, name string, sealed []byte) ([]byte, error) {
-	u, err := newUnsealer(bytes.NewReader(sealed[:min(len(sealed), headerSize)]), k, label(purpose, name))
+// Unseal decrypts what Seal encrypted; a column is mostly one segment.
+func (k *Keyring) Unseal(purpose, name string, sealed []byte) ([]byte, error) {
+	u, err := NewReader(bytes.NewReader(sealed[:min(len(sealed), headerSize)]), k, Label(purpose, name))
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +243,7 @@ func (k *Keyring) unseal(purpose, name string, sealed []byte) ([]byte, error) {
 	}
 	plain, err := u.aead.Open(nil, segmentNonce(0, true), body, u.label)
 	if err != nil {
-		return nil, errTampered
+		return nil, ErrTampered
 	}
 	return plain, nil
 }

@@ -1,4 +1,4 @@
-package datastore
+package seal
 
 import (
 	"bytes"
@@ -48,6 +48,9 @@ func NewKeyring(current []byte, older ...[]byte) (*Keyring, error) {
 	}
 	return ring, nil
 }
+
+// Empty reports whether there is no key in the ring: NewKeyring never returns such.
+func (k *Keyring) Empty() bool { return k == nil || len(k.keys) == 0 }
 
 // Derive returns a key of KeySize bytes for one purpose; keys of different
 // purposes tell nothing of one another. It comes from the oldest key of the
@@ -100,7 +103,6 @@ func LoadOrCreateKey(path string) ([]byte, error) {
 	return LoadKey(path)
 }
 
-// LoadKey is LoadOrCreateKey for a file that must exist.
 // LoadKey reads the key in a file: 32 bytes, raw or as hexadecimal or base64
 // text. A file that everybody may read is refused; one that is missing is an
 // fs.ErrNotExist.
