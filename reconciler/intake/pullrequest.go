@@ -52,7 +52,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		}
 	}
 	if rec.BaseBranch != repo.Branch {
-		rec.Clusters, rec.Assessed, rec.Reason = nil, "", holdfast.ReasonOtherBase
+		rec.Clusters, rec.Assessed, rec.Result, rec.Reason = nil, "", "", holdfast.ReasonOtherBase
 		if before.Version == 0 {
 			return nil // never ours
 		}
@@ -190,10 +190,12 @@ func (p *pullRequests) assess(
 	return nil
 }
 
-// assessMerge fills in what a merge has changed, unless the merged head was
-// looked at before the merge: a forge may still call a pull request open, or
-// tell of its last head late, when its merge is on the branch already, and what
-// is seen then is that it changes nothing, or a conflict.
+// assessMerge fills in what a merge has changed. What was seen of the merged head
+// before the merge is kept, and what the merge has brought beyond it is added: a
+// change that was made while merging. Nothing was seen of a conflict, which was
+// resolved in the merge, or of a head that nobody looked at in time: a forge may still
+// call a pull request open, or tell of its last head late, when its merge is on the
+// branch already, and what is seen then is that it changes nothing.
 func (p *pullRequests) assessMerge(
 	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
 ) error {
@@ -209,13 +211,9 @@ func (p *pullRequests) assessMerge(
 	case err != nil:
 		return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
 	}
-	if before.Base != "" && before.Head == rec.Head {
-		late, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, rec.MergeCommit, before.Base)
-		if err == nil && !late {
-			return nil
-		} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
-		}
+	seen, err := p.seenBefore(ctx, repo, before, *rec)
+	if err != nil {
+		return err
 	}
 	from, err := p.Catalogs.Read(ctx, repo.Name, string(parents[0]))
 	if err != nil {
@@ -225,11 +223,49 @@ func (p *pullRequests) assessMerge(
 	if err != nil {
 		return err
 	}
-	rec.Reason, rec.Detail, rec.Faults, rec.Clusters = "", "", nil, nil
-	if err := p.compare(ctx, from, to, rec); err != nil {
+	merged := *rec
+	merged.Reason, merged.Detail, merged.Faults, merged.Clusters = "", "", nil, nil
+	if err := p.compare(ctx, from, to, &merged); err != nil {
 		return fmt.Errorf("compare the merge of %s with its base: %w", rec.PullRequestRef, err)
 	}
+	if seen {
+		addMerged(rec, merged)
+		return nil
+	}
+	*rec = merged
 	return p.recall(ctx, rec)
+}
+
+// seenBefore reports whether the record says what merging the merged head changes, as
+// it was before the merge.
+func (p *pullRequests) seenBefore(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) (bool, error) {
+	if before.Base == "" || before.Result == "" || before.Head != rec.Head {
+		return false, nil
+	}
+	late, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, rec.MergeCommit, before.Base)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for the merge of %s: %w", rec.PullRequestRef, err)
+	}
+	return err == nil && !late, nil
+}
+
+// addMerged adds what a merge has changed to what its pull request was seen to change.
+func addMerged(rec *holdfast.PullRequestRecord, merged holdfast.PullRequestRecord) {
+	rec.Clusters, rec.Faults = slices.Clone(rec.Clusters), slices.Clone(rec.Faults)
+	for _, c := range merged.Clusters {
+		at := slices.IndexFunc(rec.Clusters, func(other holdfast.PullRequestCluster) bool { return other.Name == c.Name })
+		switch {
+		case at < 0:
+			rec.Clusters = append(rec.Clusters, c)
+		case rec.Clusters[at].Sample || rec.Clusters[at].Removed != c.Removed:
+			rec.Clusters[at] = c
+		}
+	}
+	for _, fault := range merged.Faults {
+		if !slices.Contains(rec.Faults, fault) {
+			rec.Faults = append(rec.Faults, fault)
+		}
+	}
 }
 
 // recall adds the clusters for which the head of a pull request was planned: of

@@ -1,0 +1,117 @@
+package reconciler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+// byHand merges with files that a person has written while merging.
+func byHand(files map[string]string) func(*gitserver.Repo, holdfast.PullRequest) string {
+	return func(repo *gitserver.Repo, pr holdfast.PullRequest) string {
+		base := repo.Rev(master)
+		tree := repo.CommitOn("by-hand", master, "resolved", files) + "^{tree}"
+		merge := repo.Git("commit-tree", tree, "-p", base, "-p", string(pr.Head), "-m", "merge")
+		repo.SetRef("refs/heads/"+master, merge)
+		return merge
+	}
+}
+
+// A merge is told by what it has merged, and not by what was seen before it of the same
+// head: a conflict that was resolved by hand has a change that no plan was made of, and so
+// has a cluster that was changed while merging.
+func TestWhatIsChangedWhileMergingWaits(t *testing.T) {
+	t.Parallel()
+	meanwhile := func(f *fleet) {
+		f.repo.Commit(master, "meanwhile", map[string]string{"infra/prod/main.tf": module("three")})
+		f.look()
+		f.executeAll(good)
+		f.api("root", holdfast.VerbApply, "prod")
+		f.executeAll(good)
+	}
+	two, four := map[string]string{"infra/prod/main.tf": module("two")}, map[string]string{"infra/prod/main.tf": module("four")}
+	both := map[string]string{"infra/prod/main.tf": module("four"), "infra/preprod/main.tf": module("four")}
+	for name, tt := range map[string]struct {
+		before func(*fleet) // opens pull request 1
+		merged map[string]string
+		want   map[string]holdfast.Reason // why clusters wait that are the pull request's
+	}{
+		"a conflict": {func(f *fleet) {
+			f.openUnnoticed(1, two)
+			meanwhile(f)
+			f.lookAt(1)
+		}, four, map[string]holdfast.Reason{"prod": holdfast.ReasonUnreviewed}},
+		"a conflict, of what was planned": {func(f *fleet) {
+			f.open(1, two)
+			f.executeAll(good)
+			meanwhile(f)
+		}, both, map[string]holdfast.Reason{"prod": holdfast.ReasonPlanChanged, "preprod": holdfast.ReasonUnreviewed}},
+		"a conflict, seen when it is merged": {func(f *fleet) {
+			f.openUnnoticed(1, two)
+			meanwhile(f)
+		}, four, map[string]holdfast.Reason{"prod": holdfast.ReasonUnreviewed}},
+		"another branch, and back": {func(f *fleet) {
+			f.open(1, two)
+			f.executeAll(good)
+			f.change(1, func(pr *holdfast.PullRequest) { pr.BaseBranch = "other" })
+			pr := f.forge.get(1)
+			pr.BaseBranch = master
+			f.forge.set(pr)
+		}, four, map[string]holdfast.Reason{"prod": holdfast.ReasonPlanChanged}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			tt.before(f)
+			f.merge(1, byHand(tt.merged))
+			f.executeAll(planned)
+			f.post()
+			got := make(map[string]holdfast.Reason)
+			for _, cluster := range f.affected(1) {
+				got[cluster] = f.cluster(cluster).Waiting
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("what the merge changes waits for (-want +got):\n%s", diff)
+			}
+			if rec := f.pullRequest(1); rec.Reason != "" {
+				t.Errorf("merged, its reason is %s (%s)", rec.Reason, rec.Detail)
+			}
+			merged := f.forge.get(1).MergeCommit
+			if comment := f.forge.comment(1); !strings.Contains(comment, "/holdfast apply") || strings.Contains(comment, "is affected") {
+				t.Errorf("its comment says:\n%s", comment)
+			}
+			if done := f.command(1, "alice", "/holdfast apply"); done.Status != holdfast.CommandDone {
+				t.Fatalf("the apply is %s: %s", done.Status, done.Reply)
+			}
+			f.executeAll(good)
+			f.ticks()
+			if got := f.forge.status(merged, holdfast.ContextApply); got != holdfast.StatusSuccess {
+				t.Errorf("applied, its status is %q: %q", got, f.forge.told(merged, holdfast.ContextApply))
+			}
+		})
+	}
+}
+
+// A cluster that was changed while merging is the pull request's as well, beside what
+// was reviewed.
+func TestMoreThanReviewedIsMerged(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byHand(map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("four")}))
+	f.executeAll(good)
+	if got := f.affected(1); !slices.Equal(got, []string{"prod", "preprod"}) {
+		t.Errorf("the merge changes %q", got)
+	}
+	if prod, preprod := f.cluster("prod"), f.cluster("preprod"); prod.Waiting != "" || preprod.Waiting != holdfast.ReasonUnreviewed {
+		t.Errorf("what was reviewed waits for %q, and what was not for %q", prod.Waiting, preprod.Waiting)
+	}
+	if comment := f.forge.comment(1); !strings.Contains(comment, "preprod") {
+		t.Errorf("its comment says:\n%s", comment)
+	}
+}
