@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // Two plans are shown as one only if they are equal except for whole values that are
@@ -315,9 +316,9 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 	w.line("Not the same in all of them:\n")
 	regions := false
 	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
-		line := "- " + codeText(shorten(d.address, 300))
+		line := "- " + codeText(markdown.Shorten(d.address, 300))
 		if d.path != "" {
-			line += " " + codeText(shorten(d.path, 200))
+			line += " " + codeText(markdown.Shorten(d.path, 200))
 		}
 		line += ": "
 		switch {
@@ -337,7 +338,7 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 		w.line(line)
 	}
 	if more := len(found) - max(w.level.rows, 5); more > 0 {
-		w.linef("- … and %s", plural(more, "more difference"))
+		w.linef("- … and %s", markdown.Plural(more, "more difference"))
 	}
 	if regions {
 		w.line("- their regions: " + w.regions(outcomes))
@@ -380,7 +381,7 @@ func (w planWriter) classWords(outcomes []outcome, classes []int) string {
 	if more := len(members) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
-	return list(parts, len(parts))
+	return markdown.List(parts, len(parts))
 }
 
 // ownWords says what a value is to each cluster of a group, and whether regions
@@ -450,7 +451,7 @@ func (w planWriter) regions(outcomes []outcome) string {
 	}
 	var parts []string
 	for _, region := range sortedKeys(members) {
-		parts = append(parts, codeText(shorten(region, 100))+": "+w.memberNames(members[region]))
+		parts = append(parts, codeText(markdown.Shorten(region, 100))+": "+w.memberNames(members[region]))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -459,10 +460,10 @@ func (w planWriter) regions(outcomes []outcome) string {
 func (w planWriter) memberNames(all []string) string {
 	shown := make([]string, 0, len(all)+1)
 	for _, name := range firstOf(&w.page, all, max(w.level.clusters, 3)) {
-		shown = append(shown, code(shorten(name, 63)))
+		shown = append(shown, markdown.Code(markdown.Shorten(name, 63)))
 	}
 	if more := len(all) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("%d more", more))
 	}
-	return list(shown, len(shown))
+	return markdown.List(shown, len(shown))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // refusal says why the whole pull request is not planned.
@@ -16,7 +17,7 @@ func (w *writer) refusal() {
 		return
 	}
 	if pr.Detail != "" {
-		w.line("> [!WARNING]\n> " + shortWords(pr.Detail, 2000) + "\n")
+		w.line("> [!WARNING]\n> " + markdown.ShortWords(pr.Detail, 2000) + "\n")
 	}
 	if hint := reasonOf(pr.Reason).Hint; hint != "" {
 		w.line("**What to do:** " + hint + ".\n")
@@ -53,14 +54,14 @@ func stateLines(o outcome) (lines []string) {
 	if o.run == nil {
 		return nil
 	}
-	name, was, is := text(o.cluster.Name), o.cluster.State, o.run.StateLocation
+	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.run.StateLocation
 	if was != "" && is != "" && is != was {
 		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; what the old one has is neither changed nor destroyed, and is forgotten. Move the state first if it is to stay",
-			name, code(shorten(was, 120)), code(shorten(is, 120))))
+			name, markdown.Code(markdown.Shorten(was, 120)), markdown.Code(markdown.Shorten(is, 120))))
 	}
 	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {
 		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",
-			name, text(shorten(o.cluster.Engine, 60)), text(shorten(o.run.EngineName+" "+o.run.EngineVersion, 60))))
+			name, markdown.Text(markdown.Shorten(o.cluster.Engine, 60)), markdown.Text(markdown.Shorten(o.run.EngineName+" "+o.run.EngineVersion, 60))))
 	}
 	return lines
 }
@@ -90,17 +91,17 @@ func destructionLine(o outcome) string {
 	for _, c := range o.plan.Changes {
 		switch c.Danger() {
 		case holdfast.DangerCluster:
-			clusters = append(clusters, code(shorten(c.Address, 200)))
+			clusters = append(clusters, markdown.Code(markdown.Shorten(c.Address, 200)))
 		case holdfast.DangerData:
 			data++
 		case holdfast.DangerNone:
 		}
 	}
 	all := o.plan.Counts.Delete + o.plan.Counts.Replace
-	line := fmt.Sprintf("**destroys %s**: %s", text(o.cluster.Name), plural(all, "resource"))
+	line := fmt.Sprintf("**destroys %s**: %s", markdown.Text(o.cluster.Name), markdown.Plural(all, "resource"))
 	among := []string{}
 	if len(clusters) > 0 {
-		among = append(among, "the cluster "+list(clusters, 3))
+		among = append(among, "the cluster "+markdown.List(clusters, 3))
 	}
 	if data > 0 {
 		among = append(among, fmt.Sprintf("%d that keep data", data))
@@ -121,7 +122,7 @@ func destructionLine(o outcome) string {
 }
 
 func dangerLine(cluster string, c holdfast.ResourceChange) string {
-	return fmt.Sprintf("**%s**: the %s%s", text(cluster), dangerWords(c, "will"), dangerCause(c))
+	return fmt.Sprintf("**%s**: the %s%s", markdown.Text(cluster), dangerWords(c, "will"), dangerCause(c))
 }
 
 // dangerCause is why a resource is destroyed or replaced, after a colon.
@@ -130,9 +131,9 @@ func dangerCause(c holdfast.ResourceChange) string {
 	if len(c.ReplacePaths) > 0 {
 		paths := make([]string, len(c.ReplacePaths))
 		for i, path := range c.ReplacePaths {
-			paths[i] = code(shorten(path, 80))
+			paths[i] = markdown.Code(markdown.Shorten(path, 80))
 		}
-		why = " because " + list(paths, 3) + map[bool]string{true: " changes", false: " change"}[len(paths) == 1]
+		why = " because " + markdown.List(paths, 3) + map[bool]string{true: " changes", false: " change"}[len(paths) == 1]
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
 	}
@@ -147,7 +148,7 @@ func (w *writer) faults() {
 	}
 	w.line("| Where | What is wrong | What to do |\n|---|---|---|")
 	for _, f := range firstOf(&w.page, faults, w.level.notes) {
-		w.linef("| %s | %s | %s |", w.placeCell(f), shortText(f.Message, 1000), shortText(f.Hint, 500))
+		w.linef("| %s | %s | %s |", w.placeCell(f), markdown.ShortText(f.Message, 1000), markdown.ShortText(f.Hint, 500))
 	}
 	if more := len(faults) - w.level.notes; more > 0 {
 		w.linef("\n… and %d more.", more)
@@ -158,7 +159,7 @@ func (w *writer) faults() {
 // placeCell is where a fault is, with a link to its line on code hosts that have
 // one.
 func (w *writer) placeCell(f holdfast.Fault) string {
-	return w.linked(code(shorten(f.Position(), 200)), f.File, f.Line)
+	return w.linked(markdown.Code(markdown.Shorten(f.Position(), 200)), f.File, f.Line)
 }
 
 // linked makes cell a link to a line of the head's file, on code hosts that have
@@ -205,18 +206,18 @@ func (w *writer) attention() {
 				unplanned = append(unplanned, o.cluster.Name)
 			}
 			if o.detail != "" {
-				lines = append(lines, fmt.Sprintf("> - %s: %s", code(o.cluster.Name), shortWords(o.detail, 1500)))
+				lines = append(lines, fmt.Sprintf("> - %s: %s", markdown.Code(o.cluster.Name), markdown.ShortWords(o.detail, 1500)))
 				details = append(details, o.detail)
 			}
 		}
 		if len(details) == len(clusters) && len(details) > 1 && len(slices.Compact(details)) == 1 {
-			lines = []string{">\n> " + sentence(shortWords(details[0], 1500))} // the same for all
+			lines = []string{">\n> " + sentence(markdown.ShortWords(details[0], 1500))} // the same for all
 		}
 		r := reasonOf(name)
 		if r.Does == holdfast.AppliesShown && len(unplanned) > 0 {
 			r.Next, r.Does = []holdfast.Verb{holdfast.VerbPlan}, "plans it, for review before it is applied"
 		}
-		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", text(string(name)), names(clusters), r.Words)
+		w.linef("> [!IMPORTANT]\n> **%s** %s: %s.", markdown.Text(string(name)), names(clusters), r.Words)
 		for _, line := range firstOf(&w.page, lines, w.level.notes) {
 			w.line(line)
 		}
@@ -254,9 +255,9 @@ func (w *writer) commands(r holdfast.ReasonInfo, clusters []string) string {
 func names(clusters []string) string {
 	quoted := make([]string, len(clusters))
 	for i, name := range clusters {
-		quoted[i] = code(name)
+		quoted[i] = markdown.Code(name)
 	}
-	return list(quoted, 10)
+	return markdown.List(quoted, 10)
 }
 
 // failures says what went wrong, cluster by cluster.
@@ -277,7 +278,7 @@ func (w *writer) failures() {
 func (w *writer) failure(o outcome) {
 	if o.failure == nil {
 		if o.detail != "" {
-			w.linef("**%s** %s: %s\n", text(o.cluster.Name), o.result, shortWords(o.detail, 1500))
+			w.linef("**%s** %s: %s\n", markdown.Text(o.cluster.Name), o.result, markdown.ShortWords(o.detail, 1500))
 		}
 		return
 	}
@@ -285,7 +286,7 @@ func (w *writer) failure(o outcome) {
 	passing := o.stage == stageFailed && isPassing(o.reason)
 	switch {
 	case passing && o.failure.Transient:
-		w.line("The cause (" + text(string(o.failure.Cause)) + ") is transient: it is retried automatically.\n")
+		w.line("The cause (" + markdown.Text(string(o.failure.Cause)) + ") is transient: it is retried automatically.\n")
 	case passing:
 		w.line("It is retried automatically, a few times.\n")
 	}
@@ -310,19 +311,19 @@ func (w *writer) diagnosticOf(c Cluster, d holdfast.Diagnostic, limit int) strin
 }
 
 func diagnosticAt(d holdfast.Diagnostic, limit int, place func(cell string) string) string {
-	line := shortText(d.Summary, limit)
+	line := markdown.ShortText(d.Summary, limit)
 	if d.Detail != "" {
-		line += ": " + shortText(d.Detail, limit)
+		line += ": " + markdown.ShortText(d.Detail, limit)
 	}
 	if d.File != "" {
 		at := d.File
 		if d.Line > 0 {
 			at = fmt.Sprintf("%s:%d", d.File, d.Line)
 		}
-		line += " (" + place(code(shorten(at, 200))) + ")"
+		line += " (" + place(markdown.Code(markdown.Shorten(at, 200))) + ")"
 	}
 	if d.Address != "" {
-		line += " in " + code(shorten(d.Address, 200))
+		line += " in " + markdown.Code(markdown.Shorten(d.Address, 200))
 	}
 	return line
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // page is a text in the making that may have to be shortened.
@@ -34,7 +36,7 @@ func (p *page) cut(s string, most int) string {
 	more := len(lines) - most
 	if more > 0 {
 		p.dropped = true
-		lines = append(lines[:most:most], fmt.Sprintf("… %s", plural(more, "more line")))
+		lines = append(lines[:most:most], fmt.Sprintf("… %s", markdown.Plural(more, "more line")))
 	}
 	return strings.Join(lines, "\n")
 }

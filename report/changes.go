@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // ChangesText returns how two versions of a template differ as a Markdown list
@@ -26,7 +27,7 @@ func ChangesText(changes []holdfast.TemplateChange, most int) string {
 		fmt.Fprintf(&b, "- %s%s\n", mark, changeWords(c))
 	}
 	if more > 0 {
-		fmt.Fprintf(&b, "- … and %s\n", plural(more, "more change"))
+		fmt.Fprintf(&b, "- … and %s\n", markdown.Plural(more, "more change"))
 	}
 	return b.String()
 }
@@ -49,16 +50,16 @@ func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange 
 
 // changeWords is "variable `node_count` is required now".
 func changeWords(c holdfast.TemplateChange) string {
-	kind, name, named := strings.Cut(oneLine(c.About), " ")
-	about := shortText(kind, 60)
+	kind, name, named := strings.Cut(markdown.OneLine(c.About), " ")
+	about := markdown.ShortText(kind, 60)
 	if named {
 		name, rest, more := strings.Cut(name, " ")
-		about += " " + code(shorten(name, 100))
+		about += " " + markdown.Code(markdown.Shorten(name, 100))
 		if more {
-			about += " " + shortText(rest, 100)
+			about += " " + markdown.ShortText(rest, 100)
 		}
 	}
-	return about + " " + shortText(c.What, 400)
+	return about + " " + markdown.ShortText(c.What, 400)
 }
 
 // breaking counts the changes that break something.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // writer writes one comment, at one level of detail after the other.
@@ -56,7 +57,7 @@ func (w *writer) comment(level detail) string {
 	w.line("### " + w.headline())
 	w.line("")
 	for _, notice := range firstOf(&w.page, w.r.Notices, w.level.notes) {
-		w.line("> [!NOTE]\n> " + words(notice) + "\n")
+		w.line("> [!NOTE]\n> " + markdown.Words(notice) + "\n")
 	}
 	w.refusal()
 	impactWriter{w}.impactFaults()
@@ -90,13 +91,13 @@ func (w *writer) bare() string {
 		body += "> [!CAUTION]\n> **Nothing of this counts as reviewed:** " + why + ". Split the pull request.\n\n"
 	}
 	return body + "There is too much to show in a comment. The commit statuses and the command line tell more: " +
-		code("holdfast describe pullrequest "+oneLine(w.r.PullRequest.String())) + ". " + w.wholePlan() + "\n"
+		markdown.Code("holdfast describe pullrequest "+markdown.OneLine(w.r.PullRequest.String())) + ". " + w.wholePlan() + "\n"
 }
 
 // headline is the decision in a line.
 func (w *writer) headline() string {
 	pr := w.r.PullRequest
-	head := code(orElse(pr.Head.Short(), "no commit"))
+	head := markdown.Code(orElse(pr.Head.Short(), "no commit"))
 	switch {
 	case len(w.impacts) > 0 && (pr.Reason == "" || w.r.merged()):
 		return impactWriter{w}.impactHeadline(head)
@@ -110,11 +111,11 @@ func (w *writer) clustersHeadline(head string) string {
 	pr, t := w.r.PullRequest, w.total
 	switch {
 	case pr.Reason == holdfast.ReasonOtherBase && !w.r.merged():
-		return fmt.Sprintf("⚪ Nothing is planned for %s here: its base is now %s, which is not the tracked branch", head, code(oneLine(pr.BaseBranch)))
+		return fmt.Sprintf("⚪ Nothing is planned for %s here: its base is now %s, which is not the tracked branch", head, markdown.Code(markdown.OneLine(pr.BaseBranch)))
 	case pr.Reason != "" && !w.r.merged():
-		return "⛔ Nothing is planned for " + head + ": " + shorten(reasonOf(pr.Reason).Words, 200)
+		return "⛔ Nothing is planned for " + head + ": " + markdown.Shorten(reasonOf(pr.Reason).Words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:
-		return fmt.Sprintf("❌ %s in %s", plural(len(distinct(pr.Faults)), "error"), head)
+		return fmt.Sprintf("❌ %s in %s", markdown.Plural(len(distinct(pr.Faults)), "error"), head)
 	case t.all == 0:
 		return "✅ No cluster is affected by " + head
 	case w.r.merged():
@@ -124,7 +125,7 @@ func (w *writer) clustersHeadline(head string) string {
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(distinct(pr.Faults))), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
-		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, plural(t.all, "cluster"))
+		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, markdown.Plural(t.all, "cluster"))
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0:
 		return fmt.Sprintf("🛑 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	default:
@@ -135,7 +136,7 @@ func (w *writer) clustersHeadline(head string) string {
 func (w *writer) mergedHeadline(head string) string {
 	t := w.total
 	if commit := w.r.PullRequest.MergeCommit; commit != "" {
-		head = code(commit.Short())
+		head = markdown.Code(commit.Short())
 	}
 	switch {
 	case t.by[stageFailed] > 0:
@@ -188,7 +189,7 @@ func (w *writer) breakdown(one, many string, faults int) string {
 		if o.stage == stageFailed || o.stage == stageHeld {
 			word, _ = o.needs()
 		}
-		return code(shorten(o.cluster.Name, 63)) + " " + word
+		return markdown.Code(markdown.Shorten(o.cluster.Name, 63)) + " " + word
 	}
 	var parts []string
 	add := func(n int, singular, several string) {
@@ -208,9 +209,9 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.by[stageLeft], "is left as it is", "are left as they are")
 	add(faults, "error in the files", "errors in the files")
 	if alike, ok := strings.CutPrefix(strings.Join(parts, ", "), fmt.Sprintf("%d ", t.all)); ok && len(parts) == 1 {
-		return plural(t.all, "cluster") + " " + alike
+		return markdown.Plural(t.all, "cluster") + " " + alike
 	}
-	return plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
+	return markdown.Plural(t.all, "cluster") + ": " + strings.Join(parts, ", ")
 }
 
 // addNeeds adds what the clusters of a stage need, in the order in which they are
@@ -377,7 +378,7 @@ func (w *writer) mergeWord() string {
 	case manual == len(w.outcomes):
 		return "merge, then " + command(holdfast.VerbApply)
 	default:
-		return fmt.Sprintf("merge to apply (%s then by %s)", plural(manual, "cluster"), command(holdfast.VerbApply))
+		return fmt.Sprintf("merge to apply (%s then by %s)", markdown.Plural(manual, "cluster"), command(holdfast.VerbApply))
 	}
 }
 
@@ -410,7 +411,7 @@ func (w *writer) footer() {
 		facts = append(facts[:6], "…")
 	}
 	for i, fact := range facts {
-		facts[i] = htmlText(fact)
+		facts[i] = markdown.HTML(fact)
 	}
 	if len(facts) > 0 {
 		w.line("<sub>" + strings.Join(facts, " · ") + "</sub>")
@@ -432,10 +433,10 @@ func runFacts(run *holdfast.Run) []string {
 	}
 	var facts []string
 	if run.Template != "" {
-		facts = append(facts, shorten(strings.Replace(run.Template, "@", " ", 1), 80))
+		facts = append(facts, markdown.Shorten(strings.Replace(run.Template, "@", " ", 1), 80))
 	}
 	if run.EngineName != "" {
-		facts = append(facts, shorten(run.EngineName+" "+run.EngineVersion, 60))
+		facts = append(facts, markdown.Shorten(run.EngineName+" "+run.EngineVersion, 60))
 	}
 	return facts
 }

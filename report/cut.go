@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // cutValue is a value for a table, cut around where it differs from another, with
@@ -20,7 +21,7 @@ func cutValue(raw, other string) string {
 	}
 	n, what := length(raw)
 	if m, _ := length(other); n != m {
-		return fmt.Sprintf("%s (%s)", cell, plural(n, what))
+		return fmt.Sprintf("%s (%s)", cell, markdown.Plural(n, what))
 	}
 	return fmt.Sprintf("%s (sha256 %s)", cell, strings.TrimPrefix(string(holdfast.DigestOf([]byte(raw))), "sha256:"))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // PlanText returns all of a plan as plain text for a terminal, most dangerous
@@ -32,7 +33,7 @@ type painter struct {
 }
 
 func (p *painter) line(colour, format string, args ...any) {
-	s := printable(fmt.Sprintf(format, args...))
+	s := markdown.Printable(fmt.Sprintf(format, args...))
 	if p.colours && colour != "" {
 		s = colour + s + reset
 	}
@@ -83,7 +84,7 @@ func (p *painter) outside(plan holdfast.Plan) {
 		}
 	}
 	for _, d := range plan.Warnings {
-		p.line(yellow, "Warning: %s", oneLine(d.Summary+" "+d.Detail))
+		p.line(yellow, "Warning: %s", markdown.OneLine(d.Summary+" "+d.Detail))
 	}
 }
 

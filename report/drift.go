@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // DriftMarker returns the hidden first line by which the issue of a cluster's
@@ -68,7 +69,7 @@ func DriftIssue(r holdfast.DriftReport, _ time.Time) (title, body string, closed
 }
 
 func issueTitle(s string) string {
-	return shorten(strings.NewReplacer("@", "@"+zeroWidth, "#", "#"+zeroWidth, "`", "'").Replace(oneLine(s)), titleLimit)
+	return markdown.Shorten(strings.NewReplacer("@", "@"+markdown.ZeroWidth, "#", "#"+markdown.ZeroWidth, "`", "'").Replace(markdown.OneLine(s)), titleLimit)
 }
 
 // driftDetail is how much an issue shows.
@@ -117,7 +118,7 @@ func driftedPhrase(c holdfast.DriftCounts) string {
 		parts = append(parts, fmt.Sprintf("%d gone", c.Gone))
 	}
 	if c.Input > 0 {
-		parts = append(parts, plural(c.Input, "input")+" changed")
+		parts = append(parts, markdown.Plural(c.Input, "input")+" changed")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -163,18 +164,18 @@ func (d *driftWriter) issue(level driftDetail) string {
 	d.items("Changed outside", "As it was applied → as it is", d.parts.changed, level.rows)
 	d.items("Gone", "", d.parts.gone, level.rows)
 	d.items("Other inputs: what the code reads from elsewhere has changed", "As it is → as an apply would make it", d.parts.input, level.rows)
-	d.folded(plural(len(d.parts.harmless), "harmless difference")+": an apply leaves it as it is", d.parts.harmless)
+	d.folded(markdown.Plural(len(d.parts.harmless), "harmless difference")+": an apply leaves it as it is", d.parts.harmless)
 	d.folded(strings.ToUpper(hiddenPhrase(len(d.parts.hidden))[:1])+hiddenPhrase(len(d.parts.hidden))[1:], d.parts.hidden)
 	d.notApplied()
 	d.next()
 	if d.dropped {
-		d.linef("_Shortened to fit an issue. All of it: %s._", code("holdfast describe drift "+shorten(d.r.Cluster, 63)))
+		d.linef("_Shortened to fit an issue. All of it: %s._", markdown.Code("holdfast describe drift "+markdown.Shorten(d.r.Cluster, 63)))
 	}
 	return strings.TrimRight(d.b.String(), "\n") + "\n"
 }
 
 func (d *driftWriter) headline() string {
-	return fmt.Sprintf("🟠 %s is not as it was applied: %s", code(shorten(d.r.Cluster, 63)), driftPhrase(d.r.State.Counts))
+	return fmt.Sprintf("🟠 %s is not as it was applied: %s", markdown.Code(markdown.Shorten(d.r.Cluster, 63)), driftPhrase(d.r.State.Counts))
 }
 
 // facts says since when, and against what.
@@ -187,8 +188,8 @@ func (d *driftWriter) facts() string {
 	if applied := appliedWords(r); applied != "" {
 		parts = append(parts, "Last applied: "+applied+".")
 	}
-	where := shortText(r.Document.Environment, 60)
-	if project := shortText(r.Document.Project, 60); project != "" && where != "" {
+	where := markdown.ShortText(r.Document.Environment, 60)
+	if project := markdown.ShortText(r.Document.Project, 60); project != "" && where != "" {
 		where += " of " + project
 	} else if project != "" {
 		where = project
@@ -203,13 +204,13 @@ func (d *driftWriter) facts() string {
 func appliedWords(r holdfast.DriftReport) string {
 	var parts []string
 	if r.Revision != "" {
-		parts = append(parts, code(shorten(r.Revision.Short(), 40)))
+		parts = append(parts, markdown.Code(markdown.Shorten(r.Revision.Short(), 40)))
 	}
 	if r.State.Applied != "" {
-		parts = append(parts, "by "+code(shorten(r.State.Applied, 60)))
+		parts = append(parts, "by "+markdown.Code(markdown.Shorten(r.State.Applied, 60)))
 	}
 	if r.Template != "" {
-		parts = append(parts, "with "+code(shorten(r.Template, 80)))
+		parts = append(parts, "with "+markdown.Code(markdown.Shorten(r.Template, 80)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -236,11 +237,11 @@ func (d *driftWriter) failing() {
 func checkFailure(r holdfast.DriftReport) []string {
 	f := r.Failure
 	if f == nil {
-		return []string{"**Why:** " + orElse(shortText(r.State.Detail, 500), "the run has not said") + "."}
+		return []string{"**Why:** " + orElse(markdown.ShortText(r.State.Detail, 500), "the run has not said") + "."}
 	}
-	lines := []string{"**Why:** " + failurePlace(*f) + orElse(shortText(f.Summary, 500), "it failed") + "."}
+	lines := []string{"**Why:** " + failurePlace(*f) + orElse(markdown.ShortText(f.Summary, 500), "it failed") + "."}
 	if f.Hint != "" {
-		lines = append(lines, "**What to do:** "+sentence(shortText(f.Hint, 500)))
+		lines = append(lines, "**What to do:** "+sentence(markdown.ShortText(f.Hint, 500)))
 	}
 	return lines
 }
@@ -288,7 +289,7 @@ func dangerWords(c holdfast.ResourceChange, will string) string {
 	if c.Action == holdfast.ActionReplace {
 		verb = "REPLACED"
 	}
-	return fmt.Sprintf("%s %s %s be **%s**", what, codeText(shorten(c.Address, 200)), will, verb)
+	return fmt.Sprintf("%s %s %s be **%s**", what, codeText(markdown.Shorten(c.Address, 200)), will, verb)
 }
 
 // items is the table of one kind of drift.
@@ -308,7 +309,7 @@ func (d *driftWriter) folded(title string, items []holdfast.DriftItem) {
 	d.line("<details><summary>" + title + "</summary>\n")
 	last, cell := "", func(holdfast.DriftItem) string { return "" }
 	if items[0].Ignored != "" {
-		last, cell = "Why it is hidden", func(item holdfast.DriftItem) string { return shortText(item.Ignored, 300) }
+		last, cell = "Why it is hidden", func(item holdfast.DriftItem) string { return markdown.ShortText(item.Ignored, 300) }
 	}
 	d.table("As it was applied → as it is", last, items, d.level.folded, cell)
 	d.line("</details>\n")
@@ -327,7 +328,7 @@ func (d *driftWriter) table(differs, last string, items []holdfast.DriftItem, mo
 		d.line(header + "\n" + rule)
 	}
 	for _, item := range shown {
-		row := "| " + codeText(shorten(item.Address, 300)) + " |"
+		row := "| " + codeText(markdown.Shorten(item.Address, 300)) + " |"
 		if differs != "" {
 			row += " " + d.attributes(item) + " |"
 		}
@@ -348,7 +349,7 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	}
 	var parts []string
 	for _, a := range firstOf(&d.page, item.Attributes, d.level.attributes) {
-		part := code(shorten(a.Path, 120))
+		part := markdown.Code(markdown.Shorten(a.Path, 120))
 		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
 			part += " " + cell
 		}
@@ -395,7 +396,7 @@ func (d *driftWriter) notApplied() {
 func notAppliedWords(r holdfast.DriftReport) string {
 	line := "what Git says of this cluster is not applied yet, and is not part of what is shown here."
 	if r.Waiting != "" {
-		line += fmt.Sprintf(" It waits: %s (%s).", reasonOf(r.Waiting).Words, text(string(r.Waiting)))
+		line += fmt.Sprintf(" It waits: %s (%s).", reasonOf(r.Waiting).Words, markdown.Text(string(r.Waiting)))
 	}
 	return line
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // ruleLasts is for how long a rule that we propose hides drift, from when that
@@ -21,9 +22,9 @@ func (d *driftWriter) next() {
 	}
 	d.linef("- **Revert it:** %s", revertWords(r))
 	d.line("- **Keep it:** change the code so that it says what is real, and merge that.")
-	d.linef("- **Look again:** %s", code("holdfast drift check "+shorten(r.Cluster, 63)))
+	d.linef("- **Look again:** %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
 	if snippet := d.rules(); snippet != "" {
-		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + fenced("yaml", snippet))
+		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + markdown.Fenced("yaml", snippet))
 	}
 	d.line("\nThis issue is closed when a check no longer finds drift.\n")
 }
@@ -44,7 +45,7 @@ func revertWords(r holdfast.DriftReport) string {
 	if r.NotApplied {
 		return "the change that waits goes first: its apply reverts the drift as well, as its plan shows."
 	}
-	words := code("holdfast apply "+shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
+	words := markdown.Code("holdfast apply "+markdown.Shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
 	if r.State.Hides {
 		words += "; **that reverts also what rules hide**"
 	}
@@ -75,14 +76,14 @@ func onDriftWords(r holdfast.DriftReport) string {
 // holdWords are a reason in words, or what was written in place of one.
 func holdWords(hold string) string {
 	if reason := holdfast.Reason(hold); reason.Known() {
-		return reason.Info().Words + " (" + text(hold) + ")"
+		return reason.Info().Words + " (" + markdown.Text(hold) + ")"
 	}
-	return shortWords(hold, 1000)
+	return markdown.ShortWords(hold, 1000)
 }
 
 // revertWords says what came of the apply that was to revert the drift.
 func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
-	who := code(shorten(run.ID, 60)) + byWhom(run)
+	who := markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(run)
 	switch {
 	case !run.Status.Done():
 		return who + " reverts it."
@@ -97,13 +98,13 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case run.Status == holdfast.RunPlanned:
 		return who + " was queued to revert it and did not start" + whyRun(run) + "."
 	case run.Failure != nil:
-		s := who + " tried to revert it and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + shortText(run.Failure.Summary, 500) + "."
+		s := who + " tried to revert it and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + markdown.ShortText(run.Failure.Summary, 500) + "."
 		if run.Failure.Hint != "" {
-			s += " " + sentence("What to do: "+shortText(run.Failure.Hint, 500))
+			s += " " + sentence("What to do: "+markdown.ShortText(run.Failure.Hint, 500))
 		}
 		return s + againWords(r)
 	default:
-		return who + " was queued to revert it and ended " + text(string(run.Status)) + whyRun(run) + "." + againWords(r)
+		return who + " was queued to revert it and ended " + markdown.Text(string(run.Status)) + whyRun(run) + "." + againWords(r)
 	}
 }
 
@@ -119,7 +120,7 @@ func byWhom(run holdfast.Run) string {
 	if run.Actor == "" {
 		return " (`onDrift: apply`)"
 	}
-	return " (asked for by " + shortText(run.Actor, 60) + ")"
+	return " (asked for by " + markdown.ShortText(run.Actor, 60) + ")"
 }
 
 func endedOn(run holdfast.Run) string {
@@ -132,7 +133,7 @@ func endedOn(run holdfast.Run) string {
 func whyRun(run holdfast.Run) string {
 	switch {
 	case run.Reason != "" && run.Detail != "":
-		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).Words, shortWords(run.Detail, 500))
+		return fmt.Sprintf(": %s: %s", reasonOf(run.Reason).Words, markdown.ShortWords(run.Detail, 500))
 	case run.Reason != "":
 		return ": " + reasonOf(run.Reason).Words
 	default:
@@ -176,17 +177,17 @@ func (d *driftWriter) rule(address, attribute string) string {
 }
 
 // yamlText is s as a scalar on one line, quoted so that nothing in it counts.
-func yamlText(s string) string { return "'" + strings.ReplaceAll(oneLine(s), "'", "''") + "'" }
+func yamlText(s string) string { return "'" + strings.ReplaceAll(markdown.OneLine(s), "'", "''") + "'" }
 
 // goneBody is the evidence that there is no longer any drift.
 func goneBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))
-	name := code(shorten(r.Cluster, 63))
+	name := markdown.Code(markdown.Shorten(r.Cluster, 63))
 	switch {
 	case r.Document.Drift.OnDrift == "ignore":
 		p.line("### ⚪ Drift reporting is off for " + name + "\n")
-		p.linef("The cluster sets `onDrift: ignore`. %s still shows its drift.", code("holdfast describe drift "+shorten(r.Cluster, 63)))
+		p.linef("The cluster sets `onDrift: ignore`. %s still shows its drift.", markdown.Code("holdfast describe drift "+markdown.Shorten(r.Cluster, 63)))
 		return p.b.String()
 	case r.State.Status == holdfast.DriftUnchecked:
 		p.line("### ⚪ " + name + " is no longer checked for drift\n")
@@ -196,7 +197,7 @@ func goneBody(r holdfast.DriftReport) string {
 	p.line("### ✅ " + name + " is as it was applied\n")
 	p.line(proof(r) + "\n")
 	if run := r.Revert; run != nil && run.Status == holdfast.RunApplied {
-		p.line(code(shorten(run.ID, 60)) + byWhom(*run) + " has reverted the drift" + endedOn(*run) + ".\n")
+		p.line(markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(*run) + " has reverted the drift" + endedOn(*run) + ".\n")
 	} else {
 		p.line("It was reverted where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
 	}
@@ -216,7 +217,7 @@ func goneBody(r holdfast.DriftReport) string {
 func proof(r holdfast.DriftReport) string {
 	s := "The check"
 	if r.State.Run != "" {
-		s += " " + code(shorten(r.State.Run, 60))
+		s += " " + markdown.Code(markdown.Shorten(r.State.Run, 60))
 	}
 	if at := r.State.CheckedAt; !at.IsZero() {
 		s += " of " + stamp(at)
@@ -232,13 +233,13 @@ func proof(r holdfast.DriftReport) string {
 func uncheckedBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))
-	p.linef("### ❌ Drift of %s cannot be checked\n", code(shorten(r.Cluster, 63)))
+	p.linef("### ❌ Drift of %s cannot be checked\n", markdown.Code(markdown.Shorten(r.Cluster, 63)))
 	p.linef("%d checks in a row have failed, or more: nobody knows whether the cluster is as it was applied.\n", failuresTold)
 	for _, line := range checkFailure(r) {
 		p.line(line + "\n")
 	}
-	p.linef("- **Look again** when the cause is gone: %s", code("holdfast drift check "+shorten(r.Cluster, 63)))
-	p.linef("- **See what the engine said:** %s names the run, %s shows its log", code("holdfast get runs --kind drift"), code("holdfast logs RUN"))
+	p.linef("- **Look again** when the cause is gone: %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
+	p.linef("- **See what the engine said:** %s names the run, %s shows its log", markdown.Code("holdfast get runs --kind drift"), markdown.Code("holdfast logs RUN"))
 	p.line("\nThis issue is closed when a check succeeds and finds no drift.")
 	return p.b.String()
 }

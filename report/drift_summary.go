@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // DriftSummary returns the issue that reports all drifted clusters of a
@@ -20,21 +21,21 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 	marker := DriftSummaryMarker(repo)
 	own = max(own, 0)
 	if len(reports) == 0 {
-		return issueTitle("Drift in " + repo + ": none left"), marker + "\n### ✅ No cluster of " + code(shorten(repo, 100)) +
+		return issueTitle("Drift in " + repo + ": none left"), marker + "\n### ✅ No cluster of " + markdown.Code(markdown.Shorten(repo, 100)) +
 			" drifts\n\nThis issue is reopened when many of them do.\n", true
 	}
 	if len(reports) <= own {
-		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + code(shorten(repo, 100)) +
+		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + markdown.Code(markdown.Shorten(repo, 100)) +
 			" has an issue of its own\n\nThis issue is opened again when there are more of them.\n", true
 	}
-	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, plural(len(reports), "cluster")))
+	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, markdown.Plural(len(reports), "cluster")))
 	d := &summaryWriter{repo: repo, reports: reports, own: own, causes: causesOf(reports)}
 	for _, level := range summaryDetails {
 		if body := d.issue(level); len(body) <= commentLimit {
 			return title, body, false
 		}
 	}
-	return title, marker + "\n### " + d.headline() + "\n\nThere is too much to show: " + code("holdfast get drift") + " shows all of it.\n", false
+	return title, marker + "\n### " + d.headline() + "\n\nThere is too much to show: " + markdown.Code("holdfast get drift") + " shows all of it.\n", false
 }
 
 // summaryDetail is how much a summary shows.
@@ -114,7 +115,7 @@ type summaryWriter struct {
 }
 
 func (d *summaryWriter) headline() string {
-	return fmt.Sprintf("🟠 %s of %s are not as they were applied", plural(len(d.reports), "cluster"), code(shorten(d.repo, 100)))
+	return fmt.Sprintf("🟠 %s of %s are not as they were applied", markdown.Plural(len(d.reports), "cluster"), markdown.Code(markdown.Shorten(d.repo, 100)))
 }
 
 func (d *summaryWriter) issue(level summaryDetail) string {
@@ -126,15 +127,15 @@ func (d *summaryWriter) issue(level summaryDetail) string {
 	d.shared()
 	d.others()
 	d.line("**What to do:** a cause that many clusters share is best looked for where they have it in common: somebody's script, " +
-		"a policy of the cloud, a controller, the template. " + code("holdfast describe drift NAME") + " shows all of a cluster, " +
-		code("holdfast get drift") + " lists them.\n")
+		"a policy of the cloud, a controller, the template. " + markdown.Code("holdfast describe drift NAME") + " shows all of a cluster, " +
+		markdown.Code("holdfast get drift") + " lists them.\n")
 	if d.own > 0 {
 		d.line("This issue is closed when each drifted cluster has one of its own again.\n")
 	} else {
 		d.line("This issue is closed when no cluster drifts.\n")
 	}
 	if d.dropped {
-		d.linef("_Shortened to fit an issue. All of them: %s._", code("holdfast get drift"))
+		d.linef("_Shortened to fit an issue. All of them: %s._", markdown.Code("holdfast get drift"))
 	}
 	return strings.TrimRight(d.b.String(), "\n") + "\n"
 }
@@ -154,7 +155,7 @@ func (d *summaryWriter) facts() string {
 		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), map[bool]string{true: "has", false: "have"}[d.own == 1], map[bool]string{true: "its", false: "their"}[d.own == 1])
 	}
 	if destroys > 0 {
-		s += fmt.Sprintf(" **In %s an apply that reverts the drift destroys something.**", plural(destroys, "cluster"))
+		s += fmt.Sprintf(" **In %s an apply that reverts the drift destroys something.**", markdown.Plural(destroys, "cluster"))
 	}
 	return s
 }
@@ -176,7 +177,7 @@ func (d *summaryWriter) shared() {
 	for _, c := range shown {
 		template := "none"
 		if c.template != "" {
-			template = code(shorten(c.template, 80))
+			template = markdown.Code(markdown.Shorten(c.template, 80))
 		}
 		d.linef("| %d | %s | %s | %s |", len(c.clusters), d.whatCell(c), template, d.names(c.clusters))
 	}
@@ -191,9 +192,9 @@ func (d *summaryWriter) whatCell(c cause) string {
 	parts := make([]string, 0, most)
 	for _, what := range firstOf(&d.page, c.what, most) {
 		kind, attribute, _ := strings.Cut(what, " ")
-		part := code(shorten(kind, 100))
+		part := markdown.Code(markdown.Shorten(kind, 100))
 		if attribute != "" {
-			part += " " + code(shorten(attribute, 100))
+			part += " " + markdown.Code(markdown.Shorten(attribute, 100))
 		}
 		parts = append(parts, part)
 	}
@@ -206,12 +207,12 @@ func (d *summaryWriter) whatCell(c cause) string {
 func (d *summaryWriter) names(clusters []int) string {
 	names := make([]string, 0, min(len(clusters), d.level.names)+1)
 	for _, i := range firstOf(&d.page, clusters, d.level.names) {
-		names = append(names, code(shorten(d.reports[i].Cluster, 63)))
+		names = append(names, markdown.Code(markdown.Shorten(d.reports[i].Cluster, 63)))
 	}
 	if more := len(clusters) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return list(names, len(names))
+	return markdown.List(names, len(names))
 }
 
 // others is the table of the clusters without an issue of their own.
@@ -225,16 +226,16 @@ func (d *summaryWriter) others() {
 			since = r.State.Since.UTC().Format(time.DateOnly)
 		}
 		if r.Template != "" {
-			template = code(shorten(r.Template, 80))
+			template = markdown.Code(markdown.Shorten(r.Template, 80))
 		}
 		what := driftedPhrase(r.State.Counts)
 		if r.State.Destroys {
 			what += "; reverting it **destroys**"
 		}
-		d.linef("| %s | %s | %s | %s |", code(shorten(r.Cluster, 63)), what, since, template)
+		d.linef("| %s | %s | %s | %s |", markdown.Code(markdown.Shorten(r.Cluster, 63)), what, since, template)
 	}
 	if more := len(others) - len(shown); more > 0 {
-		d.linef("\n… and %s more.", plural(more, "cluster"))
+		d.linef("\n… and %s more.", markdown.Plural(more, "cluster"))
 	}
 	d.line("")
 }

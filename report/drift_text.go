@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // DriftText returns what the last check of a cluster has found as plain text for
@@ -39,7 +40,7 @@ func unmarked(s string) string {
 func (p *painter) driftHead(r holdfast.DriftReport) {
 	s := r.State
 	field := func(name, value string) {
-		if value = oneLine(value); value != "" {
+		if value = markdown.OneLine(value); value != "" {
 			p.line("", "%-9s %s", name+":", value)
 		}
 	}
@@ -54,7 +55,7 @@ func (p *painter) driftHead(r holdfast.DriftReport) {
 		holdfast.DriftUnchecked: "not checked yet", holdfast.DriftNone: "none", holdfast.DriftFound: "drifted", holdfast.DriftFailed: "unknown: the last check failed",
 	}[s.Status]
 	if s.Failures > 1 {
-		status += ", and the " + plural(s.Failures-1, "check") + " before it"
+		status += ", and the " + markdown.Plural(s.Failures-1, "check") + " before it"
 	}
 	if s.Status == holdfast.DriftFound || s.Counts.Harmless+s.Counts.Ignored > 0 {
 		status += ": " + driftPhrase(s.Counts)
@@ -83,10 +84,10 @@ func (p *painter) driftItems(title string, items []holdfast.DriftItem) {
 	}
 	p.line("", "\n%s", title)
 	for _, item := range items {
-		line := "  " + driftSign(item) + " " + oneLine(item.Address)
+		line := "  " + driftSign(item) + " " + markdown.OneLine(item.Address)
 		switch {
 		case item.Ignored != "":
-			line += "  (" + oneLine(item.Ignored) + ")"
+			line += "  (" + markdown.OneLine(item.Ignored) + ")"
 		case item.Action != "":
 			line += "  (an apply would " + plainApply(item) + ")"
 		}
@@ -95,7 +96,7 @@ func (p *painter) driftItems(title string, items []holdfast.DriftItem) {
 			continue
 		}
 		for _, a := range item.Attributes {
-			p.line("", "      %s: %s -> %s", oneLine(a.Path), p.value(a.Before, a.After), p.value(a.After, a.Before))
+			p.line("", "      %s: %s -> %s", markdown.OneLine(a.Path), p.value(a.Before, a.After), p.value(a.After, a.Before))
 		}
 	}
 }
@@ -121,7 +122,7 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 	if r.State.Status != holdfast.DriftFound {
 		return
 	}
-	name := oneLine(r.Cluster)
+	name := markdown.OneLine(r.Cluster)
 	rows := [][2]string{{"holdfast drift check " + name, "looks again"}}
 	if !reverted(r) && !r.NotApplied {
 		does := "reverts it: applies exactly the plan of the last check"

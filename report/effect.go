@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // rank is how much people should mind what happens to a cluster.
@@ -235,7 +236,7 @@ func effectOfChanges(changes []holdfast.ResourceChange, key string) effect {
 	e := effect{key: "plan " + key}
 	for _, k := range kinds {
 		e.rank = max(e.rank, k.danger)
-		p := phrase{address: k.address, words: orElse(actionVerbs[k.action], text(string(k.action))), strong: k.danger >= rankDestroys}
+		p := phrase{address: k.address, words: orElse(actionVerbs[k.action], markdown.Text(string(k.action))), strong: k.danger >= rankDestroys}
 		if k.danger == rankCluster && !slices.Contains(e.planes, k.action) {
 			e.planes = append(e.planes, k.action)
 		}
@@ -302,13 +303,13 @@ func briefAddress(address string) string {
 	const most = 40
 	parts := strings.Split(address, ".")
 	if len(address) <= most || len(parts) < 4 || parts[0] != "module" {
-		return shorten(address, most)
+		return markdown.Shorten(address, most)
 	}
 	name := parts[len(parts)-1]
 	if slices.Contains([]string{"this", "main", "default", "self", "it", "all"}, name) {
 		name = parts[len(parts)-2]
 	}
-	return shorten("module."+parts[1]+"…"+name, most)
+	return markdown.Shorten("module."+parts[1]+"…"+name, most)
 }
 
 // markup is how phrases are written: in Markdown, or in HTML.
@@ -318,9 +319,9 @@ type markup struct {
 }
 
 var (
-	asMarkdown = markup{code, [2]string{"**", "**"}}
-	asPlain    = markup{code, [2]string{}} // Markdown that is bold already
-	asHTML     = markup{func(s string) string { return "<code>" + htmlText(s) + "</code>" }, [2]string{"<b>", "</b>"}}
+	asMarkdown = markup{markdown.Code, [2]string{"**", "**"}}
+	asPlain    = markup{markdown.Code, [2]string{}} // Markdown that is bold already
+	asHTML     = markup{func(s string) string { return "<code>" + markdown.HTML(s) + "</code>" }, [2]string{"<b>", "</b>"}}
 )
 
 // words says what happens in at most so many phrases.
@@ -333,7 +334,7 @@ func (e effect) words(m markup, most int, brief bool) string {
 	for _, p := range phrases {
 		part := p.words
 		if p.address != "" {
-			address := shorten(p.address, 200)
+			address := markdown.Shorten(p.address, 200)
 			if brief {
 				address = briefAddress(p.address)
 			}
@@ -345,7 +346,7 @@ func (e effect) words(m markup, most int, brief bool) string {
 		parts = append(parts, part)
 	}
 	if more := len(e.phrases) - len(phrases); more > 0 {
-		parts = append(parts, plural(more, "more change"))
+		parts = append(parts, markdown.Plural(more, "more change"))
 	}
 	return strings.Join(parts, ", ")
 }

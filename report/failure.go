@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // choice is one thing that a person can do about a failed run. Without a command
@@ -130,11 +131,11 @@ func commentCommand(verb holdfast.Verb, cluster string) string {
 func failurePlace(f holdfast.Failure) string {
 	switch {
 	case f.Address != "" && f.Step != "":
-		return "at " + code(shorten(f.Address, 200)) + ", in step " + code(shorten(f.Step, 40)) + ": "
+		return "at " + markdown.Code(markdown.Shorten(f.Address, 200)) + ", in step " + markdown.Code(markdown.Shorten(f.Step, 40)) + ": "
 	case f.Address != "":
-		return "at " + code(shorten(f.Address, 200)) + ": "
+		return "at " + markdown.Code(markdown.Shorten(f.Address, 200)) + ": "
 	case f.Step != "":
-		return "in step " + code(shorten(f.Step, 40)) + ": "
+		return "in step " + markdown.Code(markdown.Shorten(f.Step, 40)) + ": "
 	default:
 		return ""
 	}
@@ -143,17 +144,17 @@ func failurePlace(f holdfast.Failure) string {
 // tellFailure says in a comment what went wrong, where, what was done before,
 // and how it is put right.
 func (w *writer) failureBody(o outcome, f holdfast.Failure) {
-	w.linef("**%s**: %s", text(o.cluster.Name), orElse(shortText(f.Summary, 500), o.result))
+	w.linef("**%s**: %s", markdown.Text(o.cluster.Name), orElse(markdown.ShortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
 		if f.Cause != "" {
-			where += " · cause " + code(shorten(string(f.Cause), 60))
+			where += " · cause " + markdown.Code(markdown.Shorten(string(f.Cause), 60))
 		}
 		w.line("- " + where)
 	}
 	for _, d := range firstOf(&w.page, f.Diagnostics, min(w.level.notes, 5)) {
 		w.linef("- %s", w.diagnosticOf(o.cluster, d, 500))
 		if d.Snippet != "" && w.level.rows > 0 {
-			w.line("\n" + fenced("", w.cut(d.Snippet, 12)) + "\n")
+			w.line("\n" + markdown.Fenced("", w.cut(d.Snippet, 12)) + "\n")
 		}
 	}
 	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
@@ -162,19 +163,19 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.line("")
 	// What a diagnostic tells is not told again.
 	if f.Detail != "" && w.level.rows > 0 && !slices.ContainsFunc(f.Diagnostics, func(d holdfast.Diagnostic) bool { return d.Detail == f.Detail }) {
-		w.line("<details><summary>What the engine said</summary>\n\n" + fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
+		w.line("<details><summary>What the engine said</summary>\n\n" + markdown.Fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
 	}
 	if len(f.Unrecorded) > 0 {
 		w.line("> [!CAUTION]\n> These were in progress when the engine died, and may exist without being in the state:")
 		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
-			w.line("> - " + code(shorten(address, 200)))
+			w.line("> - " + markdown.Code(markdown.Shorten(address, 200)))
 		}
 		w.line("")
 	}
 	w.addresses("Done before it failed", f.Completed)
 	w.addresses("Left in the state", f.Remaining)
 	if f.Hint != "" {
-		w.linef("**What to do:** %s\n", sentence(shortText(f.Hint, 500)))
+		w.linef("**What to do:** %s\n", sentence(markdown.ShortText(f.Hint, 500)))
 	}
 }
 
@@ -191,7 +192,7 @@ func (w *writer) addresses(title string, lines []string) {
 	}
 	more := len(lines) - len(shown)
 	if len(lines) <= short {
-		w.linef("%s: %s\n", title, list(quoted, len(quoted)))
+		w.linef("%s: %s\n", title, markdown.List(quoted, len(quoted)))
 		return
 	}
 	w.linef("<details><summary>%s (%d)</summary>\n", title, len(lines))
@@ -208,9 +209,9 @@ func (w *writer) addresses(title string, lines []string) {
 func doneWords(line string) string {
 	i := strings.LastIndex(line, ": ")
 	if i < 0 || strings.Trim(line[i+2:], "abcdefghijklmnopqrstuvwxyz ") != "" {
-		return code(shorten(line, 200))
+		return markdown.Code(markdown.Shorten(line, 200))
 	}
-	return code(shorten(line[:i], 200)) + " " + shortText(line[i+2:], 40)
+	return markdown.Code(markdown.Shorten(line[:i], 200)) + " " + markdown.ShortText(line[i+2:], 40)
 }
 
 // choices lists what can be done, with commands that are ready to be copied.
@@ -231,7 +232,7 @@ func (w *writer) choices(run holdfast.Run, told bool) {
 		}
 	}
 	if first := w.choicesOf[same]; first != "" && first != run.Cluster {
-		w.linef("What you can do: see **%s** above.\n", text(first))
+		w.linef("What you can do: see **%s** above.\n", markdown.Text(first))
 		return
 	}
 	if w.choicesOf == nil {
@@ -244,7 +245,7 @@ func (w *writer) choices(run holdfast.Run, told bool) {
 		case "":
 			w.line("- " + c.does)
 		default:
-			w.line("- " + code(shorten(command, 200)) + " " + c.does)
+			w.line("- " + markdown.Code(markdown.Shorten(command, 200)) + " " + c.does)
 		}
 	}
 	w.line("")
@@ -259,12 +260,12 @@ func FailureText(run holdfast.Run) string {
 		return ""
 	}
 	p := &painter{}
-	p.line("", "%s", orElse(oneLine(f.Summary), "it failed"))
+	p.line("", "%s", orElse(markdown.OneLine(f.Summary), "it failed"))
 	if f.Address != "" {
-		p.line("", "  at %s", oneLine(f.Address))
+		p.line("", "  at %s", markdown.OneLine(f.Address))
 	}
 	if f.Step != "" || f.Cause != "" {
-		p.line("", "  in the step %s, cause %s", orElse(oneLine(f.Step), "unknown"), orElse(oneLine(string(f.Cause)), "unknown"))
+		p.line("", "  in the step %s, cause %s", orElse(markdown.OneLine(f.Step), "unknown"), orElse(markdown.OneLine(string(f.Cause)), "unknown"))
 	}
 	for _, d := range f.Diagnostics {
 		p.line("", "  %s", diagnosticText(d))
@@ -279,29 +280,29 @@ func FailureText(run holdfast.Run) string {
 	p.list("Done before it failed:", f.Completed)
 	p.list("Left in the state:", f.Remaining)
 	if f.Hint != "" {
-		p.line("", "What to do: %s", sentence(oneLine(strings.ReplaceAll(f.Hint, "`", ""))))
+		p.line("", "What to do: %s", sentence(markdown.OneLine(strings.ReplaceAll(f.Hint, "`", ""))))
 	}
 	p.choices(run)
 	return p.b.String()
 }
 
 func diagnosticText(d holdfast.Diagnostic) string {
-	line := orElse(oneLine(d.Severity), "error") + ": " + oneLine(d.Summary)
+	line := orElse(markdown.OneLine(d.Severity), "error") + ": " + markdown.OneLine(d.Summary)
 	if d.Detail != "" {
-		line += ": " + shorten(oneLine(d.Detail), 1000)
+		line += ": " + markdown.Shorten(markdown.OneLine(d.Detail), 1000)
 	}
 	if d.File != "" {
-		line += fmt.Sprintf(" (%s:%d)", oneLine(d.File), d.Line)
+		line += fmt.Sprintf(" (%s:%d)", markdown.OneLine(d.File), d.Line)
 	}
 	if d.Address != "" {
-		line += " in " + oneLine(d.Address)
+		line += " in " + markdown.OneLine(d.Address)
 	}
 	return line
 }
 
 // block is lines of others, set apart.
 func (p *painter) block(title, s string) {
-	s = strings.Trim(printable(s), "\n")
+	s = strings.Trim(markdown.Printable(s), "\n")
 	if s == "" {
 		return
 	}
@@ -317,7 +318,7 @@ func (p *painter) list(title string, lines []string) {
 	}
 	p.line("", "%s", title)
 	for _, line := range lines {
-		p.line("", "  %s", oneLine(line))
+		p.line("", "  %s", markdown.OneLine(line))
 	}
 }
 
@@ -340,7 +341,7 @@ func (p *painter) choices(run holdfast.Run) {
 			does += " (as a comment on " + pr + ")"
 		}
 		if command := orElse(c.terminal, c.comment); command != "" {
-			does = fmt.Sprintf("%-*s  %s", min(width, 60), oneLine(command), does)
+			does = fmt.Sprintf("%-*s  %s", min(width, 60), markdown.OneLine(command), does)
 		}
 		p.line("", "  %s", does)
 	}
@@ -350,11 +351,11 @@ func (p *painter) choices(run holdfast.Run) {
 // to the tracked branch without a pull request.
 func pullRequestOf(run holdfast.Run) string {
 	if !run.PullRequest.IsZero() {
-		return oneLine(run.PullRequest.String())
+		return markdown.OneLine(run.PullRequest.String())
 	}
 	for _, review := range run.Reviews {
 		if !review.PullRequest.IsZero() {
-			return oneLine(review.PullRequest.String())
+			return markdown.OneLine(review.PullRequest.String())
 		}
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // gatesOf are the conditions that the apply of what is planned has to meet.
@@ -68,9 +69,9 @@ func (w *writer) gates() {
 			if i > 0 {
 				w.line(">")
 			}
-			line := fmt.Sprintf("> ⏳ **%s** is required for %s, and is missing: %s.", text(v.gate.Name), w.gateClusters(v), spans(shorten(oneLine(v.gate.Missing), 500)))
+			line := fmt.Sprintf("> ⏳ **%s** is required for %s, and is missing: %s.", markdown.Text(v.gate.Name), w.gateClusters(v), spans(markdown.Shorten(markdown.OneLine(v.gate.Missing), 500)))
 			if v.gate.From != "" {
-				line += " Needed: " + spans(shorten(oneLine(v.gate.From), 300)) + "."
+				line += " Needed: " + spans(markdown.Shorten(markdown.OneLine(v.gate.From), 300)) + "."
 			}
 			if len(v.gate.Given) > 0 {
 				line += " Given: " + givenWords(v.gate) + "."
@@ -84,7 +85,7 @@ func (w *writer) gates() {
 		if len(v.gate.Given) > 0 {
 			given = ": " + givenWords(v.gate)
 		}
-		w.linef("✅ **%s**, required for %s%s.\n", text(v.gate.Name), w.gateClusters(v), given)
+		w.linef("✅ **%s**, required for %s%s.\n", markdown.Text(v.gate.Name), w.gateClusters(v), given)
 	}
 }
 
@@ -98,9 +99,9 @@ func (w *writer) gateClusters(v gateView) string {
 func givenWords(g holdfast.Gate) string {
 	given := make([]string, len(g.Given))
 	for i, word := range g.Given {
-		given[i] = spans(shorten(oneLine(word), 100))
+		given[i] = spans(markdown.Shorten(markdown.OneLine(word), 100))
 	}
-	return list(given, 10)
+	return markdown.List(given, 10)
 }
 
 // missingGates are the names of the conditions that are not met, once each.

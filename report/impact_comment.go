@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // impactFaults says at the top why a template cannot be released as it is.
 func (w impactWriter) impactFaults() {
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
 		if v.Fault != "" {
-			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(shortWords(v.Fault, 1000)))
+			w.linef("> [!CAUTION]\n> ❌ **%s cannot be released as it is:** %s\n", v.title(), sentence(markdown.ShortWords(v.Fault, 1000)))
 		}
 	}
 }
@@ -22,7 +23,7 @@ func (w impactWriter) impact(v *impactView) {
 	if w.full() {
 		return
 	}
-	w.linef("%s **%s**%s: %s\n", v.icon(), text(shorten(v.Template, 63)), v.versions(), v.radius())
+	w.linef("%s **%s**%s: %s\n", v.icon(), markdown.Text(markdown.Shorten(v.Template, 63)), v.versions(), v.radius())
 	w.unseenRepositories(v)
 	if v.total == 0 {
 		w.templateChanges(v)
@@ -49,14 +50,14 @@ func (w impactWriter) impact(v *impactView) {
 		w.effect(v, e)
 	}
 	if more := len(v.effects) - len(told); more > 0 {
-		w.linef("… and %s that are less dangerous.\n", plural(more, "other effect"))
+		w.linef("… and %s that are less dangerous.\n", markdown.Plural(more, "other effect"))
 	}
 	if v.Same > 0 && v.members+len(v.Refused) > 0 {
 		stay := "stay as they are: their root modules do not change"
 		if v.Same == 1 {
 			stay = "stays as it is: its root module does not change"
 		}
-		w.linef("%s %s.\n", plural(v.Same, "cluster"), stay)
+		w.linef("%s %s.\n", markdown.Plural(v.Same, "cluster"), stay)
 	}
 	w.templateChanges(v)
 }
@@ -68,23 +69,23 @@ func (w impactWriter) unseenRepositories(v *impactView) {
 	}
 	names := make([]string, 0, len(v.Unseen))
 	for _, name := range v.Unseen {
-		names = append(names, code(shorten(name, 100)))
+		names = append(names, markdown.Code(markdown.Shorten(name, 100)))
 	}
-	w.linef("⚠️ Clusters of %s are not counted: what is there could not be read yet.\n", list(names, 10))
+	w.linef("⚠️ Clusters of %s are not counted: what is there could not be read yet.\n", markdown.List(names, 10))
 }
 
 // title is the template with the version that it is prepared as.
 func (v *impactView) title() string {
-	title := text(shorten(v.Template, 63))
+	title := markdown.Text(markdown.Shorten(v.Template, 63))
 	if v.Version != "" {
-		title += " " + text(shorten(v.Version, 40))
+		title += " " + markdown.Text(markdown.Shorten(v.Version, 40))
 	}
 	return title
 }
 
 // versions says from which version to which a template is brought.
 func (v *impactView) versions() string {
-	released, version := text(shorten(v.Released, 40)), text(shorten(v.Version, 40))
+	released, version := markdown.Text(markdown.Shorten(v.Released, 40)), markdown.Text(markdown.Shorten(v.Version, 40))
 	switch {
 	case released != "" && version != "":
 		return " " + released + " → " + version + " (being prepared)"
@@ -93,7 +94,7 @@ func (v *impactView) versions() string {
 	case released != "":
 		return " after " + released + " (`template.yaml` names no new version)"
 	case v.Dir != "":
-		return " (" + code(shorten(v.Dir, 100)) + ")"
+		return " (" + markdown.Code(markdown.Shorten(v.Dir, 100)) + ")"
 	default:
 		return ""
 	}
@@ -106,7 +107,7 @@ func (v *impactView) radius() string {
 	if v.total == 0 {
 		return "no cluster is made from it"
 	}
-	parts := []string{plural(v.total, "cluster") + " " + isAre(v.total) + " made from it"}
+	parts := []string{markdown.Plural(v.total, "cluster") + " " + isAre(v.total) + " made from it"}
 	if v.Same > 0 {
 		stay := "stay as they are"
 		if v.Same == 1 {
@@ -120,7 +121,7 @@ func (v *impactView) radius() string {
 		for _, k := range kinds[most:] {
 			rest += k.clusters
 		}
-		parts = append(parts, fmt.Sprintf("%d in %s", rest, plural(len(kinds)-most, "other way")))
+		parts = append(parts, fmt.Sprintf("%d in %s", rest, markdown.Plural(len(kinds)-most, "other way")))
 		kinds = kinds[:most]
 	}
 	for _, k := range slices.Backward(kinds) {
@@ -178,7 +179,7 @@ func (w impactWriter) honesty(v *impactView) {
 	if n := v.members - v.merges; n > 0 && w.r.merged() {
 		whom := ""
 		if v.merges > 0 {
-			whom = " to the other " + plural(n, "cluster")
+			whom = " to the other " + markdown.Plural(n, "cluster")
 		}
 		said = append(said, "Nothing was applied"+whom+": clusters move when they name the new version.")
 	}
@@ -213,7 +214,7 @@ func (w impactWriter) missing(v *impactView) string {
 	if v.samples+v.merges == 0 && v.Over == v.members {
 		return "None of them is planned: `repositories[].samples` of holdfast.yaml says so."
 	}
-	missing := fmt.Sprintf("%s (%s) %s not planned", plural(clusters, "cluster"), plural(groups, "group"), wasWere(clusters))
+	missing := fmt.Sprintf("%s (%s) %s not planned", markdown.Plural(clusters, "cluster"), markdown.Plural(groups, "group"), wasWere(clusters))
 	switch {
 	case v.All && v.Over > 0:
 		return missing + ": there are more than are planned for one pull request."
@@ -255,7 +256,7 @@ func (w impactWriter) impactDanger(v *impactView) {
 		o := e.outcomes[i]
 		others := ""
 		if n := len(e.outcomes) - 1; n > 0 {
-			others = fmt.Sprintf(" and %s like it", plural(n, "cluster"))
+			others = fmt.Sprintf(" and %s like it", markdown.Plural(n, "cluster"))
 		}
 		switch n := e.unplanned(); {
 		case n == 1:
@@ -265,7 +266,7 @@ func (w impactWriter) impactDanger(v *impactView) {
 		}
 		for _, c := range o.plan.Changes {
 			if rankOf(c) >= rankData {
-				lines = append(lines, fmt.Sprintf("**%s**%s: the %s%s", shortText(o.cluster.Name, 80), others, dangerWords(c, "would"), dangerCause(c)))
+				lines = append(lines, fmt.Sprintf("**%s**%s: the %s%s", markdown.ShortText(o.cluster.Name, 80), others, dangerWords(c, "would"), dangerCause(c)))
 			}
 		}
 	}
@@ -277,7 +278,7 @@ func (w impactWriter) reachWords(v *impactView, reach holdfast.ImpactReach) stri
 	case holdfast.ReachMerge:
 		return "Applied by this merge"
 	case holdfast.ReachRelease:
-		return "When " + orElse(text(shorten(v.Version, 40)), "the version") + " is released"
+		return "When " + orElse(markdown.Text(markdown.Shorten(v.Version, 40)), "the version") + " is released"
 	case holdfast.ReachUpgrade:
 		return "By upgrade pull requests"
 	default:
@@ -298,9 +299,9 @@ func (w impactWriter) reposOf(clusters []holdfast.ImpactCluster) string {
 	}
 	slices.Sort(repos)
 	for i, repo := range repos {
-		repos[i] = shortText(repo, 80)
+		repos[i] = markdown.ShortText(repo, 80)
 	}
-	return ", in " + list(repos, 3)
+	return ", in " + markdown.List(repos, 3)
 }
 
 // templateChanges is how the template itself differs from what is released.
@@ -310,9 +311,9 @@ func (w impactWriter) templateChanges(v *impactView) {
 	}
 	since := "the base"
 	if v.Released != "" {
-		since = htmlText(shorten(v.Released, 40))
+		since = markdown.HTML(markdown.Shorten(v.Released, 40))
 	}
-	title := fmt.Sprintf("%s of the template since %s", plural(len(v.Changes), "change"), since)
+	title := fmt.Sprintf("%s of the template since %s", markdown.Plural(len(v.Changes), "change"), since)
 	if n := breaking(v.Changes); n > 0 {
 		title += fmt.Sprintf(", <b>%d breaking</b>", n)
 	}

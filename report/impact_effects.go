@@ -6,18 +6,19 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // effectLine is an effect without what is behind it.
 func (w impactWriter) effectLine(e *effect) string {
 	names := make([]string, 0, len(e.clusters))
 	for _, c := range firstOf(&w.page, e.clusters, 3) {
-		names = append(names, code(shorten(c.Name, 63)))
+		names = append(names, markdown.Code(markdown.Shorten(c.Name, 63)))
 	}
 	if more := len(e.clusters) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return e.counted(asMarkdown, 3, true) + " (" + list(names, len(names)) + ")"
+	return e.counted(asMarkdown, 3, true) + " (" + markdown.List(names, len(names)) + ")"
 }
 
 // counted says of how many clusters it is known, and of how many it is not.
@@ -27,11 +28,11 @@ func (e *effect) counted(m markup, most int, brief bool) string {
 	b := m.bold
 	switch {
 	case e.rank == rankUnplanned:
-		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], plural(len(e.clusters), "cluster"), b[1], words)
+		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], markdown.Plural(len(e.clusters), "cluster"), b[1], words)
 	case rest == 0:
-		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], plural(n, "cluster"), b[1], words)
+		return fmt.Sprintf("%s %s%s%s: %s", e.icon(), b[0], markdown.Plural(n, "cluster"), b[1], words)
 	default:
-		return fmt.Sprintf("%s %s%s%s: %s · ❔ %s%d%s not planned", e.icon(), b[0], plural(n, "cluster"), b[1], words, b[0], rest, b[1])
+		return fmt.Sprintf("%s %s%s%s: %s · ❔ %s%d%s not planned", e.icon(), b[0], markdown.Plural(n, "cluster"), b[1], words, b[0], rest, b[1])
 	}
 }
 
@@ -63,7 +64,7 @@ func (w impactWriter) roots(e *effect) {
 		who := "In the root module"
 		switch {
 		case len(e.roots) > 1:
-			who = "In the root modules of " + plural(root.clusters, "cluster")
+			who = "In the root modules of " + markdown.Plural(root.clusters, "cluster")
 		case root.clusters > 1:
 			who = "In the root modules"
 		}
@@ -72,12 +73,12 @@ func (w impactWriter) roots(e *effect) {
 		case len(changes) == 0:
 			continue
 		case len(changes) == 1:
-			w.linef("%s: %s\n", who, sentence(shortText(changes[0], 400)))
+			w.linef("%s: %s\n", who, sentence(markdown.ShortText(changes[0], 400)))
 			continue
 		}
 		w.line(who + ":\n")
 		for _, change := range firstOf(&w.page, changes, w.level.notes) {
-			w.line("- " + shortText(change, 400))
+			w.line("- " + markdown.ShortText(change, 400))
 		}
 		if more := len(changes) - w.level.notes; more > 0 {
 			w.linef("- … and %d more", more)
@@ -85,7 +86,7 @@ func (w impactWriter) roots(e *effect) {
 		w.line("")
 	}
 	if more := len(e.roots) - len(roots); more > 0 {
-		w.linef("… and %s of root modules.\n", plural(more, "other change"))
+		w.linef("… and %s of root modules.\n", markdown.Plural(more, "other change"))
 	}
 }
 
@@ -100,9 +101,9 @@ func (w impactWriter) affected(v *impactView, clusters []holdfast.ImpactCluster,
 		group := clusters[at:end]
 		names := make([]string, 0, min(len(group), w.level.names)+1)
 		for _, c := range firstOf(&w.page, group, w.level.names) {
-			name := code(shorten(c.Name, 63))
+			name := markdown.Code(markdown.Shorten(c.Name, 63))
 			if c.Version != "" && c.Version != v.Released && c.Version != v.Version {
-				name += " (" + shortText(c.Version, 40) + ")"
+				name += " (" + markdown.ShortText(c.Version, 40) + ")"
 			}
 			names = append(names, name)
 		}
@@ -117,7 +118,7 @@ func (w impactWriter) affected(v *impactView, clusters []holdfast.ImpactCluster,
 		if prefix != "" {
 			reach = prefix + strings.ToLower(reach[:1]) + reach[1:]
 		}
-		w.linef("**%s**%s%s: %s\n", reach, w.reposOf(group), count, list(names, len(names)))
+		w.linef("**%s**%s%s: %s\n", reach, w.reposOf(group), count, markdown.List(names, len(names)))
 		at = end
 	}
 }
@@ -143,7 +144,7 @@ func (w impactWriter) sampled(e *effect) string {
 	const most = 10
 	planned := make([]string, 0, min(len(e.outcomes), most))
 	for _, o := range e.outcomes[:min(len(e.outcomes), most)] {
-		name := code(shorten(o.cluster.Name, 63))
+		name := markdown.Code(markdown.Shorten(o.cluster.Name, 63))
 		if run := w.runCell(o.run); run != "" && o.cluster.Sample {
 			name += " (" + run + ")"
 		}
@@ -152,7 +153,7 @@ func (w impactWriter) sampled(e *effect) string {
 	if more := len(e.outcomes) - len(planned); more > 0 {
 		planned = append(planned, fmt.Sprintf("%d more", more))
 	}
-	said := "Planned: " + list(planned, len(planned))
+	said := "Planned: " + markdown.List(planned, len(planned))
 	switch others := e.unplanned(); {
 	case others == 1:
 		said += "; the root module of the other changes in the same way"
@@ -164,7 +165,7 @@ func (w impactWriter) sampled(e *effect) string {
 	case shown < 0 && e.outcomes[0].plan != nil:
 		said += ". The plan is above"
 	case shown >= 0 && len(e.outcomes) > 1:
-		said += ". This is the plan of " + code(shorten(e.outcomes[shown].cluster.Name, 63))
+		said += ". This is the plan of " + markdown.Code(markdown.Shorten(e.outcomes[shown].cluster.Name, 63))
 	}
 	return said + "."
 }
@@ -188,7 +189,7 @@ func (w impactWriter) unfinished(e *effect) {
 		case e.rank == rankFailed && o.failure != nil:
 			w.failure(o)
 		default:
-			w.linef("- %s: %s", code(shorten(o.cluster.Name, 63)), o.result)
+			w.linef("- %s: %s", markdown.Code(markdown.Shorten(o.cluster.Name, 63)), o.result)
 		}
 	}
 	if more := len(e.outcomes) - w.level.notes; more > 0 {

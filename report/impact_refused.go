@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // refusal is one thing that is wrong in the documents of some clusters.
@@ -30,7 +31,7 @@ func (w impactWriter) refused(v *impactView) {
 		open = ""
 	}
 	w.linef("<details%s><summary>❌ <b>%s would be refused</b>: valid today, not with this template (%s)</summary>\n",
-		open, plural(len(v.Refused), "cluster"), refusedBy(v))
+		open, markdown.Plural(len(v.Refused), "cluster"), refusedBy(v))
 	w.line("| What is wrong | What to do | Where |\n|---|---|---|")
 	for _, r := range firstOf(&w.page, refusals, w.level.notes) {
 		where := firstOf(&w.page, r.where, w.level.names)
@@ -38,7 +39,7 @@ func (w impactWriter) refused(v *impactView) {
 		if more := len(r.where) - len(where); more > 0 {
 			cell += fmt.Sprintf(" and %d more", more)
 		}
-		w.linef("| %s | %s | %s |", shortText(r.message, 1000), shortText(r.hint, 500), cell)
+		w.linef("| %s | %s | %s |", markdown.ShortText(r.message, 1000), markdown.ShortText(r.hint, 500), cell)
 	}
 	if more := len(refusals) - w.level.notes; more > 0 {
 		w.linef("\n… and %d more.", more)
@@ -49,7 +50,7 @@ func (w impactWriter) refused(v *impactView) {
 // refusedBy says when the refusals would hurt.
 func refusedBy(v *impactView) string {
 	var parts []string
-	version := orElse(htmlText(shorten(v.Version, 40)), "the version")
+	version := orElse(markdown.HTML(markdown.Shorten(v.Version, 40)), "the version")
 	for _, reach := range reaches {
 		n := v.refusedBy(reach)
 		if n == 0 {
@@ -87,11 +88,11 @@ func refusalsOf(refused []holdfast.ImpactRefusal, own string) []refusal {
 				at[k] = i
 				all = append(all, refusal{message: f.Message, hint: f.Hint})
 			}
-			where := code(shorten(r.Name, 63))
+			where := markdown.Code(markdown.Shorten(r.Name, 63))
 			if f.File != "" {
-				where += " at " + code(shorten(f.Position(), 200))
+				where += " at " + markdown.Code(markdown.Shorten(f.Position(), 200))
 				if r.Repo != "" && r.Repo != own {
-					where += " in " + shorten(text(r.Repo), 80)
+					where += " in " + markdown.Shorten(markdown.Text(r.Repo), 80)
 				}
 			}
 			all[i].where = append(all[i].where, where)

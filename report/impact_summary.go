@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // impactHeadline is that of a pull request that changes templates.
@@ -17,7 +18,7 @@ func (w impactWriter) impactHeadline(head string) string {
 		return w.mergedHeadline(head)
 	case w.r.merged():
 		if commit := pr.MergeCommit; commit != "" {
-			head = code(commit.Short())
+			head = markdown.Code(commit.Short())
 		}
 		return fmt.Sprintf("✅ Merged as %s · template %s: nothing was applied", head, titles(w.impacts))
 	case t.by[stageWorking]+waiting > 0:
@@ -40,14 +41,14 @@ func moves(impacts []*impactView) bool {
 	})
 }
 
-func boldName(s string) string { return "**" + text(s) + "**" }
+func boldName(s string) string { return "**" + markdown.Text(s) + "**" }
 
 func titles(impacts []*impactView) string {
 	all := make([]string, len(impacts))
 	for i, v := range impacts {
 		all[i] = "**" + v.title() + "**"
 	}
-	return list(all, 3)
+	return markdown.List(all, 3)
 }
 
 var iconOrder = []string{"❌", "🛑", "⚠️", "🔵", "❔", "✅"}
@@ -94,7 +95,7 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 	}
 	subject := fmt.Sprintf("%d templates", len(impacts))
 	if len(impacts) == 1 {
-		subject = "template " + name(shorten(impacts[0].Template, 63))
+		subject = "template " + name(markdown.Shorten(impacts[0].Template, 63))
 	}
 	if slices.ContainsFunc(impacts, func(v *impactView) bool { return v.Fault != "" }) {
 		subject += " cannot be released as it is"
@@ -117,7 +118,7 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 	case all.changing+all.unplanned > 0:
 		say(unchanged, "unchanged", "unchanged")
 	case all.planned == all.members:
-		said = append(said, "no changes in "+plural(unchanged+all.Same, "cluster"))
+		said = append(said, "no changes in "+markdown.Plural(unchanged+all.Same, "cluster"))
 	default:
 		say(unchanged, "unchanged", "unchanged")
 	}
@@ -127,7 +128,7 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 	say(failed, "plan failed", "plans failed")
 	say(refused, "refused", "refused")
 	if all.planned == 0 && all.unplanned > 0 && all.unplanned == all.members {
-		said = append(said, fmt.Sprintf("the root modules of %s change, none is planned", plural(all.members, "cluster")))
+		said = append(said, fmt.Sprintf("the root modules of %s change, none is planned", markdown.Plural(all.members, "cluster")))
 	} else {
 		say(all.unplanned, "not planned", "not planned")
 	}
@@ -166,7 +167,7 @@ func unfitDescription(impacts []*impactView) string {
 			if r.Reach != holdfast.ReachMerge {
 				continue
 			}
-			description := plural(v.refusedBy(holdfast.ReachMerge), "cluster") + " would be refused"
+			description := markdown.Plural(v.refusedBy(holdfast.ReachMerge), "cluster") + " would be refused"
 			if len(r.Faults) > 0 {
 				description += fmt.Sprintf(": %s: %s", r.Faults[0].Position(), r.Faults[0].Message)
 			}
@@ -204,14 +205,14 @@ func releaseWords(impacts []*impactView) []string {
 	for _, v := range impacts {
 		stays += v.members - v.merges
 		if v.Version != "" {
-			tags = append(tags, code(shorten(v.Template, 63)+"/v"+shorten(v.Version, 40)))
+			tags = append(tags, markdown.Code(markdown.Shorten(v.Template, 63)+"/v"+markdown.Shorten(v.Version, 40)))
 		}
 	}
 	if stays > 0 {
 		parts = append(parts, "the merge applies nothing to clusters that name a version")
 	}
 	if len(tags) > 0 {
-		parts = append(parts, "after the merge, the tag "+list(tags, 3)+" releases it")
+		parts = append(parts, "after the merge, the tag "+markdown.List(tags, 3)+" releases it")
 	}
 	return parts
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // Unshown says why the comment of a pull request cannot show what a person would
@@ -25,7 +26,7 @@ func Unshown(r PullRequest) string {
 	if n == 0 || len(w.comment(details[len(details)-1])) <= commentLimit {
 		return ""
 	}
-	return fmt.Sprintf("%s to destroy, replace or forget: more than fits a comment", plural(n, "resource"))
+	return fmt.Sprintf("%s to destroy, replace or forget: more than fits a comment", markdown.Plural(n, "resource"))
 }
 
 // minded reports whether what a plan destroys is still to come, and so has to be
@@ -50,14 +51,14 @@ func (w *writer) losses() {
 		if clusters[all] == nil {
 			lists = append(lists, all)
 		}
-		clusters[all] = append(clusters[all], code(o.cluster.Name))
+		clusters[all] = append(clusters[all], markdown.Code(o.cluster.Name))
 	}
 	if len(lists) == 0 {
 		return
 	}
 	w.line("What is destroyed, replaced or forgotten, all of it:\n")
 	for _, all := range lists {
-		w.line("- " + list(clusters[all], len(clusters[all])) + "\n" + all)
+		w.line("- " + markdown.List(clusters[all], len(clusters[all])) + "\n" + all)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // stage is where a cluster is, as people see it. The order is that of a
@@ -97,7 +98,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 		o.reason, o.stale = holdfast.ReasonCanceled, true
 		return o.as(stageHeld, "🚫", "plan canceled")
 	case o.stale:
-		return o.as(stageWorking, "⏳", "is planned again for "+code(r.PullRequest.Head.Short()))
+		return o.as(stageWorking, "⏳", "is planned again for "+markdown.Code(r.PullRequest.Head.Short()))
 	default:
 		if c.Waiting != "" && reasonOf(c.Waiting).Early {
 			o.notice, o.detail = c.Waiting, c.WaitingDetail
@@ -124,7 +125,7 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 	o := applyOutcome(c, now)
 	if c.Superseded != "" {
 		o.reason, o.detail, o.failing = "", "", nil // nobody has to act for it
-		o.result += ", " + words("superseded by "+c.Superseded)
+		o.result += ", " + markdown.Words("superseded by "+c.Superseded)
 	}
 	return o
 }
@@ -227,28 +228,28 @@ func because(detail string) string {
 	if detail == "" {
 		return ""
 	}
-	return " (" + shortWords(detail, 200) + ")"
+	return " (" + markdown.ShortWords(detail, 200) + ")"
 }
 
 func locker(c Cluster) string {
 	if c.WaitingDetail == "" {
 		return "another run"
 	}
-	return words(c.WaitingDetail)
+	return markdown.Words(c.WaitingDetail)
 }
 
 func stepOf(run holdfast.Run) string {
 	if run.Step == "" || run.Step == "plan" || run.Step == "apply" {
 		return ""
 	}
-	return " (" + text(run.Step) + ")"
+	return " (" + markdown.Text(run.Step) + ")"
 }
 
 func position(queue int) string {
 	if queue == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s before it)", plural(queue, "run"))
+	return fmt.Sprintf(" (%s before it)", markdown.Plural(queue, "run"))
 }
 
 func (o outcome) failed(run holdfast.Run, result string) outcome {
@@ -295,7 +296,7 @@ func (o outcome) held(reason holdfast.Reason, detail string) outcome {
 	case reasonOf(reason).Effect == holdfast.Passes:
 		return o.as(stageWorking, "⏳", "waits: "+reasonOf(reason).Words+because(detail))
 	default:
-		return o.as(stageHeld, "✋", "held: "+text(string(reason)))
+		return o.as(stageHeld, "✋", "held: "+markdown.Text(string(reason)))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // fullPlan is a plan as text.
@@ -87,22 +88,22 @@ func (w planWriter) details(g group) {
 
 func (w planWriter) groupTitle(g group) string {
 	o := g.outcomes[0]
-	title := "<b>" + htmlText(o.cluster.Name) + "</b>"
+	title := "<b>" + markdown.HTML(o.cluster.Name) + "</b>"
 	if others := g.outcomes[1:]; len(others) > 0 {
 		all := make([]string, len(others))
 		for i, other := range others {
-			all[i] = "<b>" + htmlText(other.cluster.Name) + "</b>"
+			all[i] = "<b>" + markdown.HTML(other.cluster.Name) + "</b>"
 		}
 		if len(others) > aRowEach {
-			all = []string{"<b>" + plural(len(others), "other") + "</b>"} // the table names them
+			all = []string{"<b>" + markdown.Plural(len(others), "other") + "</b>"} // the table names them
 		}
 		n := len(o.plan.Changes)
 		if n == 0 {
 			n = o.plan.Counts.Outputs
 		}
-		title += " ≡ " + list(all, len(all)) + ": the same " + plural(n, "change")
+		title += " ≡ " + markdown.List(all, len(all)) + ": the same " + markdown.Plural(n, "change")
 		if n := len(g.differences); n > 0 {
-			title += " except for " + plural(n, "value")
+			title += " except for " + markdown.Plural(n, "value")
 		}
 	}
 	counts := countsInWords(o.plan.Counts, o.applied)
@@ -243,7 +244,7 @@ func whyCell(c holdfast.ResourceChange) string {
 		if i == most {
 			break
 		}
-		part := codeText(shorten(a.Path, 80))
+		part := codeText(markdown.Shorten(a.Path, 80))
 		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
 			part += " " + cell
 		}
@@ -261,7 +262,7 @@ func whyCell(c holdfast.ResourceChange) string {
 	if len(told) == 0 && c.Action == holdfast.ActionReplace {
 		for i, path := range c.ReplacePaths {
 			if i < most {
-				parts = append(parts, codeText(shorten(path, 80))+" **forces replacement**")
+				parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
 			}
 		}
 	}
@@ -324,7 +325,7 @@ func reasonWords(reason string) string {
 	if words, ok := actionReasons[reason]; ok {
 		return words
 	}
-	return text(shorten(strings.ReplaceAll(reason, "_", " "), 80))
+	return markdown.Text(markdown.Shorten(strings.ReplaceAll(reason, "_", " "), 80))
 }
 
 // outputs is what becomes of the outputs.
@@ -335,7 +336,7 @@ func (w planWriter) outputs(plan *holdfast.Plan) {
 	all := firstOf(&w.page, plan.OutputChanges, max(w.level.notes, 5))
 	parts := make([]string, len(all))
 	for i, o := range all {
-		parts[i] = codeText(shorten(o.Name, 100)) + " " + w.outputWords(o)
+		parts[i] = codeText(markdown.Shorten(o.Name, 100)) + " " + w.outputWords(o)
 	}
 	if more := len(plan.OutputChanges) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
@@ -382,14 +383,14 @@ func (w planWriter) diff(plan *holdfast.Plan) {
 	}
 	w.clipped = w.clipped || diff.clipped
 	lines := strings.Count(diff.text, "\n") + 1
-	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", plural(lines, "line"), fenced("diff", w.cut(diff.text, w.level.diffs)))
+	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", markdown.Plural(lines, "line"), markdown.Fenced("diff", w.cut(diff.text, w.level.diffs)))
 }
 
 func (w planWriter) drift(drift []holdfast.ResourceChange) {
 	if len(drift) == 0 {
 		return
 	}
-	w.linef("<details><summary>ℹ️ %s made outside of the engine</summary>\n", plural(len(drift), "change"))
+	w.linef("<details><summary>ℹ️ %s made outside of the engine</summary>\n", markdown.Plural(len(drift), "change"))
 	for _, c := range firstOf(&w.page, drift, w.level.notes) {
 		what := "changed"
 		if c.Action == holdfast.ActionDelete {
@@ -398,10 +399,10 @@ func (w planWriter) drift(drift []holdfast.ResourceChange) {
 		var paths []string
 		for i, a := range c.Attributes {
 			if i < 4 && c.Action == holdfast.ActionUpdate {
-				paths = append(paths, code(shorten(a.Path, 80)))
+				paths = append(paths, markdown.Code(markdown.Shorten(a.Path, 80)))
 			}
 		}
-		line := fmt.Sprintf("- %s %s", codeText(shorten(c.Address, 300)), what)
+		line := fmt.Sprintf("- %s %s", codeText(markdown.Shorten(c.Address, 300)), what)
 		if len(paths) > 0 {
 			line += ": " + strings.Join(paths, ", ")
 		}
@@ -417,7 +418,7 @@ func (w planWriter) warnings(warnings []holdfast.Diagnostic) {
 	if len(warnings) == 0 {
 		return
 	}
-	w.linef("<details><summary>⚠️ %s</summary>\n", plural(len(warnings), "warning"))
+	w.linef("<details><summary>⚠️ %s</summary>\n", markdown.Plural(len(warnings), "warning"))
 	for _, d := range firstOf(&w.page, warnings, w.level.notes) {
 		w.line("- " + diagnosticLine(d, 400))
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // reasonOf returns what is shown of a reason. What is made of a reason that is not
@@ -11,7 +12,7 @@ import (
 func reasonOf(reason holdfast.Reason) holdfast.ReasonInfo {
 	info := reason.Info()
 	if !reason.Known() {
-		info.Words = words(info.Words)
+		info.Words = markdown.Words(info.Words)
 	}
 	return info
 }
@@ -28,5 +29,5 @@ func command(verb holdfast.Verb, clusters ...string) string {
 	for _, name := range clusters {
 		b.WriteString(" -c " + name)
 	}
-	return code(b.String())
+	return markdown.Code(b.String())
 }

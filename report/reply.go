@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 var verbs = []holdfast.Verb{
@@ -27,7 +28,7 @@ const helpText = "| Command | What it does |\n|---|---|\n" +
 // words. It is empty for a command that was done and has nothing to say: a
 // reaction is enough.
 func Reply(c holdfast.Command) string {
-	quote := "> " + code(shorten(c.Text, 200)) + "\n\n"
+	quote := "> " + markdown.Code(markdown.Shorten(c.Text, 200)) + "\n\n"
 	switch {
 	case c.Barred != "":
 		return quote + "**Refused:** " + replyWords(c.Barred) + "\n"
@@ -37,7 +38,7 @@ func Reply(c holdfast.Command) string {
 		word := unknownWord(c.Text)
 		answer := quote + "Unknown command."
 		if guess := nearestVerb(word); guess != "" {
-			answer += " Did you mean " + code("/holdfast "+guess) + "?"
+			answer += " Did you mean " + markdown.Code("/holdfast "+guess) + "?"
 		}
 		return answer + "\n\n" + helpText + "\n"
 	case c.Status == holdfast.CommandRefused:
@@ -55,8 +56,8 @@ func replyWords(s string) string {
 	const most = 40
 	var lines []string
 	for line := range strings.Lines(s) {
-		if line = oneLine(line); line != "" {
-			lines = append(lines, spans(shorten(line, 500)))
+		if line = markdown.OneLine(line); line != "" {
+			lines = append(lines, spans(markdown.Shorten(line, 500)))
 		}
 	}
 	switch {
@@ -72,20 +73,20 @@ func replyWords(s string) string {
 func spans(line string) string {
 	parts := strings.Split(line, "`")
 	if len(parts)%2 == 0 {
-		return words(line)
+		return markdown.Words(line)
 	}
 	var b strings.Builder
 	for i, part := range parts {
 		switch inner := strings.TrimSpace(part); {
 		case i%2 == 1 && inner == "":
-			return words(line)
+			return markdown.Words(line)
 		case i%2 == 1:
-			b.WriteString(code(inner))
+			b.WriteString(markdown.Code(inner))
 		case inner == "":
 			b.WriteString(part)
 		default:
 			before, after, _ := strings.Cut(part, inner)
-			b.WriteString(before + words(inner) + after)
+			b.WriteString(before + markdown.Words(inner) + after)
 		}
 	}
 	return b.String()
@@ -124,7 +125,7 @@ func DidYouMean(line string) string {
 	if word == "" {
 		word = "/holdfast"
 	}
-	answer := fmt.Sprintf("unknown command %q", shorten(oneLine(word), 40))
+	answer := fmt.Sprintf("unknown command %q", markdown.Shorten(markdown.OneLine(word), 40))
 	if verb := nearestVerb(word); verb != "" {
 		return answer + "; did you mean /holdfast " + verb + "?"
 	}
@@ -132,7 +133,7 @@ func DidYouMean(line string) string {
 	for i, verb := range verbs {
 		all[i] = string(verb)
 	}
-	return answer + "; there are " + list(all, len(all))
+	return answer + "; there are " + markdown.List(all, len(all))
 }
 
 // nearestVerb returns the verb that word is nearest to; empty if it is near

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // descriptionLimit is GitHub's, in characters.
@@ -68,7 +69,7 @@ func FaultsCheck(r PullRequest) (holdfast.CommitStatus, holdfast.Faults) {
 	for _, f := range faults {
 		files[f.File] = true
 	}
-	description := plural(len(faults), "error") + " in " + plural(len(files), "file")
+	description := markdown.Plural(len(faults), "error") + " in " + markdown.Plural(len(files), "file")
 	return r.linked(status(r.PullRequest.Head, holdfast.ContextFaults, holdfast.StatusFailure, description)), faults
 }
 
@@ -107,10 +108,10 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking]+waiting > 0:
 		// The comment counts: a status is not written again for each step.
-		return holdfast.StatusPending, planning + plural(t.all+samples, "cluster")
+		return holdfast.StatusPending, planning + markdown.Plural(t.all+samples, "cluster")
 	case len(pr.Faults) > 0:
 		faults := distinct(pr.Faults)
-		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
+		return holdfast.StatusFailure, fmt.Sprintf("%s: %s: %s", markdown.Plural(len(faults), "error"), faults[0].Position(), faults[0].Message)
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "plan failed for ")
 	case unfit(impacts):
@@ -120,9 +121,9 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0 && Unshown(r) != "":
 		return holdfast.StatusError, "not reviewed: " + Unshown(r) + "; split the pull request"
 	case moves(impacts) && len(outcomes) > 0:
-		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t)+"; "+impactWords(impacts, oneLine))
+		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t)+"; "+impactWords(impacts, markdown.OneLine))
 	case len(impacts) > 0 && len(outcomes) == 0:
-		return holdfast.StatusSuccess, impactWords(impacts, oneLine)
+		return holdfast.StatusSuccess, impactWords(impacts, markdown.OneLine)
 	default:
 		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t))
 	}
@@ -138,9 +139,9 @@ func gated(outcomes []outcome, description string) string {
 
 func plannedDescription(t total) string {
 	if t.by[stageDone] == 0 {
-		return "no changes in " + plural(t.all, "cluster")
+		return "no changes in " + markdown.Plural(t.all, "cluster")
 	}
-	planned := plural(t.by[stageDone]+t.by[stageUnchanged], "cluster")
+	planned := markdown.Plural(t.by[stageDone]+t.by[stageUnchanged], "cluster")
 	if t.destroy > 0 {
 		planned += fmt.Sprintf(", %d to be destroyed", t.destroy)
 	}
@@ -186,7 +187,7 @@ func unserved(outcomes []outcome) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "no living agent for " + list(names, 3)
+	return "no living agent for " + markdown.List(names, 3)
 }
 
 // heldForGood are the reasons after which a commit has not been applied and
@@ -210,7 +211,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case unserved(outcomes) != "":
 		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, applying + plural(t.all, "cluster")
+		return holdfast.StatusPending, applying + markdown.Plural(t.all, "cluster")
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
 	case forGood:
@@ -218,7 +219,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case t.by[stageHeld] > 0:
 		return holdfast.StatusPending, heldDescription(outcomes)
 	case t.by[stageDone] == 0:
-		return holdfast.StatusSuccess, "nothing to apply in " + plural(t.all, "cluster")
+		return holdfast.StatusSuccess, "nothing to apply in " + markdown.Plural(t.all, "cluster")
 	default:
 		return holdfast.StatusSuccess, doneWord(t) + ": " + countsInWords(t.counts, true)
 	}
@@ -229,11 +230,11 @@ func doneWord(t total) string {
 	applied := t.by[stageDone] - t.destroy
 	switch {
 	case t.destroy == 0:
-		return "applied " + plural(applied, "cluster")
+		return "applied " + markdown.Plural(applied, "cluster")
 	case applied == 0:
-		return "destroyed " + plural(t.destroy, "cluster")
+		return "destroyed " + markdown.Plural(t.destroy, "cluster")
 	default:
-		return fmt.Sprintf("applied %s, destroyed %d", plural(applied, "cluster"), t.destroy)
+		return fmt.Sprintf("applied %s, destroyed %d", markdown.Plural(applied, "cluster"), t.destroy)
 	}
 }
 
@@ -253,7 +254,7 @@ func failedDescription(outcomes []outcome, verb string) string {
 			cause = o.failure.Summary
 		}
 	}
-	description := verb + list(failed, 3)
+	description := verb + markdown.List(failed, 3)
 	if cause != "" {
 		description += ": " + cause
 	}
@@ -276,7 +277,7 @@ func heldDescription(outcomes []outcome) string {
 			held = append(held, o.cluster.Name)
 		}
 	}
-	description := fmt.Sprintf("%s: %s held, %s", reason, list(held, 3), plain(reasonOf(reason).Words))
+	description := fmt.Sprintf("%s: %s held, %s", reason, markdown.List(held, 3), plain(reasonOf(reason).Words))
 	if reason == "" {
 		description = waitWord(held) + " to be looked at by a person"
 	}
@@ -291,17 +292,17 @@ func waitWord(clusters []string) string {
 	if len(clusters) == 1 {
 		return clusters[0] + " waits"
 	}
-	return list(clusters, 3) + " wait"
+	return markdown.List(clusters, 3) + " wait"
 }
 
 // plain takes the markup out of our own words.
 func plain(s string) string {
-	return strings.NewReplacer("`", "", `\`, "", zeroWidth, "").Replace(s)
+	return strings.NewReplacer("`", "", `\`, "", markdown.ZeroWidth, "").Replace(s)
 }
 
 func status(rev holdfast.Revision, context string, state holdfast.StatusState, description string) holdfast.CommitStatus {
 	return holdfast.CommitStatus{
 		Revision: rev, Context: context, State: state,
-		Description: orElse(shorten(oneLine(description), descriptionLimit), string(state)),
+		Description: orElse(markdown.Shorten(markdown.OneLine(description), descriptionLimit), string(state)),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // summary is the table of clusters.
@@ -34,8 +35,8 @@ func (w *writer) summary() {
 		w.line(line + " " + w.runCell(o.run) + " |")
 	}
 	if hidden > 0 {
-		w.linef("\n… and %s more: %s lists the runs of all.", plural(hidden, "cluster"),
-			code("holdfast get runs --pull-request "+oneLine(w.r.PullRequest.String())))
+		w.linef("\n… and %s more: %s lists the runs of all.", markdown.Plural(hidden, "cluster"),
+			markdown.Code("holdfast get runs --pull-request "+markdown.OneLine(w.r.PullRequest.String())))
 	}
 	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
 		w.line("\nWhat is provisional is planned again when that is applied, and held if it differs then.")
@@ -85,15 +86,15 @@ func (w *writer) clustersCell(row []outcome) string {
 	}
 	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), planWriter{w}.memberNames(all))
 	if env := row[0].cluster.Document.Environment; env != "" {
-		cell += " " + shortText(env, 40)
+		cell += " " + markdown.ShortText(env, 40)
 	}
 	return cell
 }
 
 func clusterCell(c Cluster) string {
-	cell := code(c.Name)
+	cell := markdown.Code(c.Name)
 	if env := c.Document.Environment; env != "" {
-		cell += " " + shortText(env, 40)
+		cell += " " + markdown.ShortText(env, 40)
 	}
 	return cell
 }
@@ -104,7 +105,7 @@ func resultCell(o outcome) string {
 		result += " (" + extra + ")"
 	}
 	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy {
-		result += "; renamed from " + code(shorten(from, 63)) + ": state and history continue"
+		result += "; renamed from " + markdown.Code(markdown.Shorten(from, 63)) + ": state and history continue"
 	}
 	if ahead := o.provisional(); len(ahead) > 0 {
 		result += "; provisional: planned before " + names(ahead) + " " + isAre(len(ahead)) + " applied"
@@ -142,7 +143,7 @@ func otherCounts(c holdfast.Counts) string {
 		parts = append(parts, fmt.Sprintf("%d %s", part.n, part.verb))
 	}
 	if c.Outputs > 0 {
-		parts = append(parts, plural(c.Outputs, "output"))
+		parts = append(parts, markdown.Plural(c.Outputs, "output"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -179,13 +180,13 @@ func (w *writer) runCell(run *holdfast.Run) string {
 		return ""
 	}
 	if w.r.LogURL == nil {
-		return code(run.ID)
+		return markdown.Code(run.ID)
 	}
 	url := w.r.LogURL(run.ID)
 	if !isLink(url) {
-		return code(run.ID)
+		return markdown.Code(run.ID)
 	}
-	return "[" + code(run.ID) + "](" + url + ")"
+	return "[" + markdown.Code(run.ID) + "](" + url + ")"
 }
 
 // isLink reports whether something may stand as the target of a link.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 // Upgrade is all that a pull request of ours that upgrades clusters tells.
@@ -49,10 +50,10 @@ func UpgradeTitle(u Upgrade) string {
 	if len(u.Clusters) == 1 {
 		title += " for " + u.Clusters[0].Name
 	} else {
-		title += " for " + plural(len(u.Clusters), "cluster")
+		title += " for " + markdown.Plural(len(u.Clusters), "cluster")
 	}
 	if u.Group != "" {
-		title += " (" + shorten(u.Group, 100) + ")"
+		title += " (" + markdown.Shorten(u.Group, 100) + ")"
 	}
 	return issueTitle(title)
 }
@@ -66,7 +67,7 @@ func UpgradeMessage(u Upgrade) string {
 		fmt.Fprintf(&b, "%s: %s to %s\n", c.Name, c.From, c.To)
 	}
 	if more := len(u.Clusters) - most; more > 0 {
-		fmt.Fprintf(&b, "and %s\n", plural(more, "more cluster"))
+		fmt.Fprintf(&b, "and %s\n", markdown.Plural(more, "more cluster"))
 	}
 	return b.String()
 }
@@ -117,7 +118,7 @@ func (w *upgradeWriter) body(level upgradeDetail) string {
 	w.clusters()
 	w.left()
 	for _, held := range w.u.Held[:min(len(w.u.Held), 10)] {
-		w.linef("- %s", shorten(text(held), 400))
+		w.linef("- %s", markdown.Shorten(markdown.Text(held), 400))
 	}
 	if len(w.u.Held) > 0 {
 		w.line("")
@@ -134,9 +135,9 @@ func (w *upgradeWriter) body(level upgradeDetail) string {
 
 func (w *upgradeWriter) headline() string {
 	u := w.u
-	what := fmt.Sprintf("%s of template %s", plural(len(u.Clusters), "cluster"), code(u.Template))
+	what := fmt.Sprintf("%s of template %s", markdown.Plural(len(u.Clusters), "cluster"), markdown.Code(u.Template))
 	if u.Group != "" {
-		what += " with " + code(shorten(u.Group, 200))
+		what += " with " + markdown.Code(markdown.Shorten(u.Group, 200))
 	}
 	if len(u.Clusters) == 1 {
 		what += " gets"
@@ -145,11 +146,11 @@ func (w *upgradeWriter) headline() string {
 	}
 	why := " a newer version, within what `upgrades` in " + itsTheir(len(u.Clusters)) + " allows."
 	if u.By != "" {
-		why = " another version, as " + text(shorten(u.By, 100)) + " has asked for."
+		why = " another version, as " + markdown.Text(markdown.Shorten(u.By, 100)) + " has asked for."
 	}
 	s := what + why + " Only the version lines are edited."
 	if n := w.breaks(); n > 0 {
-		s += fmt.Sprintf("\n\n⚠️ **Read this before it is merged:** %s of the template %s breaking.", plural(n, "change"), isAre(n))
+		s += fmt.Sprintf("\n\n⚠️ **Read this before it is merged:** %s of the template %s breaking.", markdown.Plural(n, "change"), isAre(n))
 	}
 	return s
 }
@@ -172,10 +173,10 @@ func (w *upgradeWriter) breaks() int {
 func (w *upgradeWriter) clusters() {
 	w.line("| Cluster | From | To | File |\n|---|---|---|---|")
 	for _, c := range firstOf(&w.page, w.u.Clusters, w.level.clusters) {
-		w.linef("| %s | %s | **%s** | %s |", code(c.Name), text(c.From), text(c.To), code(shorten(c.Path, 200)))
+		w.linef("| %s | %s | **%s** | %s |", markdown.Code(c.Name), markdown.Text(c.From), markdown.Text(c.To), markdown.Code(markdown.Shorten(c.Path, 200)))
 	}
 	if more := len(w.u.Clusters) - w.level.clusters; more > 0 {
-		w.linef("\n… and %s.", plural(more, "more cluster"))
+		w.linef("\n… and %s.", markdown.Plural(more, "more cluster"))
 	}
 	w.line("")
 }
@@ -184,13 +185,13 @@ func (w *upgradeWriter) left() {
 	if len(w.u.Left) == 0 {
 		return
 	}
-	w.linef("**Not upgraded: %s.** The newer version would refuse %s as %s:\n", plural(len(w.u.Left), "cluster"),
+	w.linef("**Not upgraded: %s.** The newer version would refuse %s as %s:\n", markdown.Plural(len(w.u.Left), "cluster"),
 		itsTheir(len(w.u.Left)), itTheyAre(len(w.u.Left)))
 	for _, l := range firstOf(&w.page, w.u.Left, w.level.left) {
-		w.linef("- %s to %s: %s", code(l.Name), text(l.To), leftReason(l.Faults))
+		w.linef("- %s to %s: %s", markdown.Code(l.Name), markdown.Text(l.To), leftReason(l.Faults))
 	}
 	if more := len(w.u.Left) - w.level.left; more > 0 {
-		w.linef("- … and %s", plural(more, "more cluster"))
+		w.linef("- … and %s", markdown.Plural(more, "more cluster"))
 	}
 	w.line("")
 }
@@ -209,22 +210,22 @@ func leftReason(faults holdfast.Faults) string {
 	}
 	parts := make([]string, 0, most)
 	for _, f := range faults[:min(most, len(faults))] {
-		part := code(shorten(f.Position(), 200)) + " " + text(shorten(f.Message, 300))
+		part := markdown.Code(markdown.Shorten(f.Position(), 200)) + " " + markdown.Text(markdown.Shorten(f.Message, 300))
 		if f.Hint != "" {
-			part += " (" + text(shorten(f.Hint, 200)) + ")"
+			part += " (" + markdown.Text(markdown.Shorten(f.Hint, 200)) + ")"
 		}
 		parts = append(parts, part)
 	}
 	if more := len(faults) - most; more > 0 {
-		parts = append(parts, plural(more, "more fault"))
+		parts = append(parts, markdown.Plural(more, "more fault"))
 	}
 	return strings.Join(parts, "; ")
 }
 
 func (w *upgradeWriter) step(step UpgradeStep) {
-	w.linef("### %s → %s (%s)\n", text(step.From), text(step.To), plural(step.Clusters, "cluster"))
+	w.linef("### %s → %s (%s)\n", markdown.Text(step.From), markdown.Text(step.To), markdown.Plural(step.Clusters, "cluster"))
 	if !step.Compared {
-		w.linef("What has changed is not known: version %s can no longer be read.\n", text(step.From))
+		w.linef("What has changed is not known: version %s can no longer be read.\n", markdown.Text(step.From))
 	} else if len(step.Changes) == 0 {
 		w.line("The variables and outputs are the same, as far as the template defines them.\n")
 	} else if w.level.changes > 0 {
@@ -244,7 +245,7 @@ func (w *upgradeWriter) step(step UpgradeStep) {
 // whole words are all the markup that is left of it: nobody is mentioned, nothing
 // is referred to or closed, and there is no HTML.
 func (w *upgradeWriter) quoted(notes string) string {
-	lines := strings.Split(printable(notes), "\n")
+	lines := strings.Split(markdown.Printable(notes), "\n")
 	lines = firstOf(&w.page, lines, w.level.notes)
 	out := make([]string, 0, len(lines))
 	fenced := false
@@ -258,7 +259,7 @@ func (w *upgradeWriter) quoted(notes string) string {
 		case trimmed == "":
 			out = append(out, ">")
 		case fenced:
-			out = append(out, "> "+code(shorten(line, 300))+"  ")
+			out = append(out, "> "+markdown.Code(markdown.Shorten(line, 300))+"  ")
 		default:
 			out = append(out, "> "+noteLine(line))
 		}
@@ -282,7 +283,7 @@ func noteLine(line string) string {
 
 // noteText is a line of the text of others. What is between backticks stays code.
 func noteText(s string) string {
-	s = shorten(s, 1000)
+	s = markdown.Shorten(s, 1000)
 	parts := strings.Split(s, "`")
 	if len(parts)%2 == 0 || slices.Contains(parts[1:max(1, len(parts)-1)], "") {
 		parts = []string{s}
@@ -291,9 +292,9 @@ func noteText(s string) string {
 	for i, part := range parts {
 		switch {
 		case i%2 == 1:
-			b.WriteString(code(part))
+			b.WriteString(markdown.Code(part))
 		case part != "":
-			b.WriteString(spaced(part, unlinked(text(part))))
+			b.WriteString(spaced(part, unlinked(markdown.Text(part))))
 		}
 	}
 	return b.String()
@@ -317,8 +318,8 @@ func spaced(s, text string) string {
 // unlinked keeps addresses and numbers of issues from being links: "fixes" before
 // one would close somebody's issue.
 func unlinked(s string) string {
-	return strings.NewReplacer("://", ":"+zeroWidth+"//", "www.", "www"+zeroWidth+".",
-		"GH-", "GH"+zeroWidth+"-", "gh-", "gh"+zeroWidth+"-", "Gh-", "Gh"+zeroWidth+"-", "gH-", "gH"+zeroWidth+"-").Replace(s)
+	return strings.NewReplacer("://", ":"+markdown.ZeroWidth+"//", "www.", "www"+markdown.ZeroWidth+".",
+		"GH-", "GH"+markdown.ZeroWidth+"-", "gh-", "gh"+markdown.ZeroWidth+"-", "Gh-", "Gh"+markdown.ZeroWidth+"-", "gH-", "gH"+markdown.ZeroWidth+"-").Replace(s)
 }
 
 func (w *upgradeWriter) ending() {
@@ -342,9 +343,9 @@ func UpgradeWithdrawn(left []LeftOut, version string) string {
 	switch {
 	case len(left) > 0:
 		return nothing + "the newer version would refuse " + itsTheir(len(left)) + ", such as that of " +
-			code(left[0].Name) + ": " + leftReason(left[0].Faults)
+			markdown.Code(left[0].Name) + ": " + leftReason(left[0].Faults)
 	case version != "":
-		return nothing + "version " + text(version) + " can no longer be used, or the documents do not allow it."
+		return nothing + "version " + markdown.Text(version) + " can no longer be used, or the documents do not allow it."
 	default:
 		return nothing + "the documents name these versions, or others, by now, or are gone."
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/unseen"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
 const (
@@ -64,7 +65,7 @@ func codeText(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "` `"
 	}
-	fence := strings.Repeat("`", longestRun(s, '`')+1)
+	fence := strings.Repeat("`", markdown.LongestRun(s, '`')+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") || strings.HasPrefix(s, " ") && strings.HasSuffix(s, " ") {
 		s = " " + s + " "
 	}
@@ -123,9 +124,9 @@ func compareValues(before, after json.RawMessage) cells {
 		return cells{cell: codeText(a) + " → " + codeText(b)}
 	}
 	if parts := structural(before, after); len(parts) > 0 {
-		cell := codeText(shorten(parts[0].Path, 80)) + " in it: " + compareParts(parts[0].Before, parts[0].After)
+		cell := codeText(markdown.Shorten(parts[0].Path, 80)) + " in it: " + compareParts(parts[0].Before, parts[0].After)
 		if more := len(parts) - 1; more > 0 {
-			cell += fmt.Sprintf(" and %s in it", plural(more, "more change"))
+			cell += fmt.Sprintf(" and %s in it", markdown.Plural(more, "more change"))
 		}
 		return cells{cell, true}
 	}
@@ -146,7 +147,7 @@ func compareValues(before, after json.RawMessage) cells {
 			more += max(len(h.before), len(h.after))
 		}
 		if more--; more > 0 {
-			cell += fmt.Sprintf(" and %s", plural(more, "more changed line"))
+			cell += fmt.Sprintf(" and %s", markdown.Plural(more, "more changed line"))
 		}
 		return cells{cell, true}
 	}

@@ -28,7 +28,7 @@ const (
 	tagSize     = 16
 )
 
-// ErrTampered: what was read is not what was written, or not there.
+// ErrTampered says that what was read is not what was written, or is not there.
 var ErrTampered = errors.New("content is damaged or was moved")
 
 // Label binds a ciphertext to its purpose and the name of the thing.

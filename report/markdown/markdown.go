@@ -1,4 +1,4 @@
-package report
+package markdown
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 // What comes from files, plans and engines is written by others. It reaches a
 // comment through one of these functions only.
 
-// zeroWidth is put where a mention or a reference would begin: forges look for
+// ZeroWidth is put where a mention or a reference would begin: forges look for
 // those in the rendered text, so that escaping does not help.
-const zeroWidth = "\u200b"
+const ZeroWidth = "\u200b"
 
-// text returns s as Markdown text on one line: no markup, no HTML, no mention.
-func text(s string) string { return escape(s, false) }
+// Text returns s as Markdown text on one line: no markup, no HTML, no mention.
+func Text(s string) string { return escape(s, false) }
 
-// words is text for sentences of our own making, in which #7 refers to a pull
+// Words is text for sentences of our own making, in which #7 refers to a pull
 // request.
-func words(s string) string { return escape(s, true) }
+func Words(s string) string { return escape(s, true) }
 
 func escape(s string, references bool) string {
 	var b strings.Builder
-	s = oneLine(s)
+	s = OneLine(s)
 	for i, r := range s {
 		switch r {
 		case '&':
@@ -35,11 +35,11 @@ func escape(s string, references bool) string {
 		case '>':
 			b.WriteString("&gt;")
 		case '@':
-			b.WriteString("@" + zeroWidth)
+			b.WriteString("@" + ZeroWidth)
 		case '#':
 			b.WriteByte('#')
 			if !references || i == 0 {
-				b.WriteString(zeroWidth)
+				b.WriteString(ZeroWidth)
 			}
 		case '\\', '`', '*', '_', '[', ']', '|', '~', '!', '$':
 			b.WriteByte('\\')
@@ -56,34 +56,35 @@ func escape(s string, references bool) string {
 	return b.String()
 }
 
-// code returns s as an inline code span, which is safe in a table cell too.
-func code(s string) string {
-	s = oneLine(s)
+// Code returns s as an inline code span, which is safe in a table cell too.
+func Code(s string) string {
+	s = OneLine(s)
 	if s == "" {
 		return "` `"
 	}
-	fence := strings.Repeat("`", longestRun(s, '`')+1)
+	fence := strings.Repeat("`", LongestRun(s, '`')+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
 		s = " " + s + " "
 	}
 	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
 }
 
-// htmlText returns s for the summary of a details element, where Markdown does
+// HTML returns s for the summary of a details element, where Markdown does
 // not count.
-func htmlText(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "@", "@"+zeroWidth, "#", "#"+zeroWidth,
-		"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "|", "&#124;", "~", "&#126;", "$", "&#36;").Replace(oneLine(s))
+func HTML(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "@", "@"+ZeroWidth, "#", "#"+ZeroWidth,
+		"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "|", "&#124;", "~", "&#126;", "$", "&#36;").Replace(OneLine(s))
 }
 
-// fenced returns s as a code block whose fence is longer than any in s.
-func fenced(language, s string) string {
-	s = strings.Trim(printable(s), "\n")
-	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
+// Fenced returns s as a code block whose fence is longer than any in s.
+func Fenced(language, s string) string {
+	s = strings.Trim(Printable(s), "\n")
+	fence := strings.Repeat("`", max(3, LongestRun(s, '`')+1))
 	return fence + language + "\n" + s + "\n" + fence
 }
 
-func longestRun(s string, c byte) int {
+// LongestRun returns the length of the longest run of c in s: a fence is longer.
+func LongestRun(s string, c byte) int {
 	longest, run := 0, 0
 	for i := range len(s) {
 		if s[i] == c {
@@ -96,9 +97,9 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// printable returns s without what a screen should not act upon: control
+// Printable returns s without what a screen should not act upon: control
 // characters, colours, marks that turn the direction of writing, what is not seen.
-func printable(s string) string {
+func Printable(s string) string {
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "\uFFFD")
 	var b strings.Builder
 	b.Grow(len(s))
@@ -133,12 +134,12 @@ func escapeSequence(s string) int {
 	return len(s)
 }
 
-// oneLine returns s on one line, with single spaces.
-func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+// OneLine returns s on one line, with single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(Printable(s)), " ") }
 
-// shorten returns at most limit characters of s, with an ellipsis if it was
+// Shorten returns at most limit characters of s, with an ellipsis if it was
 // longer.
-func shorten(s string, limit int) string {
+func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -155,32 +156,32 @@ func shorten(s string, limit int) string {
 	return s
 }
 
-// shortText is text of at most limit characters, escapes included, whatever the
+// ShortText is text of at most limit characters, escapes included, whatever the
 // length of s is.
-func shortText(s string, limit int) string { return shorten(text(clip(s, limit)), limit) }
+func ShortText(s string, limit int) string { return Shorten(Text(Clip(s, limit)), limit) }
 
-// shortWords is words in the same way.
-func shortWords(s string, limit int) string { return shorten(words(clip(s, limit)), limit) }
+// ShortWords is words in the same way.
+func ShortWords(s string, limit int) string { return Shorten(Words(Clip(s, limit)), limit) }
 
-// clip returns enough of s for limit characters.
-func clip(s string, limit int) string {
+// Clip returns enough of s for limit characters.
+func Clip(s string, limit int) string {
 	if most := 8 * limit; len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }
 
-// plural returns "1 cluster", "2 clusters".
-func plural(n int, noun string) string {
+// Plural returns "1 cluster", "2 clusters".
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// list returns "a", "a and b", "a, b and c", of at most limit names: "a, b and
+// List returns "a", "a and b", "a, b and c", of at most limit names: "a, b and
 // 7 more".
-func list(names []string, limit int) string {
+func List(names []string, limit int) string {
 	if len(names) > limit {
 		more := len(names) - limit + 1
 		names = append(append([]string{}, names[:limit-1]...), fmt.Sprintf("%d more", more))
