@@ -148,6 +148,9 @@ type PullRequestCluster struct {
 	SourceDigest Digest  `json:"sourceDigest"` // empty: deleted, or at fault
 	Removed      bool    `json:"removed,omitempty"`
 	Document     Cluster `json:"document"`
+	// Added: it was changed while merging. What was seen before the merge did not have
+	// it, or said another thing of it.
+	Added bool `json:"added,omitempty"`
 	// Sample: the pull request changes the template that this cluster is made
 	// from, and its merge leaves the cluster as it is. It is planned to show what
 	// the new template would do, and its plan is not a review of anything.

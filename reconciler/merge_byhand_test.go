@@ -114,4 +114,7 @@ func TestMoreThanReviewedIsMerged(t *testing.T) {
 	if comment := f.forge.comment(1); !strings.Contains(comment, "preprod") {
 		t.Errorf("its comment says:\n%s", comment)
 	}
+	if told := f.forge.told(f.forge.get(1).Head, holdfast.ContextPlan); !strings.HasPrefix(told[len(told)-1], "success") {
+		t.Errorf("the status of the plan that was reviewed is %q", told)
+	}
 }

@@ -36,6 +36,7 @@ type Cluster struct {
 	Name     string
 	Document holdfast.Cluster
 	Removed  bool // its document is removed: plans and applies are those of its destruction
+	Added    bool // it was changed while merging: the plans of the pull request do not have it
 	// Sample: the merge leaves it as it is. Its plan shows what a template that
 	// the pull request changes would do to it, and is a sample of an Impact. It
 	// is of an older head only if Previous says so.

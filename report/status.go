@@ -16,8 +16,7 @@ const descriptionLimit = 140
 // pending as long as something is planned, and final after that.
 func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	pr := r.PullRequest
-	open := r
-	open.PullRequest.State = holdfast.PullRequestOpen
+	open := planned(r)
 	state, description := planState(open, r.merged())
 	switch {
 	case !r.merged() || state != holdfast.StatusPending:
@@ -27,6 +26,18 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
 	return r.linked(status(pr.Head, holdfast.ContextPlan, state, description))
+}
+
+// planned is a pull request before its merge, without what was changed while merging.
+func planned(r PullRequest) PullRequest {
+	r.PullRequest.State = holdfast.PullRequestOpen
+	added := make(map[string]bool)
+	for _, c := range r.Clusters {
+		added[c.Name] = c.Added
+	}
+	r.Clusters = slices.DeleteFunc(slices.Clone(r.Clusters), func(c Cluster) bool { return c.Added })
+	r.PullRequest.Faults = slices.DeleteFunc(slices.Clone(r.PullRequest.Faults), func(f holdfast.Fault) bool { return added[f.Cluster] })
+	return r
 }
 
 // plannedBefore reports whether each cluster that has no plan of the merged head is

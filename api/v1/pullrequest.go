@@ -100,6 +100,7 @@ type PullRequestCluster struct {
 	SourceDigest holdfast.Digest   `json:"sourceDigest,omitempty"` // Absent: it is removed, or has faults.
 	Removed      bool              `json:"removed,omitempty"`      // The pull request removes its document.
 	Document     Document          `json:"document,omitzero"`
+	Added        bool              `json:"added,omitempty"`    // It was changed while merging, which no plan of the pull request shows.
 	Sample       bool              `json:"sample,omitempty"`   // It stands for others that a change of a template would change; the merge leaves it as it is.
 	Repo         string            `json:"repo,omitempty"`     // Of a sample: where its document is.
 	Revision     holdfast.Revision `json:"revision,omitempty"` // Of a sample: the revision of that repository.
@@ -107,7 +108,7 @@ type PullRequestCluster struct {
 
 func pullRequestClusterOf(c holdfast.PullRequestCluster) PullRequestCluster {
 	return PullRequestCluster{
-		Name: c.Name, SourceDigest: c.SourceDigest, Removed: c.Removed, Document: DocumentOf(c.Document), Sample: c.Sample, Repo: c.Repo, Revision: c.Revision,
+		Name: c.Name, SourceDigest: c.SourceDigest, Removed: c.Removed, Document: DocumentOf(c.Document), Added: c.Added, Sample: c.Sample, Repo: c.Repo, Revision: c.Revision,
 	}
 }
 

@@ -24,15 +24,10 @@ const pastKept = 4096
 
 // mergedAt returns the commit of the tracked branch that brought head to it: by a
 // merge, a squash or a rebase. Empty: none did. base is what the tracked branch is
-// at; it may have moved on since, and say something else by now.
+// at; it may have moved on since, and say something else by now. The commit is the same
+// however much has come with it or after it: several merges may be pushed at once, and
+// what is decided at an older one has to find there what was merged by then.
 func (r *repository) mergedAt(ctx context.Context, head, base holdfast.Revision) (holdfast.Revision, error) {
-	done, err := r.merged(ctx, head, base)
-	if err != nil {
-		return "", err
-	}
-	if done {
-		return base, nil
-	}
 	known := r.past[head]
 	if known.base == base {
 		return known.merged, nil
@@ -63,6 +58,17 @@ func (r *repository) findMerge(ctx context.Context, head, base, before holdfast.
 	var found holdfast.Revision
 	rev := base
 	for range maxHistory {
+		done, err := r.merged(ctx, head, rev)
+		switch {
+		case err != nil:
+			return "", err
+		case rev == head:
+			return head, nil // it was fast-forwarded, whatever came after
+		case done:
+			found = rev // or one before it, which has it, too
+		case found != "":
+			return found, nil
+		}
 		parents, err := r.opts.Git.Parents(ctx, r.name, rev)
 		if err != nil || len(parents) == 0 {
 			return found, err
@@ -71,17 +77,8 @@ func (r *repository) findMerge(ctx context.Context, head, base, before holdfast.
 			return found, nil
 		}
 		older, err := r.opts.Git.IsAncestor(ctx, r.name, rev, head)
-		if err != nil || older {
+		if err != nil || older && rev != head {
 			return found, err
-		}
-		done, err := r.merged(ctx, head, rev)
-		switch {
-		case err != nil:
-			return "", err
-		case done:
-			found = rev // or one before it, which has it, too
-		case found != "":
-			return found, nil
 		}
 	}
 	return found, nil

@@ -127,19 +127,23 @@ func (f *Forge) PullRequests(ctx context.Context, repo string, since time.Time) 
 	}), nil
 }
 
-// PullRequestsOf returns the pull requests whose merge was first seen at commit.
+// PullRequestsOf returns the pull requests that were merged by commit, and those whose
+// merge was first seen when the tracked branch was there, or is seen now: it may have
+// moved on from commit meanwhile.
 func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast.Revision) ([]holdfast.PullRequest, error) {
 	r, release, err := f.take(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	_, prs, err := r.look(ctx)
+	refs, prs, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
+	now := refs["refs/heads/"+r.tracked]
 	return slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
-		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit && r.seen[pr.Number] != commit
+		seen := r.seen[pr.Number]
+		return pr.State != holdfast.PullRequestMerged || pr.MergeCommit != commit && (seen == "" || seen != commit && seen != now)
 	}), nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
@@ -309,6 +311,37 @@ func TestSquashMergeThatWasNotSeen(t *testing.T) {
 	prs, err := h.forge.PullRequestsOf(t.Context(), infra, head)
 	if err != nil || len(prs) != 1 || prs[0].State != holdfast.PullRequestMerged || prs[0].MergeCommit != squashed {
 		t.Errorf("%+v, %v; want a merge at %s", prs, err, squashed.Short())
+	}
+}
+
+// Of several merges that come at once each has its own commit, whatever came with it,
+// and who asks for those of an older head is told of them as well.
+func TestSeveralMergesComeAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	branches := []string{"forward", "one", "squashed", "three"}
+	for i, name := range branches {
+		h.branch(name)
+		h.pullRequest(i + 1)
+	}
+	want := make(map[string]holdfast.Revision)
+	want["forward"] = holdfast.Revision(h.repo.Rev("forward"))
+	h.repo.Branch("main", "forward")
+	want["one"] = holdfast.Revision(h.repo.Merge("main", "one"))
+	h.commit("main", "b", "1")
+	want["squashed"] = holdfast.Revision(h.repo.Squash("main", "squashed", "two"))
+	taken := h.commit("main", "b", "2")
+	want["three"] = holdfast.Revision(h.repo.Merge("main", "three"))
+	h.commit("main", "b", "3")
+	prs, err := h.forge.PullRequestsOf(t.Context(), infra, taken) // the branch has moved on from it
+	h.must(err)
+	got := make(map[string]holdfast.Revision)
+	for _, pr := range prs {
+		got[pr.Branch] = pr.MergeCommit
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("they are merged at (-want +got):\n%s", diff)
 	}
 }
 

@@ -23,7 +23,7 @@ type repository struct {
 
 	turn chan struct{} // one look at the branches at a time: a branch becomes one pull request
 	past map[holdfast.Revision]past
-	seen map[int]holdfast.Revision // what the tracked branch was at when a merge was seen, by pull request
+	seen map[int]holdfast.Revision // what the tracked branch was at when a merge was first seen, by pull request
 }
 
 // take returns a repository whose branches nobody else looks at until it is released.
@@ -148,6 +148,11 @@ func (r *repository) follow(
 func (r *repository) open(
 	ctx context.Context, branch string, head, base holdfast.Revision,
 ) (holdfast.PullRequest, error) {
+	// Where it was merged does not matter here: of many old branches each would be
+	// looked for in all that the tracked branch went through.
+	if done, err := r.merged(ctx, head, base); err != nil || done {
+		return holdfast.PullRequest{}, err
+	}
 	merged, err := r.mergedAt(ctx, head, base)
 	if err != nil || merged != "" {
 		return holdfast.PullRequest{}, err

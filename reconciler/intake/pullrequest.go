@@ -253,6 +253,7 @@ func (p *pullRequests) seenBefore(ctx context.Context, repo Repository, before, 
 func addMerged(rec *holdfast.PullRequestRecord, merged holdfast.PullRequestRecord) {
 	rec.Clusters, rec.Faults = slices.Clone(rec.Clusters), slices.Clone(rec.Faults)
 	for _, c := range merged.Clusters {
+		c.Added = true
 		at := slices.IndexFunc(rec.Clusters, func(other holdfast.PullRequestCluster) bool { return other.Name == c.Name })
 		switch {
 		case at < 0:

@@ -24,7 +24,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 	}
 	settled := true
 	for _, c := range pr.Clusters {
-		rc := report.Cluster{Name: c.Name, Document: c.Document, Removed: c.Removed, Sample: c.Sample}
+		rc := report.Cluster{Name: c.Name, Document: c.Document, Removed: c.Removed, Added: c.Added, Sample: c.Sample}
 		if err := v.viewRelated(ctx, &rc, pr, c); err != nil {
 			return view, false, err
 		}
