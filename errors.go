@@ -28,6 +28,9 @@ var (
 	ErrMergeConflict = errors.New("merge conflict")
 	// ErrUnavailable: a server is out of reach or overloaded; worth a retry.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrRejected: a server has understood what it was asked for, and refuses it each
+	// time.
+	ErrRejected = errors.New("rejected")
 	// ErrExpired: what is asked for is no longer kept; start again from the beginning.
 	ErrExpired = errors.New("no longer kept")
 )

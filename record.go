@@ -101,6 +101,8 @@ type Applied struct {
 	Endpoint    string            `json:"endpoint,omitempty"`
 	NodeCount   int               `json:"nodeCount,omitempty"`
 	Kubeconfig  string            `json:"kubeconfig,omitempty"`
+	// OutputsUnread: Run has kept its outputs, and they could not be read so far.
+	OutputsUnread bool `json:"outputsUnread,omitempty"`
 }
 
 // PullRequestRecord is what Holdfast remembers of a pull request.

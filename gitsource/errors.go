@@ -91,9 +91,21 @@ func kindOf(ctx context.Context, err error) error {
 	return nil
 }
 
+// localFaults are what a machine says of its own disk and memory, with what would be
+// taken for a server's refusal in some of it.
+var localFaults = []string{ //nolint:gochecknoglobals // a constant list
+	"read-only file system", "no space left on device", "input/output error", "too many open files", "disk quota exceeded",
+	"cannot allocate memory",
+}
+
 // kindOfCommand judges Git's program by its words; it has no others.
 func kindOfCommand(err *commandError) error {
 	text := strings.ToLower(err.text)
+	for _, words := range localFaults {
+		if strings.Contains(text, words) {
+			return holdfast.ErrUnavailable
+		}
+	}
 	for _, words := range []string{"not appear to be a git repository", "not found", "does not exist", "no such repository"} {
 		if strings.Contains(text, words) {
 			return holdfast.ErrNotFound

@@ -124,6 +124,43 @@ func TestInventoryIsNoPartOfARun(t *testing.T) {
 	}
 }
 
+// TestInventoryIsRecordedOnceTheDiskIsBack: nobody has to wait for the next run.
+func TestInventoryIsRecordedOnceTheDiskIsBack(t *testing.T) {
+	t.Parallel()
+	broken := &brokenInventory{err: errors.New("disk full")}
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	broken.Store = f.store
+	f.restart(func(opts *reconciler.Options) { opts.Store = broken })
+	f.adopt()
+	first := f.applyOf(1, "two")
+	f.found(first, good(first), actions{"a.a": "create"}, "a.a")
+	sweep := func() {
+		f.clock.Advance(6 * time.Minute)
+		f.must(f.r.Sweep(t.Context(), 0))
+	}
+	sweep()
+	if got := f.inventory(); len(got) > 0 {
+		t.Fatalf("recorded %v", got)
+	}
+	broken.err = nil
+	sweep()
+	if diff := cmp.Diff(map[string]string{"a.a": first.Run}, f.inventory()); diff != "" {
+		t.Errorf("once the disk is back (-want +got):\n%s", diff)
+	}
+
+	// What a later run has found is not overwritten.
+	broken.err = errors.New("disk full")
+	second := f.applyOf(2, "three")
+	f.found(second, good(second), actions{"a.b": "create"}, "a.a", "a.b")
+	broken.err = nil
+	check := f.claimDrift("prod")
+	f.found(check, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.b")
+	sweep()
+	if got := f.inventory(); len(got) != 1 {
+		t.Errorf("after a check that has found one, %v", got)
+	}
+}
+
 // TestInventoryOfOthers: a plan of a pull request, and one with changes, say
 // nothing about the state as it is to be.
 func TestInventoryOfOthers(t *testing.T) {

@@ -187,6 +187,13 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 			if got := f.meant(); got != want || f.cluster("prod").Applied.Run != a.Run {
 				t.Errorf("the record says %s", got)
 			}
+			lost.err = nil
+			f.restart() // and does not know what was to be done
+			f.r.Resume(t.Context())
+			f.settle()
+			if got := f.meant(); got != "https://10.0.0.1 3 config 3" || f.cluster("prod").Applied.OutputsUnread {
+				t.Errorf("once the store is back the record says %s", got)
+			}
 		})
 	}
 }

@@ -287,8 +287,8 @@ type Commits interface {
 }
 
 // Forge is a code host. Errors: ErrNotFound, ErrUnauthorized, ErrForbidden,
-// ErrUnavailable (*holdfast.RateLimitError says until when); any other is final
-// for that call.
+// ErrUnavailable (*holdfast.RateLimitError says until when), ErrRejected (final for
+// that call); any other is trouble on this side, and says nothing of the call.
 type Forge interface {
 	Proposals
 	Conversation

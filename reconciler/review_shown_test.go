@@ -1,7 +1,7 @@
 package reconciler_test
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +82,7 @@ func TestAPlanThatCannotBeShown(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
 		"forbidden": holdfast.ErrForbidden,
-		"invalid":   errors.New("GitHub answered 422: body is too long"),
+		"invalid":   fmt.Errorf("GitHub answered 422: body is too long: %w", holdfast.ErrRejected),
 		"gone":      holdfast.ErrNotFound,
 	} {
 		t.Run(name, func(t *testing.T) {

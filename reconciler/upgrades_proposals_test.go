@@ -121,7 +121,7 @@ func TestABranchWithoutAPullRequestIsPassedBy(t *testing.T) {
 func TestAProposalThatIsRefusedForGoodIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
-	u.host.breaks(errors.New("422 Reference cannot be created"), nil, nil)
+	u.host.breaks(fmt.Errorf("422 Reference cannot be created: %w", holdfast.ErrRejected), nil, nil)
 	u.release("1.1.0")
 	for i := range 3 {
 		u.push("Push", map[string]string{"README.md": fmt.Sprint(i)})
@@ -130,7 +130,7 @@ func TestAProposalThatIsRefusedForGoodIsNotRepeated(t *testing.T) {
 	if u.host.calls != 1 {
 		t.Errorf("sent %d times", u.host.calls)
 	}
-	u.expect("web #0 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0 (422 Reference cannot be created)")
+	u.expect("web #0 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0 (422 Reference cannot be created: rejected)")
 	u.release("1.2.0") // another one is
 	if u.host.calls != 2 {
 		t.Errorf("sent %d times", u.host.calls)
@@ -156,7 +156,7 @@ func (h *closed) Withdraw(context.Context, holdfast.PullRequestRef, string, hold
 
 func TestAWithdrawalThatIsRefusedIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	for name, err := range map[string]error{"forbidden": holdfast.ErrForbidden, "for good": errors.New("422")} {
+	for name, err := range map[string]error{"forbidden": holdfast.ErrForbidden, "for good": holdfast.ErrRejected} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := newUpgradeFleet(t, twoBehind())

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +129,45 @@ func TestExecuteReviewedApply(t *testing.T) {
 
 	if left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) > 0 {
 		t.Errorf("workspaces left: %v", left)
+	}
+}
+
+// TestExecuteOnAFaultyDisk: what an apply has left is kept once the disk is back, and a
+// plan that the disk did not take is tried again: it is not one that cannot be read.
+func TestExecuteOnAFaultyDisk(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	e, _ := newExecutor(t, nil)
+	states := newStateServer(t)
+	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review, faults map[string][]error) (holdfast.Result, *memorySession) {
+		s := newMemorySession(dataFiles(3))
+		s.state, s.faults = states.URL+"/prod-eu", faults
+		a := engineAssignment(id, kind)
+		a.Dir, a.Reviews = "root", reviews
+		return e.Execute(t.Context(), a, s), s
+	}
+	fault := func(errno syscall.Errno) []error {
+		return []error{&fs.PathError{Op: "write", Path: "x", Err: errno}, &fs.PathError{Op: "write", Path: "x", Err: errno}}
+	}
+	for errno, cause := range map[syscall.Errno]holdfast.Reason{
+		syscall.ENOSPC: holdfast.CauseDiskFull, syscall.EROFS: holdfast.CauseWorkspaceFailed, syscall.EIO: holdfast.CauseWorkspaceFailed,
+	} {
+		got, s := run("run-"+errno.Error(), holdfast.RunPlan, nil, map[string][]error{holdfast.ArtefactDocument: fault(errno)})
+		wantStatus(t, got, holdfast.RunErrored, cause, s)
+		if !got.Failure.Transient {
+			t.Errorf("%v is not tried again", errno)
+		}
+	}
+	plan, s := run("run-1", holdfast.RunPlan, nil, nil)
+	wantStatus(t, plan, holdfast.RunPlanned, "", s)
+	applied, s := run("run-2", holdfast.RunApply, review("run-1", plan), map[string][]error{
+		holdfast.ArtefactOutputs: fault(syscall.ENOSPC), holdfast.ArtefactResources: fault(syscall.EROFS),
+	})
+	wantStatus(t, applied, holdfast.RunApplied, "", s)
+	for _, name := range []string{holdfast.ArtefactOutputs, holdfast.ArtefactResources} {
+		if len(s.artefact(name)) == 0 {
+			t.Errorf("%s are lost:\n%s", name, s.logged())
+		}
 	}
 }
 

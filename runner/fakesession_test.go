@@ -35,6 +35,7 @@ type memorySession struct {
 	deny   bool                         // the apply may not begin
 
 	mu        sync.Mutex
+	faults    map[string][]error // of puts, by name: the first of each is next
 	artefacts map[string][]byte
 	log       bytes.Buffer
 	written   int
@@ -69,6 +70,10 @@ func (s *memorySession) PutArtefact(_ context.Context, name string, r io.Reader)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if faults := s.faults[name]; len(faults) > 0 {
+		s.faults[name] = faults[1:]
+		return faults[0]
+	}
 	s.artefacts[name] = data
 	return nil
 }

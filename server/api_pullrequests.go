@@ -65,22 +65,25 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if answer.Refused, err = s.refusedPosts(ctx, ref); err != nil {
+	if answer.Refused, answer.Delayed, err = s.troubledPosts(ctx, ref); err != nil {
 		s.fail(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, answer)
 }
 
-// refusedPosts is what the forge does not take of what a pull request shall show.
-func (s *pullRequestAPI) refusedPosts(ctx context.Context, ref holdfast.PullRequestRef) ([]v1.RefusedPost, error) {
+// troubledPosts is what the forge does not take of what a pull request shall show, and
+// what is tried again.
+func (s *pullRequestAPI) troubledPosts(
+	ctx context.Context, ref holdfast.PullRequestRef,
+) (refused []v1.RefusedPost, delayed []v1.DelayedPost, err error) {
 	posts, err := s.opts.Posts.Posts(ctx, holdfast.PostFilter{PullRequest: ref})
 	if err != nil {
-		return nil, fmt.Errorf("list posts of %s: %w", ref, err)
+		return nil, nil, fmt.Errorf("list posts of %s: %w", ref, err)
 	}
-	var refused []v1.RefusedPost
 	for _, post := range posts {
-		if !post.GivenUp {
+		waits := post.Wanted > post.Posted && post.Failures > 0 && post.LastError != ""
+		if !post.GivenUp && !waits {
 			continue
 		}
 		what := "of " + ref.String()
@@ -91,9 +94,13 @@ func (s *pullRequestAPI) refusedPosts(ctx context.Context, ref holdfast.PullRequ
 			what = string(post.Reaction) + " at comment " + post.CommentID
 		default: // one comment, answers, an issue
 		}
-		refused = append(refused, v1.RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
+		if post.GivenUp {
+			refused = append(refused, v1.RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
+		} else {
+			delayed = append(delayed, v1.DelayedPost{Kind: post.Kind, What: what, Reason: post.LastError, RetryAt: post.NotBefore})
+		}
 	}
-	return refused, nil
+	return refused, delayed, nil
 }
 
 // comments returns those of the local forge, else the one that we posted

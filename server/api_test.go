@@ -55,6 +55,11 @@ func fleet() *world {
 		Status:       holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan},
 		PostDelivery: holdfast.PostDelivery{GivenUp: true, LastError: "GitHub answered 403: no"},
 	}
+	w.posts["reaction:shop#7:5"] = holdfast.Post{
+		Kind: holdfast.PostReaction, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+		CommentID: "5", Reaction: "eyes",
+		PostDelivery: holdfast.PostDelivery{Wanted: 1, Failures: 3, LastError: "no space left on device", NotBefore: now},
+	}
 	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
 	}}
@@ -231,6 +236,10 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	want := v1.RefusedPost{Kind: holdfast.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
 	if len(got.Refused) != 1 || got.Refused[0] != want {
 		t.Errorf("refused = %+v, want %+v", got.Refused, want)
+	}
+	delayed := v1.DelayedPost{Kind: holdfast.PostReaction, What: "eyes at comment 5", Reason: "no space left on device", RetryAt: now}
+	if len(got.Delayed) != 1 || got.Delayed[0] != delayed {
+		t.Errorf("delayed = %+v, want %+v", got.Delayed, delayed)
 	}
 }
 

@@ -120,6 +120,8 @@ type PullRequestDetail struct {
 	// What the code host does not take. It is posted again when it changes, or after a
 	// reconcile request or a command.
 	Refused []RefusedPost `json:"refused,omitempty"`
+	// What could not be posted so far and is tried again, whoever was at fault.
+	Delayed []DelayedPost `json:"delayed,omitempty"`
 }
 
 // Comment is a comment on a pull request.
@@ -156,4 +158,12 @@ type RefusedPost struct {
 	Kind   holdfast.PostKind `json:"kind"`
 	What   string            `json:"what"` // Such as "holdfast/plan of 1a2b3c4".
 	Reason string            `json:"reason"`
+}
+
+// DelayedPost is a comment, a status or a reaction that could not be posted so far.
+type DelayedPost struct {
+	Kind    holdfast.PostKind `json:"kind"`
+	What    string            `json:"what"`   // Such as "holdfast/plan of 1a2b3c4".
+	Reason  string            `json:"reason"` // Why the last try failed.
+	RetryAt time.Time         `json:"retryAt"`
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// finalError is what no other try would make better.
+// finalError is what no other try would make better. It is a holdfast.ErrRejected.
 type finalError string
 
 func (e finalError) Error() string { return string(e) }
+
+func (e finalError) Is(target error) bool { return target == holdfast.ErrRejected }
 
 // translate says in Holdfast's words what went wrong with a call: one of the
 // errors of the root package, or an error that is final for that call. What was
@@ -37,13 +39,11 @@ func translate(ctx context.Context, err error) error {
 	}
 	for _, known := range []error{
 		holdfast.ErrNotFound, holdfast.ErrUnauthorized, holdfast.ErrForbidden, holdfast.ErrUnavailable, holdfast.ErrConflict,
+		holdfast.ErrRejected,
 	} {
 		if errors.Is(err, known) {
 			return err
 		}
-	}
-	if final := finalError(""); errors.As(err, &final) {
-		return err
 	}
 	var answer *github.ErrorResponse
 	var secondFactor *github.TwoFactorAuthError
@@ -81,7 +81,7 @@ func translateAnswer(answer *github.ErrorResponse) error {
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status < http.StatusBadRequest:
 		return fmt.Errorf("%s: %w", text, holdfast.ErrUnavailable)
 	default:
-		return finalError(text)
+		return fmt.Errorf("%s: %w", text, holdfast.ErrRejected)
 	}
 }
 

@@ -209,7 +209,8 @@ func (f *Forge) PutComment(
 	case errors.Is(err, holdfast.ErrNotFound):
 		return comment, nil
 	case err != nil:
-		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w", ref, err)
+		// It is there: whatever keeps us from the branches is no refusal of it.
+		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w: %v", ref, holdfast.ErrUnavailable, err) //nolint:errorlint // not to be found in it
 	case pr.State != holdfast.PullRequestMerged || comment.UpdatedAt.After(pr.MergedAt):
 		return comment, nil
 	}

@@ -23,7 +23,7 @@ func (f *Forge) Propose(ctx context.Context, repo string, p holdfast.Proposal) (
 func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
 	tracked := f.opts.Branches[repo]
 	if p.Branch == tracked || p.BaseBranch != tracked {
-		return holdfast.PullRequest{}, fmt.Errorf("it is to be merged into %q, and the tracked branch is %q", p.BaseBranch, tracked)
+		return holdfast.PullRequest{}, fmt.Errorf("it is to be merged into %q, and the tracked branch is %q: %w", p.BaseBranch, tracked, holdfast.ErrRejected)
 	}
 	r, release, err := f.take(ctx, repo)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *Forge) withdraw(
 	ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string,
 ) error {
 	if branch == f.opts.Branches[ref.Repo] {
-		return fmt.Errorf("%q is the tracked branch", branch)
+		return fmt.Errorf("%q is the tracked branch: %w", branch, holdfast.ErrRejected)
 	}
 	r, release, err := f.take(ctx, ref.Repo)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -307,6 +308,12 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 		if runs, err = history.Branch(ctx, l.opts.Store, rec.Name); err != nil {
 			return err
 		}
+	}
+	if err := l.Outputs.ReadAgain(ctx, rec.Name, &rec.Applied); err != nil {
+		return err
+	}
+	if rec.Applied.OutputsUnread {
+		l.Agenda.RequestAfter(in.Request, outputs.AgainAfter)
 	}
 	rec.Drift = decision.SettledDrift(in, d, runs)
 	saved, err := l.Records.Save(ctx, in.Cluster, rec, runs)

@@ -9,35 +9,142 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // results reads what attempts leave.
 type results struct {
 	store  Store
 	logger *slog.Logger
+	unread *unread
+	owed   *owed
+}
+
+func newResults(store Store, logger *slog.Logger, now func() time.Time) results {
+	return results{
+		store: store, logger: logger,
+		unread: &unread{now: now, since: make(map[holdfast.AttemptRef]time.Time)},
+		owed:   &owed{now: now, runs: make(map[string]owedInventory)},
+	}
 }
 
 // recordInventory records what a cluster consists of, as a run that has ended has
 // found it in the state. It is not part of the run's outcome: what goes wrong
-// here is logged, and put right by the next run.
+// here is logged, and tried again by the sweep.
 func (r results) recordInventory(ctx context.Context, run holdfast.Run) {
 	if !takesInventory(run) {
 		return
 	}
+	if err := r.saveInventory(ctx, run); err != nil {
+		if bad := (*badPlanError)(nil); !errors.As(err, &bad) { // which another try would not mend
+			r.owed.add(run)
+		}
+		r.logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
+		return
+	}
+	r.owed.paid(run)
+}
+
+func (r results) saveInventory(ctx context.Context, run holdfast.Run) error {
 	resources, err := r.resources(ctx, run)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return // the state could not be read
+		return nil // the state could not be read
+	} else if err != nil {
+		return err
 	}
-	if err == nil {
-		err = r.store.SaveResources(ctx, run.Cluster, resources)
-	}
-	if err != nil {
-		r.logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
+	return r.store.SaveResources(ctx, run.Cluster, resources)
+}
+
+// recordOwed tries again what could not be recorded when its run ended, unless a later
+// run has found what the cluster consists of.
+func (r results) recordOwed(ctx context.Context) {
+	for _, run := range r.owed.due() {
+		later, err := r.foundSince(ctx, run)
+		if err == nil && !later {
+			err = r.saveInventory(ctx, run)
+		}
+		if err != nil {
+			r.owed.add(run)
+			r.logger.WarnContext(ctx, "resources were not recorded again", "run", run.ID, "cluster", run.Cluster, "err", err)
+			continue
+		}
+		r.owed.paid(run)
 	}
 }
+
+// foundSince reports whether a run that ended later has found what its cluster
+// consists of: another replica may have recorded that.
+func (r results) foundSince(ctx context.Context, run holdfast.Run) (bool, error) {
+	runs, err := r.store.Runs(ctx, holdfast.RunFilter{Cluster: run.Cluster, Limit: 20})
+	if err != nil {
+		return false, fmt.Errorf("list runs of %q: %w", run.Cluster, err)
+	}
+	return slices.ContainsFunc(runs, func(other holdfast.Run) bool {
+		return other.ID != run.ID && takesInventory(other) && other.FinishedAt.After(run.FinishedAt)
+	}), nil
+}
+
+// owed are runs whose inventory could not be recorded, the last one of each cluster.
+// It is safe for concurrent use.
+type owed struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	runs map[string]owedInventory // by cluster
+}
+
+type owedInventory struct {
+	run   holdfast.Run
+	again time.Time
+	tries int
+}
+
+func (o *owed) add(run holdfast.Run) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.runs[run.Cluster]
+	if known.run.ID != run.ID {
+		if known.run.FinishedAt.After(run.FinishedAt) {
+			return
+		}
+		known = owedInventory{run: run}
+	}
+	known.again = o.now().Add(queue.Backoff(owedBase, known.tries, owedMost))
+	known.tries++
+	o.runs[run.Cluster] = known
+}
+
+// paid forgets a run, and those of its cluster before it.
+func (o *owed) paid(run holdfast.Run) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known, ok := o.runs[run.Cluster]; ok && !known.run.FinishedAt.After(run.FinishedAt) {
+		delete(o.runs, run.Cluster)
+	}
+}
+
+func (o *owed) due() []holdfast.Run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var due []holdfast.Run
+	for _, one := range o.runs {
+		if !one.again.After(o.now()) {
+			due = append(due, one.run)
+		}
+	}
+	return due
+}
+
+// How long the next try of what is owed is put off.
+const (
+	owedBase = 2 * time.Second
+	owedMost = 5 * time.Minute
+)
 
 // takesInventory reports whether what a run has found in the state is the
 // cluster's: a plan with changes may be of a state that others change.
@@ -61,7 +168,7 @@ func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Re
 	}
 	var resources []holdfast.Resource
 	if err := json.Unmarshal(data, &resources); err != nil {
-		return nil, fmt.Errorf("decode resources of run %s: %w", run.ID, err)
+		return nil, &badPlanError{fmt.Errorf("decode resources of run %s: %w", run.ID, err)}
 	}
 	var plan holdfast.Plan
 	if run.Kind.Writes() && run.Begun {

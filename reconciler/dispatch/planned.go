@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -31,12 +33,17 @@ func (r results) recordPlan(
 	}
 	plan, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError
+	if err != nil && !errors.As(err, &bad) && r.unread.lasts(ref) {
+		bad = &badPlanError{err} // what is damaged stays so, and the attempt is to end
+	}
 	switch {
-	case errors.As(err, &bad):
+	case bad != nil:
+		r.unread.forget(ref)
 		return holdfast.Plan{}, spoiled(result, bad), nil
 	case err != nil:
-		return plan, result, err
+		return plan, result, err // the agent sends its result again
 	}
+	r.unread.forget(ref)
 	if bad := disagrees(result.Status, plan.Counts); bad != nil {
 		return holdfast.Plan{}, spoiled(result, bad), nil
 	}
@@ -66,18 +73,16 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 		return holdfast.Plan{}, err
 	}
 	defer file.Close()
-	document, err := holdfast.DecodePlanDocument(io.LimitReader(file, maxPlanDocument))
-	if err != nil {
+	read := &artefactReader{from: file}
+	document, err := holdfast.DecodePlanDocument(io.LimitReader(read, maxPlanDocument))
+	if read.err != nil {
+		return holdfast.Plan{}, fmt.Errorf("read plan document of run %s: %w", run, read.err)
+	} else if err != nil {
 		return holdfast.Plan{}, &badPlanError{err}
 	}
-	var info holdfast.PlanInfo
-	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
-	if err == nil {
-		defer about.Close()
-		err = json.NewDecoder(io.LimitReader(about, maxPlanDocument)).Decode(&info)
-	}
+	info, err := r.readInfo(ctx, run)
 	if err != nil {
-		return holdfast.Plan{}, &badPlanError{errors.New("what goes with its plan cannot be read")}
+		return holdfast.Plan{}, err
 	}
 	if err := info.Validate(); err != nil {
 		return holdfast.Plan{}, &badPlanError{err}
@@ -87,6 +92,71 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 		return holdfast.Plan{}, &badPlanError{fmt.Errorf("the document is %s, the result is of %s", plan.Digest.Short(), want.Short())}
 	}
 	return plan, nil
+}
+
+// readInfo reads what is next to the document of a run.
+func (r results) readInfo(ctx context.Context, run string) (info holdfast.PlanInfo, err error) {
+	bad := &badPlanError{errors.New("what goes with its plan cannot be read")}
+	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return info, bad
+	} else if err != nil {
+		return info, err
+	}
+	defer about.Close()
+	read := &artefactReader{from: about}
+	err = json.NewDecoder(io.LimitReader(read, maxPlanDocument)).Decode(&info)
+	if read.err != nil {
+		return info, fmt.Errorf("read %s of run %s: %w", holdfast.ArtefactInfo, run, read.err)
+	} else if err != nil {
+		return info, bad
+	}
+	return info, nil
+}
+
+// readPatience is for how long what an attempt has left may not be readable before
+// that counts as what is wrong with it.
+const readPatience = 10 * time.Minute
+
+// unread remembers since when what attempts have left cannot be read. It is safe for
+// concurrent use.
+type unread struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	since map[holdfast.AttemptRef]time.Time
+}
+
+// lasts notes that it could not be read, and reports whether that has been so for long.
+func (u *unread) lasts(ref holdfast.AttemptRef) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	since, known := u.since[ref]
+	if !known {
+		u.since[ref] = u.now()
+	}
+	return known && u.now().Sub(since) > readPatience
+}
+
+func (u *unread) forget(ref holdfast.AttemptRef) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.since, ref)
+}
+
+// artefactReader remembers why reading failed: what a disk or an object store of ours
+// does not give back now says nothing of what an agent has left in it.
+type artefactReader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *artefactReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // what a Reader returns
+		r.err = err
+	}
+	return n, err
 }
 
 // disagrees says how an attempt cannot have ended with a plan of these counts;

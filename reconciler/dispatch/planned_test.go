@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
@@ -82,7 +87,7 @@ func TestTakePlan(t *testing.T) {
 			if test.info != nil {
 				store.files[holdfast.ArtefactInfo] = test.info
 			}
-			d := results{store: store}
+			d := newResults(store, slog.New(slog.DiscardHandler), time.Now)
 			test.result.Matched, test.result.Applying = "run-1", test.want == holdfast.RunApplied
 			plan, result, err := d.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1}, test.result)
 			if err != nil {
@@ -99,6 +104,64 @@ func TestTakePlan(t *testing.T) {
 				if err := json.Unmarshal(store.files[holdfast.ArtefactPlan], &kept); err != nil || kept.Digest != test.result.PlanDigest || kept.Counts != plan.Counts {
 					t.Errorf("people are shown %+v (%v)", kept, err)
 				}
+			}
+		})
+	}
+}
+
+// faultyDisk is a Store whose artefacts cannot be read.
+type faultyDisk struct {
+	artefacts
+	broken map[string]bool // by name: opened, and then not read
+	err    error
+}
+
+func (f faultyDisk) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+	if f.broken[name] {
+		return io.NopCloser(iotest.ErrReader(f.err)), nil
+	}
+	return f.artefacts.Artefact(ctx, run, name)
+}
+
+// TestTakePlanFromAFaultyDisk: a disk of ours that cannot be read says nothing of the
+// plan that an attempt has left. Its agent sends the result again, unless it lasts.
+func TestTakePlanFromAFaultyDisk(t *testing.T) {
+	t.Parallel()
+	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range []string{holdfast.ArtefactDocument, holdfast.ArtefactInfo} {
+		t.Run(broken, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			store := faultyDisk{
+				artefacts: artefacts{files: map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info}},
+				broken:    map[string]bool{broken: true}, err: syscall.EIO,
+			}
+			d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
+			ref := holdfast.AttemptRef{Run: "run-2", Attempt: 1}
+			take := func() (holdfast.Result, error) {
+				_, result, err := d.recordPlan(t.Context(), ref, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
+				return result, err
+			}
+			for range 3 {
+				if result, err := take(); !errors.Is(err, syscall.EIO) {
+					t.Fatalf("it ended %s (%+v), %v", result.Status, result.Failure, err)
+				}
+				now = now.Add(2 * time.Minute)
+			}
+			store.broken[broken] = false
+			if result, err := take(); err != nil || result.Status != holdfast.RunPlanned {
+				t.Fatalf("once it can be read: %s, %v", result.Status, err)
+			}
+			store.broken[broken] = true
+			if _, err := take(); err == nil {
+				t.Error("the patience was not that of this fault")
+			}
+			now = now.Add(2 * readPatience)
+			if result, err := take(); err != nil || result.Reason != holdfast.CauseUnreadablePlan {
+				t.Errorf("what stays unreadable: %s, %v", result.Reason, err)
 			}
 		})
 	}

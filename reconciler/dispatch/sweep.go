@@ -14,6 +14,7 @@ import (
 // deals with them, and for queued runs that nobody executes. It is to be called
 // several times within a lease, and by one goroutine.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
+	d.results.recordOwed(ctx)
 	running, err := d.running(ctx)
 	if err != nil {
 		return err

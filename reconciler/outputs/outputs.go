@@ -34,7 +34,8 @@ func NewReader(from history.Artefacts, logger *slog.Logger, now func() time.Time
 // Read fills in what the outputs of a run say of the cluster that it has
 // applied, or found as it was applied. Outputs that were not kept say nothing.
 // For a moment after the run they may not be readable: an object store may be
-// away. Later on they are left out, as there are other things to do.
+// away. Later on they are left out, as there are other things to do, and the record
+// says that they are to be read again.
 func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
 	if len(applied.OutputRoles) == 0 {
 		return nil
@@ -42,11 +43,17 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 	data, err := history.Artefact(ctx, r.from, run.ID, holdfast.ArtefactOutputs)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
+		if applied.Run == run.ID {
+			applied.OutputsUnread = false
+		}
 		return nil
 	case err != nil && r.now().Sub(run.FinishedAt) <= outputsPatience:
 		return fmt.Errorf("read outputs of run %s: %w", run.ID, err)
 	}
 	var outputs []holdfast.Output
+	if applied.Run == run.ID {
+		applied.OutputsUnread = err != nil
+	}
 	if err == nil {
 		err = json.Unmarshal(data, &outputs)
 	}
@@ -54,11 +61,24 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 		r.logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
 		return nil
 	}
+	applied.OutputsUnread = false
 	for _, err := range Fill(applied, outputs) {
 		r.logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
 	}
 	return nil
 }
+
+// ReadAgain is Read for outputs that could not be read when the cluster's record was
+// written, if there are any.
+func (r *Reader) ReadAgain(ctx context.Context, cluster string, applied *holdfast.Applied) error {
+	if !applied.OutputsUnread {
+		return nil
+	}
+	return r.Read(ctx, applied, holdfast.Run{ID: applied.Run, Cluster: cluster, FinishedAt: applied.At})
+}
+
+// AgainAfter is when outputs that could not be read are read again.
+const AgainAfter = 5 * time.Minute
 
 // Fill fills in what outputs say of a cluster, by applied.OutputRoles, and returns why
 // some of them say nothing. It repeats no value that may be secret.

@@ -25,7 +25,10 @@ const (
 func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	forge := o.opts.Forges[post.Repo]
 	if forge == nil {
-		return o.opts.Store.PostFailed(ctx, post.Key, "the repository is no longer configured", time.Time{})
+		// It may be configured again, or be so at another replica: it stays due, and is
+		// not asked for here again.
+		o.strangers.begin(post.Repo)
+		return o.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured", o.opts.Settings.Now())
 	}
 	at, began := o.opts.Settings.Now(), time.Now()
 	// What comes of a call is recorded also if it took all the time that it had.
@@ -121,8 +124,8 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
 		most = postRefused
 	}
-	passed := slices.ContainsFunc(transient, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
-	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && !passed
+	again := slices.ContainsFunc(refusals, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
+	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && again
 }
 
 // nobodyWaits reports whether a post has failed for long, for whatever cause, and is
@@ -145,19 +148,17 @@ func (o *outbox) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
 	return nil
 }
 
-// final reports whether a forge has understood a call and refused it.
+// final reports whether a forge has understood a call and refused it. Whatever else
+// went wrong says nothing of what was to be posted: a network, a token, a disk of ours.
 func final(err error) bool {
-	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
+	if errors.Is(err, holdfast.ErrUnavailable) {
 		return false
 	}
-	return !slices.ContainsFunc(transient, func(other error) bool { return errors.Is(err, other) })
+	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
-// transient are errors that say nothing of what was to be posted.
-var transient = []error{ //nolint:gochecknoglobals // a constant list
-	holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, holdfast.ErrConflict,
-	context.DeadlineExceeded, context.Canceled,
-}
+// refusals are the errors by which a forge says that it has understood a call.
+var refusals = []error{holdfast.ErrForbidden, holdfast.ErrRejected} //nolint:gochecknoglobals // a constant list
 
 // want writes to the outbox what a post shall say.
 func (o *outbox) want(ctx context.Context, post holdfast.Post) error {

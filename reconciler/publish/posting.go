@@ -29,6 +29,8 @@ type posting struct {
 	repos map[string]bool
 }
 
+func newPosting() *posting { return &posting{repos: make(map[string]bool)} }
+
 func (p *posting) begin(repo string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +52,7 @@ func (p *posting) now() []string {
 // postAll brings the outbox to the forges until ctx is done.
 func (o *outbox) postAll(ctx context.Context) error {
 	var batches errgroup.Group
-	posting := &posting{repos: make(map[string]bool)}
+	posting := newPosting()
 	for {
 		woken, wants, busy := o.posts.Wait(), o.wants.Load(), posting.now()
 		byRepo, err := o.claim(ctx, busy...)
@@ -104,6 +106,7 @@ func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]hold
 	if ctx.Err() != nil {
 		return nil, nil
 	}
+	except = append(except, o.strangers.now()...)
 	posts, err := o.opts.Store.ClaimPosts(ctx, o.opts.Settings.Identity, o.opts.Settings.Now(), postLease, postsAtOnce, except...)
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)

@@ -59,6 +59,8 @@ type outbox struct {
 	wants  atomic.Int64     // how often something was written to the outbox here
 	posted atomic.Int64     // the same, when the outbox was last found to have nothing to be done now
 
+	strangers *posting // repositories that are not configured here and have posts
+
 	mu     sync.Mutex
 	echoes map[string]holdfast.Digest // of comments that the forge gives back in another form than they were sent, by key
 }
@@ -96,7 +98,7 @@ type pushes struct {
 // New returns a Publisher.
 func New(opts Options) *Publisher {
 	shows := queue.New[showKey]()
-	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), echoes: make(map[string]holdfast.Digest)}
+	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting(), echoes: make(map[string]holdfast.Digest)}
 	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
 	return &Publisher{
 		outbox: out, viewer: views,

@@ -218,9 +218,7 @@ func (p *upgradePass) proposed(
 // notProposed records why a pull request is not as it is wanted. The digest is of
 // what the forge did not take.
 func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, digest holdfast.Digest, cause error) error {
-	passes := slices.ContainsFunc([]error{
-		holdfast.ErrUnavailable, holdfast.ErrUnauthorized, holdfast.ErrNotFound, context.Canceled, context.DeadlineExceeded,
-	}, func(err error) bool { return errors.Is(cause, err) })
+	refused := errors.Is(cause, holdfast.ErrForbidden) || errors.Is(cause, holdfast.ErrRejected)
 	switch {
 	case errors.Is(cause, holdfast.ErrConflict):
 		rec.State, rec.Trouble = holdfast.UpgradeEdited, "somebody else has pushed to branch "+rec.Branch+": it is left alone"
@@ -239,7 +237,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 	}
 	switch {
 	case rec.State == holdfast.UpgradeEdited:
-	case passes:
+	case !refused:
 		return fmt.Errorf("propose: %w", cause)
 	default:
 		// To ask for the same again and again would use up what all others need.

@@ -20,6 +20,9 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: err}
 	}
+	if failure.LocalFault(err) && known.Exit == nil {
+		known.Cause, known.Transient = holdfast.CauseWorkspaceFailed, true
+	}
 	if failure.DiskFull(err) {
 		known.Cause, known.Transient, known.Hint = holdfast.CauseDiskFull, true, failure.HintDisk
 	}

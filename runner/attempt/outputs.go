@@ -4,8 +4,10 @@ package attempt
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -14,14 +16,39 @@ import (
 // cannot does not make an apply undone, so it is only logged.
 func (t *applying) keepApplied(ctx context.Context) {
 	t.begin(stepOutputs)
-	found, err := t.readContents(ctx)
+	var found contents
+	err := t.whenDiskIsBack(ctx, func() (err error) {
+		found, err = t.readContents(ctx)
+		return err
+	})
 	t.log.Release(true)
 	if err != nil {
 		t.unkept(ctx, "outputs and resources", err)
 		return
 	}
-	t.unkept(ctx, "outputs", t.keepOutputs(ctx, found))
-	t.unkept(ctx, "resources", t.keepResources(ctx, found))
+	t.unkept(ctx, "outputs", t.whenDiskIsBack(ctx, func() error { return t.keepOutputs(ctx, found) }))
+	t.unkept(ctx, "resources", t.whenDiskIsBack(ctx, func() error { return t.keepResources(ctx, found) }))
+}
+
+// whenDiskIsBack does what nobody else would do before the next apply, and tries again
+// for a while as long as it is this machine that cannot.
+func (t *applying) whenDiskIsBack(ctx context.Context, do func() error) error {
+	const first, most = 100 * time.Millisecond, 10 * time.Second
+	last := time.Now().Add(artefactTimeout)
+	for pause := first; ; pause = min(2*pause, most) {
+		err := do()
+		if !failure.LocalFault(err) || time.Now().Add(pause).After(last) {
+			return err
+		}
+		if pause == first {
+			t.logger.WarnContext(ctx, "what an apply has left is kept when the disk is back", "err", t.redact.String(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // keepUnchanged keeps the outputs of the state that an apply had nothing to change
@@ -38,7 +65,7 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 	}
 	t.log.Release(true)
 	if err == nil {
-		err = t.keepOutputs(ctx, found)
+		err = t.whenDiskIsBack(ctx, func() error { return t.keepOutputs(ctx, found) })
 	}
 	t.unkept(ctx, "outputs", err)
 }

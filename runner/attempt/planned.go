@@ -37,7 +37,7 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 			Hint: "keep large values out of resources and outputs, or divide the root module into several clusters",
 		}
 	} else if err != nil {
-		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: %w", err)}
+		return fmt.Errorf("show: keep the plan's JSON: %w", err) // our disk, and not the plan
 	}
 	found, err := plan.Read(written, plan.Options{
 		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secrets.Prints, Compared: &t.compared,

@@ -62,11 +62,13 @@ func (t *applying) keepLeft(ctx context.Context, ended error) {
 			return // there is no time for another engine
 		}
 	}
-	found, err := t.readContents(ctx)
-	if err == nil {
-		err = t.keepResources(ctx, found)
-	}
-	t.unkept(ctx, "resources", err)
+	t.unkept(ctx, "resources", t.whenDiskIsBack(ctx, func() error {
+		found, err := t.readContents(ctx)
+		if err != nil {
+			return err
+		}
+		return t.keepResources(ctx, found)
+	}))
 }
 
 // remaining returns the addresses that a failed destroy has left in the state.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,6 +165,16 @@ func lastLine(s string) string {
 // DiskFull reports whether a file could not be written for want of space.
 func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// LocalFault reports whether an error is trouble of this machine, such as a disk that
+// is full, broken or read-only: it says nothing of what was read or written.
+func LocalFault(err error) bool {
+	return DiskFull(err) || slices.ContainsFunc(localFaults, func(fault syscall.Errno) bool { return errors.Is(err, fault) })
+}
+
+var localFaults = []syscall.Errno{ //nolint:gochecknoglobals // a constant list
+	syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
 }
 
 // StopReason returns why ctx ended, and the words for it.

@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // outbox keeps things on disk until the server has them, one file each, and
@@ -52,6 +54,9 @@ type parcel struct {
 }
 
 func (i *parcel) settle() { i.once.Do(func() { close(i.settled) }) }
+
+// localPatience is for how long a file is tried to be read that the disk does not give.
+const localPatience = 10 * time.Minute
 
 const refusedPrefix = "refused-"
 
@@ -201,9 +206,14 @@ func (o *outbox) run(ctx context.Context) {
 // first.
 func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
 	garbled := 0
+	patience := time.Now().Add(localPatience)
 	_, err := Retry(ctx, o.postpone, func() (struct{}, error) {
 		err := o.send(ctx, i.name, i.path)
 		var answer *AnswerError
+		var local *LocalError
+		if errors.As(err, &local) && failure.LocalFault(err) && time.Now().Before(patience) {
+			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, local) // the file is there, and our disk does not give it
+		}
 		if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && garbled < 3 {
 			garbled++ // it may have suffered on its way
 			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, answer.text)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -196,6 +197,13 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 	out += a.Section("Refused by the code host (holdfast reconcile --repo "+r.Repo+" tries again)", []table.Column{
 		{Title: "KIND"}, {Title: "WHAT"}, {Title: "REASON", Min: 24},
 	}, refused)
+	delayed := make([][]table.Cell, len(d.Delayed))
+	for i, p := range d.Delayed {
+		delayed[i] = table.Cells(string(p.Kind), p.What, p.RetryAt.UTC().Format(time.RFC3339), table.OneLine(p.Reason))
+	}
+	out += a.Section("Not posted yet, tried again automatically", []table.Column{
+		{Title: "KIND"}, {Title: "WHAT"}, {Title: "AGAIN"}, {Title: "REASON", Min: 24},
+	}, delayed)
 	comments := slices.Clone(d.Comments)
 	slices.SortStableFunc(comments, func(x, y v1.Comment) int { return x.CreatedAt.Compare(y.CreatedAt) })
 	for _, c := range comments {
