@@ -214,12 +214,13 @@ type Assignment struct {
 	TraceParent    string `json:"traceParent,omitempty"`
 }
 
-// AssignedResume is what an attempt that continues a failed apply has to know of it.
+// AssignedResume is what an attempt has to know of the applies that failed before it.
 type AssignedResume struct {
 	// Resume: what remains of a reviewed plan suffices.
 	Resume bool `json:"resume,omitempty"`
 	// MayExist are addresses that must not be created without a person's word: an
-	// apply that died was creating them, or may not have saved that it had.
+	// apply that died was creating them, or may not have saved that it had. A plan
+	// that would create one of them says so.
 	MayExist []string `json:"mayExist,omitempty"`
 	// AnyMayExist: what that apply had begun to create is not known, so that it may
 	// be anything.

@@ -48,6 +48,7 @@ const (
 	ReasonMerged            Reason = "Merged"
 	ReasonMissing           Reason = "Missing"
 	ReasonNeverApplied      Reason = "NeverApplied"
+	ReasonNewState          Reason = "NewState"
 	ReasonNewRevision       Reason = "NewRevision"
 	ReasonNoAgent           Reason = "NoAgent"
 	ReasonNotAffected       Reason = "NotAffected"

@@ -164,7 +164,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonMayExist: {
 		Effect: Blocks, Words: "the apply would create resources that may exist already",
 		More: "An earlier apply died while it created them, or before it had saved that it had. They are named",
-		One:  "would create what may exist already", Many: "would create what may exist already",
+		One:  "would create what may exist already", Many: "would create what may exist already", Early: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: "creates them all the same, as the plan shows",
 		Hint: "Look for them in the cloud first: import what is there into the state, or remove it",
 	},
@@ -176,6 +176,13 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
+	ReasonNewState: {
+		Effect: Blocks, Words: "its state would be another one, and what is in the present one would be left behind",
+		More: "The code or `spec.state` names another backend, or another place in it. The plan is of that place: what the present state has is neither changed nor destroyed, and is no longer managed",
+		One:  "would get another state", Many: "would get other states", Early: true,
+		Next: []Verb{VerbApply}, Does: "confirms it and applies the plan that was shown",
+		Hint: "To keep what exists, copy the state to its new place first: the plan then has no changes, and nothing is held",
+	},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no living agent executes such runs; it resumes automatically when one does",
 		More: "Such runs are those of this kind, of clusters of this project. It is reported after 30 s",

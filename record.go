@@ -53,6 +53,9 @@ type ClusterRecord struct {
 	// Life is the run that ended the cluster's former life: those before it no
 	// longer count.
 	Life string `json:"life,omitempty"`
+	// Left is what applies under a former name have left, until one under this name
+	// has ended well.
+	Left Leftover `json:"left,omitzero"`
 	// Deletion is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
 	Deletion  *Deletion `json:"deletion,omitempty"`
@@ -60,12 +63,21 @@ type ClusterRecord struct {
 	Version   int64     `json:"version"` // optimistic
 }
 
+// Leftover is what applies that died may have created without its being in the state.
+// The zero value: nothing.
+type Leftover struct {
+	Addresses []string `json:"addresses,omitempty"`
+	Any       bool     `json:"any,omitempty"` // what they created is not known, so that it may be anything
+}
+
 // Desired is what the tracked branch says of a cluster.
 type Desired struct {
 	Revision     Revision `json:"revision"`
 	SourceDigest Digest   `json:"sourceDigest"` // empty: Faults say why
 	Document     Cluster  `json:"document"`
-	Removed      bool     `json:"removed,omitempty"` // proven gone from a tree that parsed
+	// StateLocation is where the state is to be; empty if it is not known.
+	StateLocation string `json:"stateLocation,omitempty"`
+	Removed       bool   `json:"removed,omitempty"` // proven gone from a tree that parsed
 	// RemovedWith is how many clusters went with the same revision, itself
 	// included.
 	RemovedWith int `json:"removedWith,omitempty"`

@@ -223,7 +223,7 @@ func (w *writer) attention() {
 		}
 		if len(r.Next) > 0 {
 			later := ""
-			if !w.r.merged() && !slices.ContainsFunc(r.Next, func(v holdfast.Verb) bool { return v != holdfast.VerbApply }) {
+			if !w.r.merged() && r.Next[0] == holdfast.VerbApply {
 				later = "After the merge: "
 			}
 			w.line(">\n> " + later + w.commands(r, clusters))

@@ -100,7 +100,10 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case o.stale:
 		return o.as(stageWorking, "⏳", "is planned again for "+markdown.Code(r.PullRequest.Head.Short()))
 	default:
-		if c.Waiting != "" && reasonOf(c.Waiting).Early {
+		switch {
+		case c.Plan.Reason == holdfast.ReasonMayExist:
+			o.notice, o.detail = c.Plan.Reason, c.Plan.Detail
+		case c.Waiting != "" && reasonOf(c.Waiting).Early:
 			o.notice, o.detail = c.Waiting, c.WaitingDetail
 		}
 		return o.changes(c.Plan.Counts, false)

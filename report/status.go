@@ -132,20 +132,45 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0 && Unshown(r) != "":
 		return holdfast.StatusError, "not reviewed: " + Unshown(r) + "; split the pull request"
 	case moves(impacts) && len(outcomes) > 0:
-		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t)+"; "+impactWords(impacts, markdown.OneLine))
+		return holdfast.StatusSuccess, gated(outcomes, merged, plannedDescription(t)+"; "+impactWords(impacts, markdown.OneLine))
 	case len(impacts) > 0 && len(outcomes) == 0:
 		return holdfast.StatusSuccess, impactWords(impacts, markdown.OneLine)
 	default:
-		return holdfast.StatusSuccess, gated(outcomes, plannedDescription(t))
+		return holdfast.StatusSuccess, gated(outcomes, merged, plannedDescription(t))
 	}
 }
 
-// gated is a description with what an apply will ask for in front of it.
-func gated(outcomes []outcome, description string) string {
+// gated is a description with what an apply will ask for in front of it, and what will
+// hold it in any case.
+func gated(outcomes []outcome, merged bool, description string) string {
+	if held := heldLater(outcomes); held != "" && !merged {
+		return held
+	}
 	if missing := missingWords(outcomes); missing != "" {
 		return missing + "; " + description
 	}
 	return description
+}
+
+// confirmed are the reasons for which a merge whose plan looks like any other waits
+// for a person.
+var confirmed = []holdfast.Reason{holdfast.ReasonNewState, holdfast.ReasonMayExist}
+
+// heldLater says which clusters a merge will not be applied to before a person has
+// confirmed it, and why; empty if there are none.
+func heldLater(outcomes []outcome) string {
+	for _, reason := range confirmed {
+		var names []string
+		for _, o := range outcomes {
+			if o.notice == reason {
+				names = append(names, o.cluster.Name)
+			}
+		}
+		if len(names) > 0 {
+			return fmt.Sprintf("%s will hold %s: %s", reason, markdown.List(names, 3), plain(reasonOf(reason).Words))
+		}
+	}
+	return ""
 }
 
 func plannedDescription(t total) string {

@@ -660,6 +660,22 @@ func TestExecuteResumeAfterDeath(t *testing.T) {
 		}
 	}
 
+	// A plan says so as well, and so does an apply of what was not reviewed.
+	p := engineAssignment("run-5", holdfast.RunPlan)
+	p.MayExist = []string{"terraform_data.x"}
+	got := e.Execute(t.Context(), p, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonMayExist, s)
+	if !strings.Contains(got.Detail, "terraform_data.x") {
+		t.Errorf("the plan's detail is %q", got.Detail)
+	}
+	other := a
+	other.Run, other.Reviews, other.AssignedResume = "run-6", nil, p.AssignedResume
+	got = e.Execute(t.Context(), other, s)
+	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonMayExist, s)
+	if !strings.Contains(got.Detail, "terraform_data.x") || !strings.Contains(got.Detail, "reviewed") {
+		t.Errorf("the detail of what was not reviewed is %q", got.Detail)
+	}
+
 	// Others than what this plan creates: of another key, or in another module.
 	a.Run, a.MayExist, a.AnyMayExist = "run-4", []string{"terraform_data.x[0]", "module.m.terraform_data.x", "terraform_data.x (deposed object 1a2b3c4d)"}, false
 	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)

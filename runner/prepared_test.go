@@ -187,9 +187,10 @@ func TestApplyStopped(t *testing.T) {
 		then       string
 		status     holdfast.RunStatus
 		unrecorded []string
+		hint       string
 	}{
 		"it ends well":      {then: "hang", status: holdfast.RunCanceled, unrecorded: []string{"a.b"}},
-		"it must be killed": {then: "hang-hard", status: holdfast.RunCanceled, unrecorded: []string{"a.b"}},
+		"it must be killed": {then: "hang-hard", status: holdfast.RunCanceled, unrecorded: []string{"a.b", "a.c"}, hint: "was asked to end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,7 +198,7 @@ func TestApplyStopped(t *testing.T) {
 			ready := filepath.Join(t.TempDir(), "ready")
 			s := newMemorySession(map[string]string{
 				"main.tf": "",
-				"fake":    "apply say a.b: Creating...\napply ready " + ready + "\napply " + c.then,
+				"fake":    "apply say a.c: Creating...\napply say a.b: Creating...\napply say a.c: Creation complete after 0s [id=1]\napply ready " + ready + "\napply " + c.then,
 			})
 			s.state = "http://127.0.0.1:1/x"
 			a := engineAssignment("run-1", holdfast.RunPlan)
@@ -218,6 +219,9 @@ func TestApplyStopped(t *testing.T) {
 			wantStatus(t, got, c.status, holdfast.ReasonCanceled, s)
 			if diff := cmp.Diff(c.unrecorded, got.Failure.Unrecorded); diff != "" || !got.Applying || got.Detail != "by ann" {
 				t.Errorf("applying %v, detail %q, unrecorded (-want +got):\n%s", got.Applying, got.Detail, diff)
+			}
+			if hint := got.Failure.Hint; !strings.Contains(hint, c.hint) || strings.Contains(hint, "memory") {
+				t.Errorf("the hint is %q", hint)
 			}
 		})
 	}

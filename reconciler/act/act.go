@@ -225,6 +225,9 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	}
 	rec := in.Cluster
 	rec.Applied = decision.AppliedBy(run)
+	if run.Kind.Writes() {
+		rec.Left = holdfast.Leftover{}
+	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {
 		return err
 	}
@@ -247,6 +250,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decision.Decision, run holdfast.Run) error {
 	rec := in.Cluster
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
+	rec.Left = holdfast.Leftover{}
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if rec.Desired.Removed {
 		rec.Deletion = &holdfast.Deletion{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}

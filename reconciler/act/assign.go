@@ -25,13 +25,14 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	last := decision.LastBegun(branch)
 	former, err := s.Lineage.Former(ctx, run.Repo, rec, run.Document)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
+	left, last := decision.MayExist(rec, branch), decision.LastBegun(branch)
 	if former.Name != "" && !decision.Destroys(run) {
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
+		left, last = former.Left, former.Applied.Run
 	}
 	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
 		seen := run
@@ -79,27 +80,20 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if run.Exact {
 		a.Modules = pin.Run
 	}
-	if a.AssignedResume, err = s.resumed(ctx, run); err != nil {
-		return a, run, err
-	}
+	a.AssignedResume = resumed(run, left)
 	a.LockFile, err = s.lockFile(ctx, run, pin)
 	return a, run, err
 }
 
-// resumed is what a run has to know of the applies that have failed before it. One that
-// a person asks for may create what they have left.
-func (s *starter) resumed(ctx context.Context, run holdfast.Run) (holdfast.AssignedResume, error) {
+// resumed is what a run has to know of the applies that have died before it. A plan says
+// what it would create again. An apply whose plan was shown to whoever asked for it may.
+func resumed(run holdfast.Run, left holdfast.Leftover) holdfast.AssignedResume {
 	out := holdfast.AssignedResume{Resume: run.Resume}
-	if run.Kind != holdfast.RunApply || !run.Resume && run.Actor != "" {
-		return out, nil
+	plans := run.Kind == holdfast.RunPlan && !decision.Destroys(run) && !run.Sample
+	if plans || run.Kind == holdfast.RunApply && !decision.MayCreate(run) {
+		out.MayExist, out.AnyMayExist = left.Addresses, left.Any
 	}
-	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)
-	if err != nil {
-		return out, err
-	}
-	before := slices.DeleteFunc(runs, func(other holdfast.Run) bool { return other.ID >= run.ID })
-	out.MayExist, out.AnyMayExist = decision.MayExist(before)
-	return out, nil
+	return out
 }
 
 // needed returns those of the credentials without a value that a run needs. One

@@ -124,7 +124,7 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 		return err
 	}
 	if former.Name != "" {
-		in.Cluster.StateSerial = former.StateSerial
+		in.Cluster.StateSerial, in.LastApply = former.StateSerial, former.Applied.Run
 	}
 	if want.Removed || want.Sample {
 		return nil

@@ -144,32 +144,45 @@ func resumes(in Input) int {
 	return n
 }
 
-// MayExist returns the addresses that an apply after runs, the newest first, must not
+// MayExist returns what an apply of a cluster after runs, the newest first, must not
 // create without a person's word: neither one that continues a failed one, nor one that
 // a merge asks for, whose plan was perhaps made before. Where an apply has died, what it
 // was creating may exist without being in the state, and what it had created, too: the
 // state was perhaps not saved since. The runs back to one that ended well count, or to
-// one that a person asked for, who could look. If it is not known what was created, any
-// may exist.
-func MayExist(runs []holdfast.Run) (addresses []string, anyMay bool) {
+// one by a person who could look; and if there is neither, what was left under a former
+// name. If it is not known what was created, any may exist.
+func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Leftover {
+	var left holdfast.Leftover
+	settled := false
 	for _, run := range runs {
+		if run.ID <= rec.Life {
+			break
+		}
 		if !run.Kind.Writes() || run.Status == holdfast.RunPlanned || !run.Begun {
 			continue // it has applied nothing
 		}
-		if run.Status.Good() {
+		if settled = run.Status.Good(); settled {
 			break
 		}
 		if died(run) {
 			list, whole := creations(run)
-			addresses, anyMay = append(addresses, list...), anyMay || !whole
+			left.Addresses, left.Any = append(left.Addresses, list...), left.Any || !whole
 		}
-		if !run.Resume && run.Actor != "" {
+		if settled = MayCreate(run); settled {
 			break
 		}
 	}
-	slices.Sort(addresses)
-	return slices.Compact(addresses), anyMay
+	if !settled {
+		left.Addresses, left.Any = append(left.Addresses, rec.Left.Addresses...), left.Any || rec.Left.Any
+	}
+	slices.Sort(left.Addresses)
+	left.Addresses = slices.Compact(left.Addresses)
+	return left
 }
+
+// MayCreate reports whether an apply may create what may exist: a person has seen the
+// plan that it has to come to, which says so, and asked for it.
+func MayCreate(run holdfast.Run) bool { return run.Actor != "" && run.Shown != "" && !run.Resume }
 
 // died reports whether the engine of a run may not have come to its end.
 func died(run holdfast.Run) bool {

@@ -20,7 +20,11 @@ func TestMayExist(t *testing.T) {
 			run.Failure = &holdfast.Failure{Transient: true, Unrecorded: unrecorded, Completed: completed}
 		}
 	}
-	by := func(actor string) func(*holdfast.Run) { return func(run *holdfast.Run) { run.Actor = actor } }
+	by := func(actor string) func(*holdfast.Run) {
+		return func(run *holdfast.Run) { run.Actor, run.Shown = actor, "run-1" }
+	}
+	blind := func(run *holdfast.Run) { run.Actor = "alice" }
+	inherits := holdfast.ClusterRecord{Life: "run-1", Left: holdfast.Leftover{Addresses: []string{"a.old"}}}
 	many := make([]string, holdfast.MaxCompleted)
 	for i := range many {
 		many[i] = fmt.Sprintf("a.b[%d]: updated", i)
@@ -30,16 +34,23 @@ func TestMayExist(t *testing.T) {
 	throttled := ran("run-3", apply, holdfast.RunErrored, resumed, leaves(nil, []string{"a.f: created"}))
 	second := ran("run-4", apply, holdfast.RunInterrupted, resumed, leaves([]string{"a.g", "a.b"}, nil))
 	for name, c := range map[string]struct {
+		rec  holdfast.ClusterRecord
 		runs []holdfast.Run
 		want []string
 		all  bool
 	}{
-		"nothing ran":                   {},
-		"one died":                      {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
-		"one died, and another":         {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
-		"an engine that ends has saved": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
-		"a person has asked since":      {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), by("alice")), second, first}, want: []string{"a.h"}},
-		"a merge has asked since":       {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
+		"nothing ran":                              {},
+		"one died":                                 {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
+		"one died, and another":                    {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
+		"an engine that ends has saved":            {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
+		"a person has asked since":                 {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), by("alice")), second, first}, want: []string{"a.h"}},
+		"a person has asked who was shown nothing": {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), blind), first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.h"}},
+		"under a former name":                      {rec: inherits, want: []string{"a.old"}},
+		"under a former name, and since":           {rec: inherits, runs: []holdfast.Run{second, throttled}, want: []string{"a.b", "a.g", "a.old"}},
+		"under a former name, of which all may":    {rec: holdfast.ClusterRecord{Left: holdfast.Leftover{Any: true}}, runs: []holdfast.Run{throttled}, all: true},
+		"one ended well under the new name":        {rec: inherits, runs: []holdfast.Run{ran("run-3", apply, holdfast.RunApplied, hasBegun)}},
+		"in a former life":                         {rec: holdfast.ClusterRecord{Life: "run-2"}, runs: []holdfast.Run{first}},
+		"a merge has asked since":                  {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
 		"others have applied nothing since": {runs: []holdfast.Run{
 			ran("run-7", apply, holdfast.RunErrored), ran("run-6", plan, holdfast.RunPlanned), ran("run-5", apply, holdfast.RunPlanned), first,
 		}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
@@ -52,9 +63,9 @@ func TestMayExist(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, all := decision.MayExist(c.runs)
-			if diff := cmp.Diff(c.want, got); diff != "" || all != c.all {
-				t.Errorf("any may exist: %t, want %t; addresses (-want +got):\n%s", all, c.all, diff)
+			want := holdfast.Leftover{Addresses: c.want, Any: c.all}
+			if diff := cmp.Diff(want, decision.MayExist(c.rec, c.runs)); diff != "" {
+				t.Errorf("may exist (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -241,28 +241,35 @@ func failedApply(in Input) (Decision, bool) {
 }
 
 // heldAfter is why an apply that has failed in the middle waits for a person: because
-// what it would create may exist already, if one that continued it has found that.
+// what would be created may exist already, if one that continued it has found that, or a
+// plan since.
 func heldAfter(in Input, failed holdfast.Run) (reason holdfast.Reason, detail string) {
 	for _, run := range in.Runs {
 		if run.ID == failed.ID {
 			break
 		}
-		if run.Status == holdfast.RunPlanned && run.Reason == holdfast.ReasonMayExist {
-			return run.Reason, run.Detail
+		if reason, detail := orMayExist(run, holdfast.ReasonApplyFailed); reason == holdfast.ReasonMayExist {
+			return reason, detail
 		}
 	}
 	return holdfast.ReasonApplyFailed, ""
+}
+
+// orMayExist is the reason for which a plan waits for a person, unless what it would
+// create may exist already: then that is why.
+func orMayExist(plan holdfast.Run, reason holdfast.Reason) (because holdfast.Reason, detail string) {
+	if plan.Status == holdfast.RunPlanned && plan.Reason == holdfast.ReasonMayExist {
+		return plan.Reason, plan.Detail
+	}
+	return reason, ""
 }
 
 // changedPlan holds an apply whose plan was not what people had seen, or would create
 // what may exist already, until they merge one that was made since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
-	held := Decision{Action: ActionWait, Reason: holdfast.ReasonPlanChanged}
-	if last.Reason == holdfast.ReasonMayExist {
-		held.Reason, held.Detail = last.Reason, last.Detail
-	}
-	return held,
+	reason, detail := orMayExist(last, holdfast.ReasonPlanChanged)
+	return Decision{Action: ActionWait, Reason: reason, Detail: detail},
 		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }
 
@@ -280,7 +287,8 @@ func canceledApply(in Input) (Decision, bool) {
 	case last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted:
 		return Decision{}, false
 	case again.Status == holdfast.RunPlanned && current(in, again): // somebody asked for it
-		return Decision{Action: ActionWait, Reason: holdfast.ReasonReplanned}, true
+		reason, detail := orMayExist(again, holdfast.ReasonReplanned)
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	default:
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	}
@@ -335,7 +343,8 @@ func unreviewed(in Input) (Decision, bool) {
 		}
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	default:
-		return Decision{Action: ActionWait, Reason: holdfast.ReasonUnreviewed}, true
+		reason, detail := orMayExist(last, holdfast.ReasonUnreviewed)
+		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
 }
 

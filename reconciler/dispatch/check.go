@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Bounds of what an agent may say of an attempt. What is longer is cut: it is for
@@ -47,7 +48,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		why = "a state run plans nothing"
 	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
-	case result.Reason == holdfast.ReasonMayExist && (run.Kind != holdfast.RunApply || !run.Resume && run.Actor != ""):
+	case result.Reason == holdfast.ReasonMayExist && !looksForLeftovers(run):
 		why = fmt.Sprintf("this %s may create what exists", run.Kind)
 	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):
 		why = "it matched a plan that it was not to be compared with"
@@ -68,6 +69,11 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 			Detail: why, Hint: "look at the agent's log: it is of another version than the server, or somebody speaks in its place",
 		},
 	}, why
+}
+
+// looksForLeftovers reports whether a run is given what may exist already.
+func looksForLeftovers(run holdfast.Run) bool {
+	return run.Kind == holdfast.RunApply && !decision.MayCreate(run) || run.Kind == holdfast.RunPlan && !run.Destroy && !run.Sample
 }
 
 // reported is a result whose reason and cause are words that there are. An agent

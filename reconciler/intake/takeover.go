@@ -74,8 +74,11 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	if err := b.cancelBeforeRename(ctx, old.Name, rec.Name); err != nil {
 		return err
 	}
+	if old, err = b.asLeft(ctx, old, rec); err != nil {
+		return err
+	}
 	now := b.opts.Now()
-	rec.Applied, rec.Drift, rec.Suspended = old.Applied, old.Drift, rec.Suspended || old.Suspended
+	rec.Applied, rec.Left, rec.Drift, rec.Suspended = old.Applied, old.Left, old.Drift, rec.Suspended || old.Suspended
 	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location {
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}
@@ -89,6 +92,7 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	gone.Deletion = &holdfast.Deletion{At: now, Reason: holdfast.ReasonRenamed, Revision: head, To: rec.Name}
 	gone.Desired.Missing = ""
 	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
+	gone.Left = holdfast.Leftover{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil
 	gone.Life, gone.UpdatedAt = max(old.Life, decision.Newest(runs).ID), now
 	err = b.opts.Store.RenameCluster(ctx, gone, rec, history...)
@@ -99,6 +103,23 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	}
 	b.Records.Audit(ctx, "", "cluster.rename", rec.Name, "from "+old.Name)
 	return nil
+}
+
+// asLeft is what rec continues from now that nothing runs: an apply that was running
+// when old was read may have ended since, well or not. ErrBusy if one still is.
+func (b *branches) asLeft(ctx context.Context, old, rec holdfast.ClusterRecord) (holdfast.ClusterRecord, error) {
+	running, err := b.Records.Running(ctx, old.Name)
+	if err != nil {
+		return old, err
+	}
+	if running != nil {
+		return old, fmt.Errorf("run %s of %q: %w", running.ID, old.Name, errBusy)
+	}
+	now, err := b.Lineage.Former(ctx, rec.Owner, rec, rec.Desired.Document)
+	if err == nil && now.Name != old.Name {
+		err = fmt.Errorf("%q has nothing to give any longer: %w", old.Name, errBusy)
+	}
+	return now, err
 }
 
 // allRecorded is errBusy if the record does not say yet what the newest of the

@@ -16,7 +16,8 @@ import (
 // Former returns the record of the name that a document says its cluster had
 // before, if that is what it continues from: the cluster is not applied under the
 // new name yet, and was under the old one, in the same repository. Its Applied is
-// what there is, half applied or not. Otherwise the zero record.
+// what there is, half applied or not, and its Left what applies that died may have
+// created. Otherwise the zero record.
 func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) (holdfast.ClusterRecord, error) {
 	none := holdfast.ClusterRecord{}
 	if doc.RenamedFrom == "" || rec.Applied.Run != "" {
@@ -31,9 +32,14 @@ func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRe
 	case old.Deletion != nil || old.Owner != repo:
 		return none, nil
 	}
-	if old.Applied, err = r.Inherited(ctx, old); err != nil || old.Applied.Run == "" {
+	runs, err := history.Branch(ctx, r.store, old.Name)
+	if err != nil {
 		return none, err
 	}
+	if old.Applied = inherited(old, runs); old.Applied.Run == "" {
+		return none, nil
+	}
+	old.Left = decision.MayExist(old, runs)
 	return old, nil
 }
 
@@ -45,12 +51,16 @@ func (r *Reader) Inherited(ctx context.Context, rec holdfast.ClusterRecord) (hol
 	if err != nil {
 		return holdfast.Applied{}, err
 	}
+	return inherited(rec, runs), nil
+}
+
+func inherited(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Applied {
 	applied := decision.LastApplied(rec, runs)
 	if decision.Begun(decision.Input{Cluster: rec, Runs: runs}) != nil {
 		applied.SourceDigest, applied.InputDigest = "", ""
 		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
 	}
-	return applied, nil
+	return applied
 }
 
 // Heirs are the names under which a tree says that a cluster continues, without

@@ -19,7 +19,7 @@ var nameSum = regexp.MustCompile(` #[A-Za-z0-9_-]{16}$`)
 // createdAgain returns the addresses that the plan would create although an apply
 // that died may have created them. One that is in the state is updated, or not
 // changed at all.
-func (t *applying) createdAgain() []string {
+func (t *attempt) createdAgain() []string {
 	if len(t.a.MayExist) == 0 && !t.a.AnyMayExist {
 		return nil
 	}

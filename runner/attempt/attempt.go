@@ -120,6 +120,9 @@ func (t *attempt) run(ctx context.Context) error {
 	}
 	if !t.a.Kind.Writes() {
 		t.result.Status = holdfast.RunPlanned
+		if again := t.createdAgain(); len(again) > 0 {
+			t.result.Reason, t.result.Detail = holdfast.ReasonMayExist, t.redact.String(mayExist(again))
+		}
 		return nil
 	}
 	return (&applying{t}).applyReviewed(ctx)
@@ -200,8 +203,11 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 		return &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: fmt.Errorf("%s: %w", args[0], err)}
 	}
 	e := failure.OfEngine(args[0], said.String(), err)
-	if ctx.Err() != nil {
-		e.Killed = false // we asked for its end
+	if ctx.Err() != nil && e.Killed { // we asked for its end, and it did not come in time
+		e.Killed, e.Hint = false, ""
+		if t.step == stepApply {
+			e.Hint = hintForced
+		}
 	}
 	e.Exit = exit
 	if ctx.Err() == nil {
@@ -209,6 +215,10 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	}
 	return e
 }
+
+// hintForced is what to do after an engine that did not end when it was asked to.
+const hintForced = "it was asked to end, did not do so in time, and was killed: what it was creating may exist without being in the state; " +
+	"look for that, and import it or remove it, before it is created again"
 
 // exitCode returns the status with which the engine ended, -1 if it was
 // killed.

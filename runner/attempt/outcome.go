@@ -47,6 +47,9 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		begun := t.progress.Addresses()
 		if known.Killed || ctx.Err() != nil {
 			shown.Unrecorded = begun
+			if ctx.Err() != nil && known.Exit != nil && known.Exit.Signal != 0 {
+				shown.Unrecorded = append(begun, created(t.progress.Completed())...) // it had no time to save that
+			}
 		} else if shown.Address == "" && len(begun) == 1 {
 			shown.Address = begun[0] // engines do not name what they could not destroy
 		}
@@ -59,6 +62,17 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		t.result.Detail = t.result.Failure.Summary
 	}
 	t.say("%s (%s)", shown.Summary, t.result.Reason)
+}
+
+// created are the addresses of what was created, of all that was completed.
+func created(completed []string) []string {
+	var addresses []string
+	for _, done := range completed {
+		if address, ok := strings.CutSuffix(done, holdfast.CreatedSuffix); ok {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
 }
 
 // clean takes secrets and folders of this machine out of what people will read.

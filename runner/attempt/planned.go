@@ -76,12 +76,13 @@ func (t *planning) putDocument(ctx context.Context) error {
 
 // applyReviewed applies the plan if it is what was reviewed.
 func (t *applying) applyReviewed(ctx context.Context) error {
+	again := t.createdAgain()
 	for _, review := range t.a.Reviews {
 		if !review.InputDigest.Equal(t.result.InputDigest) {
 			continue
 		}
 		if review.PlanDigest.Equal(t.digest) || t.a.Resume && t.remains(ctx, review) {
-			if again := t.createdAgain(); len(again) > 0 {
+			if len(again) > 0 {
 				t.hold(holdfast.ReasonMayExist, mayExist(again))
 				return nil
 			}
@@ -89,7 +90,12 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 			return t.apply(ctx)
 		}
 	}
-	t.hold(holdfast.ReasonPlanChanged, t.whatChanged(ctx))
+	changed := t.whatChanged(ctx)
+	if len(again) > 0 { // the graver of two reasons to look at the plan
+		t.hold(holdfast.ReasonMayExist, mayExist(again)+"; the plan is not what was reviewed either: "+changed)
+		return nil
+	}
+	t.hold(holdfast.ReasonPlanChanged, changed)
 	return nil
 }
 
