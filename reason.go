@@ -63,6 +63,7 @@ const (
 	ReasonPlanOutdated      Reason = "PlanOutdated"
 	ReasonPreempted         Reason = "Preempted"
 	ReasonProtected         Reason = "Protected"
+	ReasonProjectCapped     Reason = "ProjectCapped"
 	ReasonProviderCapped    Reason = "ProviderCapped"
 	ReasonProviderThrottled Reason = "ProviderThrottled"
 	ReasonRemoved           Reason = "Removed"

@@ -232,6 +232,10 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "an apply goes first",
 		More: "It is planned again after it",
 	},
+	ReasonProjectCapped: {
+		Effect: Passes, Words: "as many runs of its project as are allowed are running; it resumes automatically",
+		More: "`runs.maxPerProject` says how many",
+	},
 	ReasonProtected: {
 		Effect: Blocks, Words: "it is protected against destruction (`deletion.protected` was last applied)",
 		One: "is protected", Many: "are protected", Early: true,

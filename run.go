@@ -293,6 +293,30 @@ type ClaimFilter struct {
 	Now       time.Time
 	Kinds     []RunKind // only these; empty means all
 	Projects  []string  // only those of clusters of these projects; empty means all
+	Capped    []string  // not those of clusters of these projects
 	Providers []string  // not those of clusters with these providers
 	Limit     int       // at most so many
+	Turns     Turns     // the order of the lanes; nil: by priority, then the oldest run
+}
+
+// Lane is the runs that are in one line to be handed out, the oldest first: those of
+// one priority, pull request, project, provider and kind.
+type Lane struct {
+	Priority    int            // lower ones go first; 0 is of what writes
+	PullRequest PullRequestRef // that they were made for, or whose reviews they apply; zero: none
+	Project     string         // of their clusters
+	Provider    string         // of their clusters
+	Kind        RunKind
+	More        bool // others wait behind the first
+	// Since is when the first of them was created that may be handed out; of a lane that
+	// was served, when it last was.
+	Since time.Time
+}
+
+// Turns say which lane is next. They are not safe for concurrent use.
+type Turns interface {
+	// Next returns the index of the lane whose first run is next; there is at least one.
+	Next(lanes []Lane) int
+	// Took is notified that the first run of that lane comes next.
+	Took(lane Lane)
 }

@@ -54,7 +54,10 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 				log_size, log_received, log_capped)
 			VALUES (?, ?, ?, ?, ?, '', ?, 0, 0, 0, 0)`,
 			run.ID, run.Attempt, run.Fence, run.Agent, string(holdfast.RunRunning), nanos(now))
-		return err
+		if err != nil {
+			return err
+		}
+		return takeTurn(ctx, q, laneOf(run), now)
 	})
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("claim run %q: %w", id, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func BenchmarkCreateRun(b *testing.B) {
@@ -177,12 +178,35 @@ func BenchmarkClaimable(b *testing.B) {
 	}
 	b.Run("running", func(b *testing.B) {
 		for b.Loop() {
-			_, _, err := store.RunningBy(b.Context())
+			_, _, err := store.Served(b.Context(), noon)
 			if err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
+}
+
+// BenchmarkLanes looks for work in a queue of a hundred thousand, most of them plans that
+// nobody waits for, beside those of a thousand pull requests: a claim reads of each pull
+// request only as much as it offers.
+func BenchmarkLanes(b *testing.B) {
+	store := openSQLite(b)
+	for i := range 100_000 {
+		run := newRun(i)
+		run.Background = true
+		if i%10 == 0 {
+			run.Background, run.PullRequest = false, holdfast.PullRequestRef{Repo: "fleet", Number: 1 + i/10%1000}
+		}
+		create(b, store, run)
+	}
+	for b.Loop() {
+		running, lately, err := store.Served(b.Context(), noon)
+		if err != nil {
+			b.Fatal(err)
+		}
+		filter := holdfast.ClaimFilter{Now: noon, Limit: 16, Turns: decision.NewTurns(noon, running, lately)}
+		must[[]holdfast.Run](b)(store.Claimable(b.Context(), filter))
+	}
 }
 
 // BenchmarkResources saves what a check has found, mostly as it was, and looks

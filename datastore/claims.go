@@ -2,17 +2,16 @@ package datastore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Claimable returns the runs that an agent may claim, in order: those that write
-// first, then plans, then samples, then drift checks, each the oldest first; at most one for
-// each state location, none for a location where a run is running, and only runs
-// of kind RunState where a state stands that could not be saved.
+// Claimable returns the runs that an agent may claim, in the order of filter.Turns;
+// at most one for each state location, none for a location where a run is running or,
+// unless it is that one, where one that writes waits, and only runs of kind RunState
+// where a state stands that could not be saved.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
 	var runs []holdfast.Run
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
@@ -65,13 +64,6 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	if err != nil {
 		return nil, err
 	}
-	var c conditions
-	c.add(`claim_at IS NOT NULL AND (claim_at <= ? OR claim_at > ?)`, nanos(filter.Now), nanos(filter.Now.Add(longestPause)))
-	in(&c, "kind", filter.Kinds)
-	in(&c, "project", filter.Projects)
-	for _, provider := range filter.Providers {
-		c.add(`provider <> ?`, provider)
-	}
 	unsaved := map[string]bool{}
 	err = q.each(ctx, func(row scanner) error {
 		var location string
@@ -82,46 +74,27 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	err = q.each(ctx, func(row scanner) error {
-		var id, location string
-		var kind holdfast.RunKind
-		if err := row.Scan(&id, &location, &kind); err != nil {
-			return err
-		}
-		if taken[location] || unsaved[location] && kind != holdfast.RunState {
-			return nil
-		}
-		taken[location] = true
-		if ids = append(ids, id); len(ids) == filter.Limit {
-			return errStop
-		}
-		return nil
-	}, `SELECT id, state_location, kind FROM runs`+c.where()+` ORDER BY priority, created_at, id`, c.args...)
-	if err != nil && !errors.Is(err, errStop) {
+	w := walk{q: q, now: filter.Now, turns: filter.Turns, due: true, pass: func(lane holdfast.Lane, run waiting) bool {
+		return taken[run.location] || unsaved[run.location] && lane.Kind != holdfast.RunState
+	}}
+	if err := w.open(ctx, func(lane holdfast.Lane) bool { return offered(filter, lane) }); err != nil {
 		return nil, err
+	}
+	var ids []string
+	for len(ids) < filter.Limit {
+		_, run, ok, err := w.next(ctx)
+		if err != nil || !ok {
+			return ids, err
+		}
+		taken[run.location] = true
+		ids = append(ids, run.id)
 	}
 	return ids, nil
 }
 
-// RunningBy counts the running runs by the provider of their clusters; the
-// second result counts those that are drift checks, of any provider.
-func (s *RunStore) RunningBy(ctx context.Context) (map[string]int, int, error) {
-	providers, drift := map[string]int{}, 0
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		var provider string
-		var kind holdfast.RunKind
-		if err := row.Scan(&provider, &kind); err != nil {
-			return err
-		}
-		providers[provider]++
-		if kind == holdfast.RunDrift {
-			drift++
-		}
-		return nil
-	}, `SELECT provider, kind FROM runs WHERE status = 'running'`)
-	if err != nil {
-		return nil, 0, fmt.Errorf("count running runs: %w", err)
-	}
-	return providers, drift, nil
+// offered reports whether runs of a lane are among those that a filter asks for.
+func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
+	return (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
+		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
+		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.Providers, lane.Provider)
 }

@@ -65,6 +65,8 @@ func TestStore(t *testing.T) {
 		"resources":       testResources,
 		"suspensions":     testSuspensions,
 		"claim filters":   testClaimFilters,
+		"lanes":           testLanes,
+		"lane of applies": testLaneOfAnApply,
 		"writes go first": testWritesGoFirst,
 		"issues":          testIssues,
 		"impacts":         testImpacts,

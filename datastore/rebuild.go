@@ -76,8 +76,8 @@ func (s *rebuilder) rebuildRuns(ctx context.Context, q querier) error {
 			if err != nil {
 				return err
 			}
-			if _, err := q.exec(ctx, `UPDATE runs SET provider = ?, project = ?, bundle = ? WHERE id = ?`,
-				run.Document.Provider, run.Document.Project, string(run.Bundle), id); err != nil {
+			if _, err := q.exec(ctx, `UPDATE runs SET provider = ?, project = ?, bundle = ?, priority = ?, lane = ? WHERE id = ?`,
+				run.Document.Provider, run.Document.Project, string(run.Bundle), priority(run), laneOf(run), id); err != nil {
 				return err
 			}
 			if err := addReferences(ctx, q, run); err != nil {

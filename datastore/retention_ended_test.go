@@ -55,6 +55,7 @@ var kept = map[string]string{
 	"commands":              "retention.pullRequests",
 	"local_comments":        "retention.pullRequests",
 	"local_statuses":        "retention.pullRequests",
+	"lane_turns":            "an hour: each claim deletes what is older",
 	"local_pull_requests":   "a small row for each branch that was ever proposed: one that is left behind is not proposed again, and no number is given twice",
 }
 

@@ -111,12 +111,12 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 	}
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
-				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, project, bundle, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, project, bundle, lane, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
 			stateLocation(run), priority(run), run.Attempt, run.Fence, claimAt(run),
 			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version,
-			run.Document.Provider, run.Document.Project, string(run.Bundle), doc)
+			run.Document.Provider, run.Document.Project, string(run.Bundle), laneOf(run), doc)
 		if err != nil {
 			return err
 		}
@@ -261,11 +261,11 @@ func (s *RunStore) storeRun(ctx context.Context, q querier, run holdfast.Run) er
 		return err
 	}
 	_, err = q.exec(ctx, `UPDATE runs SET cluster = ?, kind = ?, status = ?, pr_repo = ?, pr_number = ?, state_location = ?,
-			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, provider = ?, project = ?, bundle = ?, doc = ?
+			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, provider = ?, project = ?, bundle = ?, lane = ?, doc = ?
 		WHERE id = ?`,
 		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
 		priority(run), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
-		nanos(run.PostedAt), run.Version, run.Document.Provider, run.Document.Project, string(run.Bundle), doc, run.ID)
+		nanos(run.PostedAt), run.Version, run.Document.Provider, run.Document.Project, string(run.Bundle), laneOf(run), doc, run.ID)
 	if err != nil && q.duplicate(err) {
 		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
 	}

@@ -54,14 +54,13 @@ type Runs interface {
 
 // Claims tell which runs may be handed out, and hand one out.
 type Claims interface {
-	// Claimable returns the runs that an agent may claim, in order: those that
-	// write first, then plans, then samples, then drift checks, each the oldest
-	// first; at most one for each state location, none for a location where a run
-	// is running.
+	// Claimable returns the runs that an agent may claim, in the order of
+	// filter.Turns; at most one for each state location, none for a location where a
+	// run is running or, unless it is that one, where one that writes waits.
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
-	// RunningBy counts the running runs by the provider of their clusters; the
-	// second result counts those that are drift checks, of any provider.
-	RunningBy(ctx context.Context) (providers map[string]int, drift int, err error)
+	// Served returns the lane of each running run, and each lane from which a run was
+	// handed out within the last hour, at Since.
+	Served(ctx context.Context, now time.Time) (running, lately []holdfast.Lane, err error)
 	// ClaimRun makes a queued run (or a retrying one whose time has come)
 	// running for agent: next attempt, next fence of the fleet, a row in the
 	// attempts. It is an ErrConflict if the run is no longer claimable, its

@@ -41,9 +41,9 @@ func (p publishing) Foresee(
 	return p.r.loop.Foresee(ctx, pr, c)
 }
 
-// ProviderWait is why no run of a provider is handed out.
-func (p publishing) ProviderWait(ctx context.Context, provider string) (reason holdfast.Reason, detail string, err error) {
-	return p.r.dispatcher.ProviderWait(ctx, provider)
+// CapWait is why no run of a cluster is handed out.
+func (p publishing) CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error) {
+	return p.r.dispatcher.CapWait(ctx, c)
 }
 
 // DriftReport is all that there is to tell of a cluster's drift.

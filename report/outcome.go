@@ -219,7 +219,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "⏳", "planning"+stepOf(run))
 	case o.cluster.Waiting == holdfast.ReasonLocked:
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
-	case strings.HasPrefix(string(o.cluster.Waiting), "Provider"), o.cluster.Waiting == noAgent:
+	case strings.HasPrefix(string(o.cluster.Waiting), "Provider"), o.cluster.Waiting == holdfast.ReasonProjectCapped, o.cluster.Waiting == noAgent:
 		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).Words)+because(o.cluster.WaitingDetail))
 	default:
 		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))

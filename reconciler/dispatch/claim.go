@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
@@ -132,28 +133,36 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 	return err == nil && now.Status == holdfast.RunRunning && now.Attempt == run.Attempt+1
 }
 
-// claimFilter says which runs may be handed out now: not those of providers that
-// need a break or have as many runs as they may, and no more checks for drift
-// than there may be. It is false if there can be none.
+// claimFilter says which runs may be handed out now, and in which order: not those of
+// providers that need a break, nor of providers and projects that have as many runs as
+// they may, and no more checks for drift than there may be. It is false if there can be
+// none.
 func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, bool, error) {
-	kinds := req.Kinds
-	running, drift, err := d.opts.Store.RunningBy(ctx)
+	kinds, now := req.Kinds, d.opts.Now()
+	running, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
-		return holdfast.ClaimFilter{}, false, fmt.Errorf("count running runs: %w", err)
+		return holdfast.ClaimFilter{}, false, fmt.Errorf("list running runs: %w", err)
 	}
 	if slices.Contains(kinds, holdfast.RunApply) && !slices.Contains(kinds, holdfast.RunState) {
 		kinds = append(slices.Clone(kinds), holdfast.RunState) // who may apply puts states right
 	}
+	load := loadOf(running)
 	filter := holdfast.ClaimFilter{
-		Now: d.opts.Now(), Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
+		Now: now, Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
+		Turns: decision.NewTurns(now, running, lately),
 	}
-	for provider, most := range d.opts.Limits.Provider {
-		if running[provider] >= most && !slices.Contains(filter.Providers, provider) {
+	for provider := range d.opts.Limits.Provider {
+		if d.providerFull(load, provider) && !slices.Contains(filter.Providers, provider) {
 			filter.Providers = append(filter.Providers, provider)
 		}
 	}
 	slices.Sort(filter.Providers)
-	if drift < d.opts.Limits.Drift {
+	for project := range load.projects {
+		if d.projectFull(load, project) {
+			filter.Capped = append(filter.Capped, project)
+		}
+	}
+	if load.drift < d.opts.Limits.Drift {
 		return filter, true, nil
 	}
 	if len(kinds) == 0 {
@@ -167,17 +176,17 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 // provider, waiting.
 const capLease = 5 * time.Second
 
-// withinCap calls claim while the provider of run has fewer runs than it may, or,
-// for a check for drift, fewer of those run than may at once, and nobody else
-// claims one of it; else it is an ErrConflict.
+// withinCap calls claim while the provider and the project of run have fewer runs than
+// they may, or, for a check for drift, fewer of those run than may at once, and nobody
+// else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
-	provider := run.Document.Provider
-	most, capped := d.opts.Limits.Provider[provider]
-	capped = capped && provider != ""
-	check := run.Kind == holdfast.RunDrift
+	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
 	var keys []string
-	if capped {
+	if _, capped := d.opts.Limits.Provider[provider]; capped && provider != "" {
 		keys = append(keys, "provider:"+provider)
+	}
+	if d.opts.Limits.Project > 0 {
+		keys = append(keys, "project:"+project)
 	}
 	if check {
 		keys = append(keys, "drift")
@@ -186,11 +195,12 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 		return claim()
 	}
 	return d.alone(ctx, keys, func() error {
-		running, checks, err := d.opts.Store.RunningBy(ctx)
+		running, _, err := d.opts.Store.Served(ctx, d.opts.Now())
 		if err != nil {
-			return fmt.Errorf("count running runs: %w", err)
+			return fmt.Errorf("list running runs: %w", err)
 		}
-		if capped && running[provider] >= most || check && checks >= d.opts.Limits.Drift {
+		load := loadOf(running)
+		if d.providerFull(load, provider) || d.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift {
 			return holdfast.ErrConflict
 		}
 		return claim()

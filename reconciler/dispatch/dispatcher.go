@@ -32,6 +32,7 @@ type Limits struct {
 	Runs       int            // at once in the fleet
 	Drift      int            // drift checks at once
 	Provider   map[string]int // at once by provider; one that is not named has no limit of its own
+	Project    int            // at once of each project; zero: no limit
 	Timeout    time.Duration  // of a run: its engine is interrupted then
 	Lease      time.Duration  // how long a silent attempt is believed in
 	Retries    int            // of an attempt that failed for a transient cause; negative means none

@@ -83,25 +83,60 @@ func (d *Dispatcher) HeldUntil(provider string) time.Time { return d.breakers.un
 // Held are the providers of which no run is handed out now, sorted.
 func (d *Dispatcher) Held() []string { return d.breakers.held() }
 
-// ProviderWait is why a queued run of a provider is not handed out; empty if it
-// is not the provider that it waits for.
-func (d *Dispatcher) ProviderWait(ctx context.Context, provider string) (reason holdfast.Reason, detail string, err error) {
-	if provider == "" {
+// CapWait is why no run of a cluster is handed out: its provider is held back, or that
+// or its project has as many runs as it may. Empty if it is not that.
+func (d *Dispatcher) CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error) {
+	if until := d.HeldUntil(c.Provider); c.Provider != "" && !until.IsZero() {
+		return holdfast.ReasonProviderThrottled, decision.ThrottledText(c.Provider, until), nil
+	}
+	if _, capped := d.opts.Limits.Provider[c.Provider]; !capped && d.opts.Limits.Project <= 0 {
 		return "", "", nil
 	}
-	if until := d.breakers.until(provider); !until.IsZero() {
-		return holdfast.ReasonProviderThrottled, decision.ThrottledText(provider, until), nil
-	}
-	most, capped := d.opts.Limits.Provider[provider]
-	if !capped {
-		return "", "", nil
-	}
-	running, _, err := d.opts.Store.RunningBy(ctx)
+	running, _, err := d.opts.Store.Served(ctx, d.opts.Now())
 	if err != nil {
-		return "", "", fmt.Errorf("count running runs: %w", err)
+		return "", "", fmt.Errorf("list running runs: %w", err)
 	}
-	if running[provider] < most {
-		return "", "", nil
+	reason, detail = d.capOf(loadOf(running), c)
+	return reason, detail, nil
+}
+
+// capOf is the limit that a run of a cluster waits for; empty if it waits for none.
+func (d *Dispatcher) capOf(load load, c holdfast.Cluster) (reason holdfast.Reason, detail string) {
+	switch {
+	case d.providerFull(load, c.Provider):
+		return holdfast.ReasonProviderCapped,
+			fmt.Sprintf("%d of %d runs of %s are running", load.providers[c.Provider], d.opts.Limits.Provider[c.Provider], c.Provider)
+	case d.projectFull(load, c.Project):
+		return holdfast.ReasonProjectCapped,
+			fmt.Sprintf("%d of %d runs of project %s are running", load.projects[c.Project], d.opts.Limits.Project, c.Project)
+	default:
+		return "", ""
 	}
-	return holdfast.ReasonProviderCapped, fmt.Sprintf("%d of %d runs of %s are running", running[provider], most, provider), nil
+}
+
+// load is how many runs are running.
+type load struct {
+	providers, projects map[string]int
+	drift               int
+}
+
+func loadOf(running []holdfast.Lane) load {
+	l := load{providers: make(map[string]int), projects: make(map[string]int)}
+	for _, lane := range running {
+		l.providers[lane.Provider]++
+		l.projects[lane.Project]++
+		if lane.Kind == holdfast.RunDrift {
+			l.drift++
+		}
+	}
+	return l
+}
+
+func (d *Dispatcher) providerFull(l load, provider string) bool {
+	most, capped := d.opts.Limits.Provider[provider]
+	return capped && provider != "" && l.providers[provider] >= most
+}
+
+func (d *Dispatcher) projectFull(l load, project string) bool {
+	return d.opts.Limits.Project > 0 && l.projects[project] >= d.opts.Limits.Project
 }

@@ -112,8 +112,9 @@ type Fleet interface {
 	// for in one of its clusters: of one that it removes the last apply, those that
 	// depend on it, and how many are removed; of another one its parents.
 	Foresee(ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster) (decision.Input, error)
-	// ProviderWait is why no run of a provider is handed out now; empty if they are.
-	ProviderWait(ctx context.Context, provider string) (reason holdfast.Reason, detail string, err error)
+	// CapWait is why no run of a cluster is handed out now, because of its provider or
+	// its project; empty if it is not that.
+	CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error)
 	// DriftReport is all that there is to tell of a cluster's drift.
 	DriftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error)
 	// Plan reads the plan that a run made; ErrNotFound if it was not kept.

@@ -266,7 +266,7 @@ func (v *viewer) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast
 		rc.Waiting, rc.WaitingDetail = run.Reason, run.Detail
 	}
 	if rc.Waiting == "" {
-		rc.Waiting, rc.WaitingDetail, err = v.opts.Fleet.ProviderWait(ctx, run.Document.Provider)
+		rc.Waiting, rc.WaitingDetail, err = v.opts.Fleet.CapWait(ctx, run.Document)
 	}
 	return err
 }

@@ -315,6 +315,9 @@ func (d *decoder) checkRuns(c *Config) {
 	if c.Runs.Timeout < time.Second {
 		d.at("runs.timeout", "must be at least 1s", "")
 	}
+	if c.Runs.MaxPerProject < 0 {
+		d.at("runs.maxPerProject", "must be at least 0", "0: limited by runs.max alone")
+	}
 	for provider, most := range c.Runs.MaxPerProvider {
 		if most < 1 {
 			d.at("runs.maxPerProvider."+provider, "must be at least 1", "to stop a provider's runs, suspend its clusters")

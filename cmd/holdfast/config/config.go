@@ -196,6 +196,7 @@ type Runs struct {
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`
 	Limits         Limits         `yaml:"limits" doc:"What each start of an engine may use, with all that it starts. A run that hits a limit fails, and says so."`
+	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: limited by max alone."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
 

@@ -83,7 +83,7 @@ credentials:
     secretDirs: [/run/secrets/payments]
     stores: {vault: {command: [vault, kv, get, -field=value, "payments/{key}"]}}
 lock: {type: redis, redis: {url: "redis://127.0.0.1:6379/0"}}
-runs: {maxPerProvider: {aws: 10}}
+runs: {maxPerProvider: {aws: 10}, maxPerProject: 3}
 drift: {schedule: "CRON_TZ=Europe/Berlin 0 5 * * 1-5", maxIssues: 0}
 `
 
@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Runs.MaxPerProvider["aws"] != 10 || c.Drift.MaxIssues != 0 || c.Runs.Max != 4 {
+	if c.Runs.MaxPerProvider["aws"] != 10 || c.Runs.MaxPerProject != 3 || c.Drift.MaxIssues != 0 || c.Runs.Max != 4 {
 		t.Errorf("runs %+v, drift %+v", c.Runs, c.Drift)
 	}
 	if cred := c.Credentials[0]; !slices.Equal(cred.SecretDirs, []string{"/run/secrets/payments"}) || cred.Stores["vault"].Command[4] != "payments/{key}" {
@@ -134,9 +134,10 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"drift and retention": {
-			"runs: {maxPerProvider: {aws: 0}}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many, pullRequests: 1h}\n",
+			"runs: {maxPerProvider: {aws: 0}, maxPerProject: -1}\ndrift:\n  schedule: daily\n  max: -1\n  maxIssues: -1\nretention: {runs: 9, driftRuns: many, pullRequests: 1h}\n",
 			[]string{
 				`f:1:30: runs.maxPerProvider.aws: must be at least 1`,
+				`f:1:49: runs.maxPerProject: must be at least 0 (0: limited by runs.max alone)`,
 				`f:3:13: drift.schedule: "daily" is not a schedule that ever occurs`,
 				`f:4:8: drift.max: must be at least 0`,
 				`f:5:14: drift.maxIssues: must be at least 0`,

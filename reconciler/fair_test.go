@@ -1,0 +1,77 @@
+package reconciler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// TestPullRequestsTakeTurns: one of a single cluster, opened after two of three, is
+// planned in the next free slot.
+func TestPullRequestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	files, changes := map[string]string{}, map[int]map[string]string{}
+	for n := range 7 {
+		name := fmt.Sprintf("c-%d", n)
+		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+		pr := 1 + n/3
+		if changes[pr] == nil {
+			changes[pr] = map[string]string{}
+		}
+		changes[pr]["infra/"+name+"/main.tf"] = module("two")
+	}
+	f := newFleet(t, files)
+	f.adopt()
+	f.open(1, changes[1])
+	f.open(2, changes[2])
+	for _, want := range []int{1, 2, 1} {
+		if run := f.execute(planned); run.PullRequest.Number != want {
+			t.Fatalf("%s of #%d is planned, want one of #%d", run.Cluster, run.PullRequest.Number, want)
+		}
+		f.clock.Advance(time.Second)
+	}
+	f.open(3, changes[3])
+	for _, want := range []int{3, 2, 1, 2} {
+		if run := f.execute(planned); run.PullRequest.Number != want {
+			t.Fatalf("then %s of #%d is planned, want one of #%d", run.Cluster, run.PullRequest.Number, want)
+		}
+		f.clock.Advance(time.Second)
+	}
+}
+
+// TestCapOfAProject: the runs of a project that has all that it may wait, and the
+// comment says for what; those of others do not.
+func TestCapOfAProject(t *testing.T) {
+	t.Parallel()
+	files := make(map[string]string)
+	for _, name := range []string{"a-1", "a-2", "b-1"} {
+		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+	}
+	files["clusters/b-1.yaml"] = strings.Replace(document("b-1"), "project: p", "project: q", 1)
+	f := newFleet(t, files, func(opts *reconciler.Options) { opts.Limits.Project = 1 })
+	f.adopt()
+	f.open(1, map[string]string{
+		"infra/a-1/main.tf": module("two"), "infra/a-2/main.tf": module("two"), "infra/b-1/main.tf": module("two"),
+	})
+	second := f.claim() // its project had its last turn before the other one
+	first := f.claim(second.AttemptRef)
+	if first.Cluster != "a-1" || second.Cluster != "b-1" {
+		t.Fatalf("claimed %q, then %q", second.Cluster, first.Cluster)
+	}
+	if third := f.claim(first.AttemptRef, second.AttemptRef); third.Run != "" {
+		t.Fatalf("%s is claimed over the cap", third.Cluster)
+	}
+	f.clock.Advance(11 * time.Second)
+	f.lookAt(1)
+	f.post()
+	if body := f.forge.ours()[0].Body; !strings.Contains(body, "1 of 1 runs of project p") {
+		t.Errorf("the comment does not say why it waits:\n%s", body)
+	}
+	f.finish(first, planned(first))
+	if third := f.claim(second.AttemptRef); third.Cluster != "a-2" {
+		t.Errorf("then %q is claimed", third.Cluster)
+	}
+}
