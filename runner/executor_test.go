@@ -171,6 +171,42 @@ func TestExecuteOnAFaultyDisk(t *testing.T) {
 	}
 }
 
+// TestExecuteWithAFileOfTheMachine: what a provisioner is given of a file that is not of
+// the repository may not be another than when the plan was reviewed.
+func TestExecuteWithAFileOfTheMachine(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	e, _ := newExecutor(t, nil)
+	states := newStateServer(t)
+	file := filepath.Join(t.TempDir(), "job")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // the engine's user reads it
+			t.Fatal(err)
+		}
+	}
+	code := fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" { command = \"echo ${file(%q)}\" }\n}\n", file)
+	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review) (holdfast.Result, *memorySession) {
+		s := newMemorySession(map[string]string{"root/main.tf": code})
+		s.state = states.URL + "/prod-eu"
+		a := engineAssignment(id, kind)
+		a.Dir, a.Reviews = "root", reviews
+		return e.Execute(t.Context(), a, s), s
+	}
+	write("good")
+	planned, s := run("run-1", holdfast.RunPlan, nil)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+	write("evil")
+	held, s := run("run-2", holdfast.RunApply, review("run-1", planned))
+	wantStatus(t, held, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
+	if !strings.Contains(s.logged()+held.Detail, file) && !strings.Contains(summary(t, s).Reads[0].Address, file) {
+		t.Errorf("it is not said which file: %s", held.Detail)
+	}
+	write("good")
+	applied, s := run("run-3", holdfast.RunApply, review("run-1", planned))
+	wantStatus(t, applied, holdfast.RunApplied, "", s)
+}
+
 // TestExecuteWhatWasShown applies what a person has seen, and not once the state
 // has moved. The plan file of another run is never asked for.
 func TestExecuteWhatWasShown(t *testing.T) {

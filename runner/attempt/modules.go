@@ -3,6 +3,8 @@
 package attempt
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -114,5 +117,65 @@ func (t *space) moduleCode(module []string) (plan.ModuleCode, bool) {
 	if !ok {
 		return plan.ModuleCode{}, false
 	}
-	return modulecode.ReadReferences(dir)
+	code, ok := modulecode.ReadReferences(dir)
+	code.Files = t.filesOutside(modulecode.FilesRead(dir, name))
+	return code, ok
+}
+
+// maxOutside bounds how much of a file outside of the bundle is compared, in bytes, and
+// of a folder, in names.
+const (
+	maxOutside      = 256 << 20
+	maxOutsideNames = 50_000
+)
+
+// filesOutside returns hashes of those of the files that are not of the bundle, by
+// path: what a run reads by sandbox.paths, or of the machine.
+func (t *space) filesOutside(names []string) map[string]string {
+	hashes := map[string]string{}
+	for _, name := range names {
+		file := filepath.Clean(name)
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(t.root, file)
+		}
+		inside := file == t.bundle || folders.Below(t.bundle, file) != "" || folders.Below(t.work, file) != ""
+		if inside || strings.HasPrefix(name, "~") { // its HOME is in the workspace
+			continue
+		}
+		hash, err := hashOutside(file)
+		if err != nil { // as the engine finds it, or does not
+			hash = "cannot be read"
+		}
+		hashes[file] = hash
+	}
+	return hashes
+}
+
+// hashOutside returns a hash of what a file has, or of the names in a folder.
+func hashOutside(name string) (string, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	sum := sha256.New()
+	switch {
+	case err != nil:
+		return "", err
+	case info.Mode().IsRegular():
+		_, err = io.Copy(sum, io.LimitReader(file, maxOutside))
+	case info.IsDir():
+		n := 0
+		err = fs.WalkDir(os.DirFS(name), ".", func(below string, _ fs.DirEntry, err error) error {
+			if n++; n > maxOutsideNames {
+				return fs.SkipAll
+			}
+			fmt.Fprintf(sum, "%q\n", below)
+			return err
+		})
+	default:
+		return "", errors.New("neither a file nor a folder")
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
 }

@@ -16,6 +16,7 @@ type ModuleCode struct {
 	Configures          map[string]bool        // providers that have a block without an alias, by name
 	WriteOnly           []Reference            // of write-only arguments in dynamic blocks of resources
 	RemovedProvisioners bool                   // removed blocks have provisioners
+	Files               map[string]string      // what files outside of the bundle have that functions read: hashes by path
 }
 
 // Reference is what an expression refers to, in parts without indexes:

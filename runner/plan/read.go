@@ -262,7 +262,7 @@ func (p *reading) output(s stream, name string) error {
 
 // end sorts and checks what was read.
 func (p *reading) end() (Result, error) {
-	if err := p.readSecrets(); err != nil {
+	if err := errors.Join(p.readSecrets(), p.readFiles()); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}
 	result := p.result

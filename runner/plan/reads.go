@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type given struct {
 	data      map[string]map[string]bool // attributes by address without indexes; "" is the whole
 	resources map[string]map[string]bool // the same of managed resources
 	variables map[string]bool            // of the root module; not what only providers are given
+	files     map[string]string          // hashes of files outside of the bundle, by path
 }
 
 // has reports whether attributes of a data source are given, and which; nil
@@ -79,7 +81,7 @@ type tracer struct {
 func (c *code) trace(load func(module []string) (ModuleCode, bool)) given {
 	t := tracer{
 		root: c.root, code: load, known: map[string]*ModuleCode{}, seen: map[string]bool{},
-		given: given{data: map[string]map[string]bool{}, resources: map[string]map[string]bool{}, variables: map[string]bool{}},
+		given: given{data: map[string]map[string]bool{}, resources: map[string]map[string]bool{}, variables: map[string]bool{}, files: map[string]string{}},
 	}
 	if c.root != nil {
 		t.module(nil, c.root)
@@ -102,6 +104,7 @@ func (t *tracer) module(path []string, m *codeModule) {
 	if t.code != nil {
 		if known := t.load(path); known != nil {
 			t.follow(path, known.WriteOnly, false)
+			maps.Copy(t.given.files, known.Files)
 			if m.remote {
 				t.follow(path, known.Connections, false)
 			}
@@ -288,9 +291,41 @@ func (p *reading) dataRead(address string, values map[string]any, sensitive mark
 	if !ok {
 		return nil
 	}
+	stands := readsState(address) // a credential there is the same each time
 	return p.add(address, attributes, values, unknown, func(m maker, values map[string]any, unknown any) any {
-		return m.withoutSecrets("", m.tree("", "", values, sensitive, unknown))
+		tree := m.tree("", "", values, sensitive, unknown)
+		if stands {
+			return tree
+		}
+		return m.withoutSecrets("", tree)
 	})
+}
+
+// readsState reports whether a data source reads the outputs of another state.
+func readsState(address string) bool {
+	parts := referenceOf(address)
+	return len(parts) > 2 && parts[len(parts)-3] == "data" && parts[len(parts)-2] == "terraform_remote_state"
+}
+
+// readFiles notes the files outside of the bundle that functions of the code read: what
+// they have is in no part of the plan if it is given to a provisioner only.
+func (p *reading) readFiles() error {
+	for path, hash := range p.given.files {
+		address := fmt.Sprintf("file(%q)", p.options.Redactor.Known(path))
+		value, err := holdfast.NewPlanValue(holdfast.PlanMark{HMAC: Hash(p.options.Key, address, "content", hash)})
+		if err != nil {
+			return err
+		}
+		if p.read[address] {
+			continue
+		}
+		if p.read == nil {
+			p.read = map[string]bool{}
+		}
+		p.read[address] = true
+		p.result.Document.Reads = append(p.result.Document.Reads, holdfast.PlanRead{Address: address, Value: value})
+	}
+	return nil
 }
 
 // resourceRead notes what a resource has that does not change, if it is given to

@@ -148,3 +148,69 @@ func TestReads(t *testing.T) {
 		})
 	}
 }
+
+// TestReadsOfAnotherState: outputs of another state are the same each time, secrets
+// among them too.
+func TestReadsOfAnotherState(t *testing.T) {
+	t.Parallel()
+	read := func(kind, token string) holdfast.PlanDocument {
+		const address = "data.%.net[0]"
+		plain := `{"format_version":"1.2","resource_changes":[
+			{"address":"x.y","mode":"managed","type":"x","name":"y","change":{"actions":["create"],"before":null,"after":{}}}],
+		"prior_state":{"values":{"root_module":{"resources":[{"address":"` + address + `","mode":"data","type":"%","name":"net",
+			"values":{"outputs":{"api_token":"` + token + `","host":"h"}},"sensitive_values":{"outputs":{}}}]}}},
+		"configuration":{"root_module":{"resources":[{"address":"x.y","provisioners":[{"type":"local-exec",
+			"expressions":{"command":{"references":["data.%.net[0].outputs.api_token","data.%.net[0].outputs","data.%.net[0]"]}}}]}]}}}`
+		got, err := plan.Read(strings.NewReader(strings.ReplaceAll(plain, "%", kind)), plan.Options{Key: []byte("key")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Document.Reads) != 1 {
+			t.Fatalf("reads %v", addressesOf(got.Document))
+		}
+		var b strings.Builder
+		if err := got.Document.Encode(&b); err != nil || strings.Contains(b.String(), token) {
+			t.Errorf("the document has the token: %v", err)
+		}
+		return got.Document
+	}
+	one, same, other := read("terraform_remote_state", "hunter-one-22"), read("terraform_remote_state", "hunter-one-22"), read("terraform_remote_state", "hunter-two-22")
+	if one.Digest() != same.Digest() || one.Digest() == other.Digest() {
+		t.Error("a token of another state is not compared")
+	}
+	if lines := strings.Join(reviewed.Differences(other, one), "\n"); !strings.Contains(lines, "api_token") || strings.Contains(lines, "hunter") {
+		t.Errorf("differences: %s", lines)
+	}
+	if read("aws_eks_cluster_auth", "hunter-one-22").Digest() != read("aws_eks_cluster_auth", "hunter-two-22").Digest() {
+		t.Error("a token that is another one each time is compared")
+	}
+}
+
+// TestReadsOfFiles: files outside of the bundle that the code of any module reads are
+// compared by keyed hashes.
+func TestReadsOfFiles(t *testing.T) {
+	t.Parallel()
+	read := func(hash string) holdfast.PlanDocument {
+		options := plan.Options{Key: []byte("key"), Code: func(module []string) (plan.ModuleCode, bool) {
+			if len(module) == 0 {
+				return plan.ModuleCode{}, true
+			}
+			return plan.ModuleCode{Files: map[string]string{"/opt/job.tpl": hash}}, true
+		}}
+		got, err := plan.Read(strings.NewReader(readsPlan(`{"root_module":{"module_calls":{"m":{"module":{}}}}}`, "1")), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Document
+	}
+	one, other := read("aaaa"), read("bbbb")
+	if got := addressesOf(one); len(got) != 1 || got[0] != `file("/opt/job.tpl")` {
+		t.Errorf("reads %q", got)
+	}
+	if one.Digest() != read("aaaa").Digest() || one.Digest() == other.Digest() {
+		t.Error("the file is not compared")
+	}
+	if lines := reviewed.Differences(other, one); len(lines) != 1 || !strings.Contains(lines[0], "/opt/job.tpl") || strings.Contains(lines[0], "aaaa") {
+		t.Errorf("differences: %q", lines)
+	}
+}
