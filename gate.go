@@ -9,7 +9,8 @@ const (
 // Gate is a condition of apply.requires and how a pull request stands towards it
 // for one cluster.
 type Gate struct {
-	Name    string   `json:"name"` // as in apply.requires
+	Name    string   `json:"name"`             // as in apply.requires
+	Lifted  bool     `json:"lifted,omitempty"` // the change takes it away: for its own apply it holds
 	Met     bool     `json:"met"`
 	Given   []string `json:"given,omitempty"`   // what counts for it, each in words: "lead approved in a review"
 	Missing string   `json:"missing,omitempty"` // why it is not met, in words

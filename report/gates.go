@@ -30,7 +30,7 @@ func gateViews(outcomes []outcome) []gateView {
 	for _, o := range outcomes {
 		for _, g := range gatesOf(o) {
 			i := slices.IndexFunc(views, func(v gateView) bool {
-				return v.gate.Name == g.Name && v.gate.Met == g.Met && v.gate.Missing == g.Missing && v.gate.From == g.From && slices.Equal(v.gate.Given, g.Given)
+				return v.gate.Name == g.Name && v.gate.Lifted == g.Lifted && v.gate.Met == g.Met && v.gate.Missing == g.Missing && v.gate.From == g.From && slices.Equal(v.gate.Given, g.Given)
 			})
 			if i < 0 {
 				i = len(views)
@@ -76,7 +76,7 @@ func (w *writer) gates() {
 			if len(v.gate.Given) > 0 {
 				line += " Given: " + givenWords(v.gate) + "."
 			}
-			w.line(line)
+			w.line(line + liftedWords(v.gate))
 		}
 		w.line("")
 	}
@@ -85,8 +85,16 @@ func (w *writer) gates() {
 		if len(v.gate.Given) > 0 {
 			given = ": " + givenWords(v.gate)
 		}
-		w.linef("✅ **%s**, required for %s%s.\n", markdown.Text(v.gate.Name), w.gateClusters(v), given)
+		w.linef("✅ **%s**, required for %s%s.%s\n", markdown.Text(v.gate.Name), w.gateClusters(v), given, liftedWords(v.gate))
 	}
+}
+
+// liftedWords says why something is required that the documents do not ask for.
+func liftedWords(g holdfast.Gate) string {
+	if !g.Lifted {
+		return ""
+	}
+	return " The document no longer asks for it; what was last applied does, and so it holds for this apply."
 }
 
 func (w *writer) gateClusters(v gateView) string {

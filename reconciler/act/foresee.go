@@ -24,6 +24,7 @@ func (l *Loop) Foresee(
 	if in.Unsaved, err = l.Rescue.Standing(ctx, c.Name); err != nil {
 		return in, err
 	}
+	in.Last = rec.Applied
 	if !c.Removed {
 		return in, l.observer.observeProposal(ctx, &in)
 	}

@@ -129,6 +129,9 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 	if want.Removed || want.Sample {
 		return nil
 	}
+	if former.Name != "" {
+		in.Last = former.Applied
+	}
 	if in.Parents, err = o.Lineage.Parents(ctx, want.Document); err != nil {
 		return err
 	}
@@ -234,10 +237,7 @@ func (o *observer) merge(
 		m.Review = decision.ReviewOf(run)
 		m.Review.PullRequest = about
 	}
-	var requires []string
-	for _, settings := range decision.ApplySettings(decision.Input{Cluster: rec}) {
-		requires = append(requires, settings.Requires...)
-	}
+	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied)
 	if len(requires) == 0 {
 		return m, nil
 	}
@@ -245,7 +245,7 @@ func (o *observer) merge(
 		return m, err
 	}
 	m.Missing = make(map[string]string)
-	for _, g := range gate.Of(pr, requires, plan, slices.Concat(runs, branch)) {
+	for _, g := range gate.Of(pr, requires, lifted, plan, slices.Concat(runs, branch)) {
 		switch {
 		case g.Met:
 			continue
@@ -255,6 +255,9 @@ func (o *observer) merge(
 			m.Mergeable = false
 		}
 		m.Missing[g.Name] = g.Missing
+		if g.Lifted {
+			m.Missing[g.Name] += "; the document no longer asks for it, what was last applied does"
+		}
 	}
 	return m, nil
 }

@@ -30,7 +30,15 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 		"merged against the checks": {
 			onBranch(mergedUnseen, requires("mergeable"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotMergeable),
 		},
-		"approved": {onBranch(merged, approved, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied},
+		"not approved, which the change no longer asks for": {
+			onBranch(mergedUnseen, required("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
+		"merged against the checks, which the change no longer asks for": {
+			onBranch(mergedUnseen, required("mergeable"), requires("approved"), approved, planned, asks(holdfast.VerbApply, "run-2")),
+			refuse(holdfast.ReasonNotMergeable),
+		},
+		"a new cluster": {onBranch(fresh, mergedUnseen, planned, asks(holdfast.VerbApply, "run-2")), applied},
+		"approved":      {onBranch(merged, approved, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied},
 		"pushed without a pull request": {
 			onBranch(requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied,
 		},
@@ -43,4 +51,9 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// required says that what was last applied requires a condition.
+func required(gate string) func(*decision.Input) {
+	return func(in *decision.Input) { in.Cluster.Applied.Document.Apply.Requires = []string{gate} }
 }

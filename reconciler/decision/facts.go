@@ -37,7 +37,32 @@ func proposed(in Input) holdfast.Digest {
 	return c.SourceDigest
 }
 
-// ApplySettings are what holds for applies of a cluster, all of them: its document's.
+// Conditions are the settings by which the apply of a document waits for people, all of
+// them: its own, and those of what was last applied. What a change takes away of them
+// it cannot take away from its own apply.
+func Conditions(document holdfast.Cluster, last holdfast.Applied) []holdfast.ApplySettings {
+	out := []holdfast.ApplySettings{document.Apply}
+	if last.Run != "" {
+		out = append(out, last.Document.Apply)
+	}
+	return out
+}
+
+// Required are the names of what the apply of a document has to meet, and may be there
+// several times; lifted are those that only what was last applied asks for.
+func Required(document holdfast.Cluster, last holdfast.Applied) (names, lifted []string) {
+	for _, settings := range Conditions(document, last) {
+		names = append(names, settings.Requires...)
+	}
+	for _, name := range names {
+		if !slices.Contains(document.Apply.Requires, name) {
+			lifted = append(lifted, name)
+		}
+	}
+	return names, lifted
+}
+
+// ApplySettings are those that say when a cluster is applied: its document's.
 // The last document of one that is gone may have been at fault: what was applied
 // holds, too.
 func ApplySettings(in Input) []holdfast.ApplySettings {
@@ -50,7 +75,8 @@ func ApplySettings(in Input) []holdfast.ApplySettings {
 
 // byHand reports whether a merge is applied only when a person says so.
 func byHand(in Input) bool {
-	return slices.ContainsFunc(ApplySettings(in), func(p holdfast.ApplySettings) bool { return p.Manual })
+	settings := Conditions(in.Cluster.Desired.Document, in.Cluster.Applied)
+	return slices.ContainsFunc(settings, func(p holdfast.ApplySettings) bool { return p.Manual })
 }
 
 // GivenUp reports whether the run was canceled by what has changed, and not by

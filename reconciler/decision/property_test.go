@@ -138,10 +138,12 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "does not compare with all merges"
 	case failed != nil && !seenSince:
 		return "applies over a failed apply"
-	case desired.Document.Apply.Manual && !asked:
+	case (desired.Document.Apply.Manual || in.Cluster.Applied.Document.Apply.Manual) && !asked:
 		return "applies by itself what is manual"
-	case slices.Contains(desired.Document.Apply.Requires, "approved") && !newestReviewed(in).Approved:
+	case asksFor(in, "approved") && !newestReviewed(in).Approved:
 		return "applies what is not approved"
+	case asksFor(in, "mergeable") && !newestReviewed(in).Mergeable:
+		return "applies what was not mergeable"
 	}
 	return ""
 }
@@ -203,6 +205,13 @@ func newestReviewed(in decision.Input) decision.Merge {
 	return in.Merges[i]
 }
 
+// asksFor reports whether the desired document asks for a condition, or the one that was
+// last applied.
+func asksFor(in decision.Input, name string) bool {
+	return slices.Contains(in.Cluster.Desired.Document.Apply.Requires, name) ||
+		slices.Contains(in.Cluster.Applied.Document.Apply.Requires, name)
+}
+
 func failedOf(in decision.Input) *holdfast.Run {
 	for i, run := range in.Runs {
 		if run.ID > in.Cluster.Applied.Run && run.Kind == holdfast.RunApply && run.Begun && run.Status.Done() && !run.Status.Good() {
@@ -245,6 +254,9 @@ func draw(rnd *rand.Rand) decision.Input {
 	in.Window.Closed = chance(10)
 	if chance(20) {
 		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, "approved", "mergeable")}
+	}
+	if chance(20) {
+		in.Cluster.Applied.Document.Apply = holdfast.ApplySettings{Manual: chance(50), Requires: []string{pick(rnd, "approved", "mergeable")}}
 	}
 	if chance(10) {
 		in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Cluster: in.Cluster.Name, Run: "run-1"}}

@@ -310,20 +310,23 @@ func reviewedMerge(in Input) (Decision, bool) {
 // barred is which of the conditions for the apply of a merge is not met, and what
 // it lacks; empty if all are.
 func barred(in Input, merge Merge) (reason holdfast.Reason, detail string) {
-	for _, settings := range ApplySettings(in) {
-		switch {
-		case slices.Contains(settings.Requires, "approved") && !merge.Approved:
-			return holdfast.ReasonNotApproved, merge.Missing[holdfast.GateApproved]
-		case slices.Contains(settings.Requires, "mergeable") && !merge.Mergeable:
-			return holdfast.ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
-		}
+	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
+	switch {
+	case slices.Contains(required, holdfast.GateApproved) && !merge.Approved:
+		return holdfast.ReasonNotApproved, merge.Missing[holdfast.GateApproved]
+	case slices.Contains(required, holdfast.GateMergeable) && !merge.Mergeable:
+		return holdfast.ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
+	default:
+		return "", ""
 	}
-	return "", ""
 }
 
 func manualMerge(in Input) (Decision, bool) {
-	return Decision{Action: ActionWait, Reason: holdfast.ReasonManual},
-		reviewed(in.Merges) != nil && byHand(in)
+	wait := Decision{Action: ActionWait, Reason: holdfast.ReasonManual}
+	if !in.Cluster.Desired.Document.Apply.Manual {
+		wait.Detail = "the document no longer says `onMerge: false`, what was last applied does"
+	}
+	return wait, reviewed(in.Merges) != nil && byHand(in)
 }
 
 // unreviewed plans what nobody has seen, and waits for a person.

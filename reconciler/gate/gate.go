@@ -13,8 +13,9 @@ import (
 // Of returns the conditions that requires names, in order and each once, as they
 // stand for one cluster of a pull request. Plan is what would be applied, the zero
 // Run if there is nothing yet, and runs are the cluster's others: an approval of
-// one that came to the same counts for plan, too.
-func Of(pr holdfast.PullRequestRecord, requires []string, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
+// one that came to the same counts for plan, too. Lifted are those that the change
+// itself takes away.
+func Of(pr holdfast.PullRequestRecord, requires, lifted []string, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
 	var gates []holdfast.Gate
 	for _, name := range requires {
 		if slices.ContainsFunc(gates, func(g holdfast.Gate) bool { return g.Name == name }) {
@@ -25,7 +26,10 @@ func Of(pr holdfast.PullRequestRecord, requires []string, plan holdfast.Run, run
 			gates = append(gates, approved(pr, plan, runs))
 		case holdfast.GateMergeable:
 			gates = append(gates, mergeable(pr))
+		default:
+			continue
 		}
+		gates[len(gates)-1].Lifted = slices.Contains(lifted, name)
 	}
 	return gates
 }

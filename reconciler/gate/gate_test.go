@@ -81,7 +81,7 @@ func TestApproved(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gates := gate.Of(tt.pr, []string{"approved", "approved"}, tt.plan, []holdfast.Run{again, other, plan})
+			gates := gate.Of(tt.pr, []string{"approved", "approved"}, nil, tt.plan, []holdfast.Run{again, other, plan})
 			if len(gates) != 1 {
 				t.Fatalf("got %+v, want one", gates)
 			}
@@ -119,7 +119,7 @@ func TestMergeable(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gate.Of(proposal(tt.change), []string{"mergeable"}, holdfast.Run{}, nil)[0]
+			g := gate.Of(proposal(tt.change), []string{"mergeable"}, nil, holdfast.Run{}, nil)[0]
 			if g.Met != (tt.missing == "") || !strings.Contains(g.Missing, tt.missing) || (g.From != "") == g.Met {
 				t.Errorf("got %+v, want it to miss %q", g, tt.missing)
 			}

@@ -76,7 +76,9 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		assessed = ""
 	}
 	p.Impacts.Saved(ref, assessed)
-	if wait := untilMergeable(rec, p.opts.Now()); wait > 0 {
+	if wait, err := p.untilMergeable(ctx, rec); err != nil {
+		return err
+	} else if wait > 0 {
 		p.Agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: number}, wait)
 	}
 	return nil
@@ -97,19 +99,51 @@ func keepLastWord(before holdfast.PullRequestRecord, rec *holdfast.PullRequestRe
 // untilMergeable returns when to ask the forge again whether an open pull request
 // can be merged, of which that is required: it is known a moment after a push,
 // and may change without a delivery, with a check that passes. Zero is never.
-func untilMergeable(rec holdfast.PullRequestRecord, now time.Time) time.Duration {
+func (p *pullRequests) untilMergeable(ctx context.Context, rec holdfast.PullRequestRecord) (time.Duration, error) {
 	const most = 15 * time.Minute
-	required := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool {
-		return !c.Sample && slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable)
-	})
-	switch {
-	case rec.State != holdfast.PullRequestOpen || rec.Mergeable || !required:
-		return 0
-	case rec.Blocked == "" && now.Sub(rec.UpdatedAt) < time.Minute:
-		return mergeRefRetry
-	default:
-		return min(max(time.Minute, now.Sub(rec.UpdatedAt)/4), most)
+	if rec.State != holdfast.PullRequestOpen || rec.Mergeable {
+		return 0, nil
 	}
+	required, err := p.requiresMergeable(ctx, rec)
+	now := p.opts.Now()
+	switch {
+	case err != nil || !required:
+		return 0, err
+	case rec.Blocked == "" && now.Sub(rec.UpdatedAt) < time.Minute:
+		return mergeRefRetry, nil
+	default:
+		return min(max(time.Minute, now.Sub(rec.UpdatedAt)/4), most), nil
+	}
+}
+
+// requiresMergeable reports whether the merge of a pull request is applied only if it
+// could be merged: by its documents or, of some cluster, by what was last applied.
+func (p *pullRequests) requiresMergeable(ctx context.Context, rec holdfast.PullRequestRecord) (bool, error) {
+	var names []string
+	for _, c := range rec.Clusters {
+		switch {
+		case c.Sample:
+		case slices.Contains(c.Document.Apply.Requires, holdfast.GateMergeable):
+			return true, nil
+		default:
+			names = append(names, c.Name)
+			if c.Document.RenamedFrom != "" {
+				names = append(names, c.Document.RenamedFrom)
+			}
+		}
+	}
+	for some := range slices.Chunk(names, recordsAtOnce) {
+		known, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: some})
+		if err != nil {
+			return false, fmt.Errorf("read the clusters of %s: %w", rec.PullRequestRef, err)
+		}
+		if slices.ContainsFunc(known, func(c holdfast.ClusterRecord) bool {
+			return slices.Contains(c.Applied.Document.Apply.Requires, holdfast.GateMergeable)
+		}) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (p *pullRequests) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {

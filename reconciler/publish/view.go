@@ -25,7 +25,8 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 	settled := true
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Removed: c.Removed, Added: c.Added, Sample: c.Sample}
-		if err := v.viewRelated(ctx, &rc, pr, c); err != nil {
+		last, err := v.viewRelated(ctx, &rc, pr, c)
+		if err != nil {
 			return view, false, err
 		}
 		plans, err := history.PullRequest(ctx, v.opts.Store, pr.PullRequestRef, c.Name)
@@ -36,7 +37,8 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
-			rc.Gates = gate.Of(pr, c.Document.Apply.Requires, decision.Newest(plans), plans)
+			requires, lifted := decision.Required(c.Document, last)
+			rc.Gates = gate.Of(pr, requires, lifted, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
@@ -152,31 +154,33 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
 
 // viewRelated says of a cluster that a pull request removes why it would not be
-// destroyed, and of another one what it has to wait for.
+// destroyed, and of another one what it has to wait for. It returns what
+// was last applied of it.
 func (v *viewer) viewRelated(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
-) error {
+) (holdfast.Applied, error) {
 	if pr.State != holdfast.PullRequestOpen || rc.Sample {
-		return nil
+		return holdfast.Applied{}, nil
 	}
 	in, err := v.opts.Fleet.Foresee(ctx, pr, c)
 	if err != nil {
-		return err
+		return holdfast.Applied{}, err
 	}
+	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, in.Last), func(s holdfast.ApplySettings) bool { return s.Manual })
 	if in.Unsaved != nil {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
-		return nil
+		return in.Last, nil
 	}
 	if !rc.Removed {
 		if in.Cluster.Applied.Run != "" {
 			rc.Document.RenamedFrom = "" // it continues under the new name already
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
-		return nil
+		return in.Last, nil
 	}
 	if in.Last.Run == "" {
 		rc.Waiting = holdfast.ReasonNeverApplied
-		return nil
+		return in.Last, nil
 	}
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
 	if rc.Waiting != holdfast.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
@@ -184,7 +188,7 @@ func (v *viewer) viewRelated(
 		rc.WaitingDetail = fmt.Sprintf("branch %q would no longer define any of %d clusters, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
-	return nil
+	return in.Last, nil
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.

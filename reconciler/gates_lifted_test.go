@@ -1,0 +1,64 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// A pull request that takes away what its own apply has to meet, meets it all the same:
+// what was last applied counts as well. Once it is applied, the next one is free of it.
+func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, after string
+		held          holdfast.Reason
+		shown         string // in the comment, before the merge
+		by            string // the command that lets it go on
+	}{
+		"approved": {
+			"apply: {requires: [approved]}", "", holdfast.ReasonNotApproved,
+			"The document no longer asks for it; what was last applied does", "/holdfast approve",
+		},
+		"one for another": {
+			"apply: {requires: [approved]}", "apply: {requires: [mergeable]}", holdfast.ReasonNotApproved,
+			"The document no longer asks for it; what was last applied does", "/holdfast approve",
+		},
+		"by hand": {
+			"apply: {onMerge: false}", "", holdfast.ReasonManual, "/holdfast apply", "/holdfast apply",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["clusters/prod.yaml"] = document("prod", tt.before)
+			f := newFleet(t, files)
+			f.adopt()
+			f.open(1, map[string]string{"clusters/prod.yaml": document("prod", tt.after), "infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			if comment := f.forge.comment(1); !strings.Contains(comment, tt.shown) {
+				t.Errorf("before the merge its comment does not say %q:\n%s", tt.shown, comment)
+			}
+			f.merge(1, byMerge)
+			rec := f.cluster("prod")
+			if rec.Waiting != tt.held || !strings.Contains(rec.WaitingDetail, "what was last applied does") {
+				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			if done := f.command(1, "alice", tt.by); done.Status != holdfast.CommandDone {
+				t.Fatalf("%s is %s: %s", tt.by, done.Status, done.Reply)
+			}
+			f.executeAll(good)
+			f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+			f.executeAll(good)
+			if comment := f.forge.comment(2); strings.Contains(comment, "what was last applied") {
+				t.Errorf("the next comment says:\n%s", comment)
+			}
+			f.merge(2, byMerge)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("the next one waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+		})
+	}
+}
