@@ -20,7 +20,9 @@ type records struct {
 	fails error
 }
 
-func (r records) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) { return r.runs, r.fails }
+func (r records) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) {
+	return r.runs, r.fails
+}
 
 func (r records) PullRequests(_ context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
 	if !slices.Equal(filter.States, []holdfast.PullRequestState{holdfast.PullRequestOpen}) {
