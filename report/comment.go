@@ -359,7 +359,7 @@ func (w *writer) inCode() bool {
 func (w *writer) mergeWord() string {
 	manual, confirm := 0, 0
 	for _, o := range w.outcomes {
-		if o.cluster.Document.Apply.Manual {
+		if o.cluster.Document.Apply.Manual || slices.Contains(confirmed, o.notice) {
 			manual++
 		}
 		if o.notice == holdfast.ReasonMassDeletion {

@@ -313,3 +313,38 @@ func TestHeadThatWasNotPlanned(t *testing.T) {
 		}
 	}
 }
+
+// What looks like any other plan, and will be held after the merge, says so before: the
+// state is left behind, or what is created may exist.
+func TestPlanStatusOfWhatWillBeHeld(t *testing.T) {
+	t.Parallel()
+	plan := &holdfast.Run{Kind: holdfast.RunPlan, Status: holdfast.RunPlanned}
+	plan.Revision, plan.Counts = "abc", holdfast.Counts{Create: 1}
+	dead := *plan
+	dead.Reason, dead.Detail = holdfast.ReasonMayExist, "may exist already: a.b"
+	summary := &holdfast.Plan{Counts: holdfast.Counts{Create: 1}}
+	for name, c := range map[string]struct {
+		clusters []report.Cluster
+		want     string
+	}{
+		"another state": {[]report.Cluster{
+			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonNewState}, {Name: "b", Plan: plan, Summary: summary},
+		}, "NewState will hold a: its state would be another one"},
+		"may exist":         {[]report.Cluster{{Name: "a", Plan: &dead, Summary: summary}}, "MayExist will hold a: the apply would create resources"},
+		"nothing, or order": {[]report.Cluster{{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonDependencyMissing}}, "1 cluster: 1 to create"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := report.PullRequest{Clusters: c.clusters}
+			r.PullRequest.State, r.PullRequest.Head = holdfast.PullRequestOpen, "abc"
+			got := report.PlanStatus(r)
+			if got.State != holdfast.StatusSuccess || !strings.HasPrefix(got.Description, c.want) {
+				t.Errorf("open, it is %s: %s", got.State, got.Description)
+			}
+			r.PullRequest.State = holdfast.PullRequestMerged
+			if got := report.PlanStatus(r); strings.Contains(got.Description, "will hold") {
+				t.Errorf("merged, it is %s: %s", got.State, got.Description)
+			}
+		})
+	}
+}

@@ -234,7 +234,7 @@ func (o *observer) merge(
 	if run, ok := reviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
 		plan = run
 		about := m.Review.PullRequest
-		m.Review = decision.ReviewOf(run)
+		m.Review, m.Unchanged = decision.ReviewOf(run), run.Status == holdfast.RunNoChanges
 		m.Review.PullRequest = about
 	}
 	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied)

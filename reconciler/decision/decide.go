@@ -96,6 +96,7 @@ type Merge struct {
 	Review    holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
 	Approved  bool
 	Mergeable bool
+	Unchanged bool // the plan that was reviewed has no changes
 	// Missing says in words what the conditions of apply.requires lack that are
 	// not met, by their names.
 	Missing map[string]string
@@ -167,7 +168,7 @@ func Decide(in Input) Decision {
 
 // guarded holds back what must not begin now, whichever rule asks for it.
 func guarded(in Input, d Decision) Decision {
-	for _, guard := range []func(Input, Decision) Decision{afterUnsaved, inOrder, inSafety, inWindow} {
+	for _, guard := range []func(Input, Decision) Decision{afterUnsaved, inOrder, inSafety, inPlace, inWindow} {
 		d = guard(in, d)
 	}
 	return d

@@ -25,7 +25,7 @@ const (
 // seenWaits are the reasons for which something waits of which a plan was seen:
 // in a pull request, if there is none on the tracked branch.
 var seenWaits = []holdfast.Reason{
-	holdfast.ReasonManual, holdfast.ReasonNotApproved, holdfast.ReasonNotMergeable, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonDriftHeld,
+	holdfast.ReasonManual, holdfast.ReasonNotApproved, holdfast.ReasonNotMergeable, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonNewState, holdfast.ReasonDriftHeld,
 	holdfast.ReasonHasDependents, holdfast.ReasonMassDeletion, holdfast.ReasonDependencyPending, holdfast.ReasonDependencyFailed, holdfast.ReasonDependencyMissing,
 }
 

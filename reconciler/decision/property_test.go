@@ -119,6 +119,8 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies before its parents"
 	case in.Window.Closed:
 		return "applies outside of the windows"
+	case !desired.Removed && !asked && decision.OtherState(in.Last.StateLocation, desired.StateLocation):
+		return "leaves a state behind without a word"
 	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
 		return "applies while something runs"
 	case in.Ask != nil && !asked:
@@ -298,6 +300,9 @@ func draw(rnd *rand.Rand) decision.Input {
 			Verb: pick(rnd, holdfast.VerbApply, holdfast.VerbApply, holdfast.VerbPlan), Actor: "alice",
 			Run: pick(rnd, "", "run-2", "run-3", "run-4", "run-5"),
 		}
+	}
+	if chance(20) {
+		in.Last.StateLocation, in.Cluster.Desired.StateLocation = "s3:old", pick(rnd, "s3:old", "s3:new")
 	}
 	return in
 }

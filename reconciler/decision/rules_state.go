@@ -1,6 +1,10 @@
 package decision
 
-import "github.com/holdfast-dev/holdfast"
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
 
 // unsaved holds everything back on the tracked branch while a state stands that
 // the backend does not have: whatever is planned from the one that it has would
@@ -28,4 +32,32 @@ func afterUnsaved(in Input, d Decision) Decision {
 	held := heldBack(in, holdfast.ReasonStateUnsaved, in.Unsaved.Detail)
 	held.Cancel = d.Cancel
 	return held
+}
+
+// inPlace holds an apply back that would begin with another state, until a person has
+// asked for it: what is in the present one would be left behind. A state that was copied
+// to its new place shows by a plan without changes.
+func inPlace(in Input, d Decision) Decision {
+	begins := d.Action == ActionApply ||
+		d.Action == ActionWait && (d.Reason == holdfast.ReasonUnreviewed || d.Reason == holdfast.ReasonManual)
+	is, to := in.Last.StateLocation, in.Cluster.Desired.StateLocation
+	if !begins || in.Ask != nil || in.Cluster.Desired.Removed || !OtherState(is, to) {
+		return d
+	}
+	if merge := reviewed(in.Merges); merge != nil && merge.Unchanged {
+		return d
+	}
+	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(is, to), Cancel: d.Cancel}
+}
+
+// OtherState reports whether two locations are of different states, as far as both are
+// known. In our own backend a state goes with the name of its cluster.
+func OtherState(is, to string) bool {
+	own := holdfast.OwnState(is) && holdfast.OwnState(to)
+	return is != "" && to != "" && is != to && !own
+}
+
+// OtherStateText says between which states a cluster would move.
+func OtherStateText(is, to string) string {
+	return fmt.Sprintf("its state is %s and would be %s", is, to)
 }

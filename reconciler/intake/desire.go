@@ -234,7 +234,7 @@ func (b *branches) desireOnce(
 	}
 	rec.Desired = holdfast.Desired{
 		Revision: before.Desired.Revision, SourceDigest: res.Digest,
-		Document: res.Doc.Cluster, Faults: slices.Concat(res.Faults, faults),
+		Document: res.Doc.Cluster, StateLocation: res.Location, Faults: slices.Concat(res.Faults, faults),
 	}
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""

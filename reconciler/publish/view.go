@@ -48,7 +48,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 				return view, false, err
 			}
 		} else if rc.Plan != nil { // without one there is nothing to compare with
-			if err := v.viewState(ctx, &rc); err != nil {
+			if err := v.viewState(ctx, &rc, pr); err != nil {
 				return view, false, err
 			}
 		}
@@ -219,19 +219,30 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 	return v.viewQueue(ctx, rc, plans[0])
 }
 
-// viewState shows the state of a cluster whose records were not read for its applies.
-func (v *viewer) viewState(ctx context.Context, rc *report.Cluster) error {
-	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
+// viewState shows the state of a cluster whose records were not read for its applies:
+// under its former name, if it has none yet. An open pull request shows that its merge
+// will be held if it would get another one.
+func (v *viewer) viewState(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+	for _, name := range []string{rc.Name, rc.Document.RenamedFrom} {
+		if name == "" || rc.State != "" {
+			break
+		}
+		rec, err := v.opts.Store.Cluster(ctx, name)
+		if errors.Is(err, holdfast.ErrNotFound) || err == nil && name != rc.Name && (rec.Deletion != nil || rec.Owner != pr.Repo) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		branch, err := history.Branch(ctx, v.opts.Store, name)
+		if err != nil {
+			return err
+		}
+		showState(rc, rec, branch)
 	}
-	branch, err := history.Branch(ctx, v.opts.Store, rc.Name)
-	if err != nil {
-		return err
+	changes := rc.Plan.Status == holdfast.RunPlanned && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
+	if changes && decision.OtherState(rc.State, rc.Plan.StateLocation) {
+		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.OtherStateText(rc.State, rc.Plan.StateLocation)
 	}
-	showState(rc, rec, branch)
 	return nil
 }
 
@@ -239,7 +250,7 @@ func (v *viewer) viewState(ctx context.Context, rc *report.Cluster) error {
 // has written it.
 func showState(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run) {
 	wrote := decision.LastApplied(rec, branch)
-	rc.State = rec.Applied.StateLocation
+	rc.State = wrote.StateLocation
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
 }
 
