@@ -126,7 +126,11 @@ func tarball(files map[string]string) []byte {
 	zw := gzip.NewWriter(&buf)
 	tw := tar.NewWriter(zw)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		_ = tw.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))})
+		mode := int64(0o644)
+		if strings.HasPrefix(filepath.Base(name), "terraform-provider-") {
+			mode = 0o755
+		}
+		_ = tw.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(files[name]))})
 		_, _ = io.WriteString(tw, files[name])
 	}
 	_ = tw.Close()

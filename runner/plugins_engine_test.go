@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -60,5 +62,42 @@ func TestProvidersOfARepository(t *testing.T) {
 		if ok, log := initialised(run, files); ok {
 			t.Errorf("%s has the provider of another repository:\n%s", run, log)
 		}
+	}
+}
+
+// TestUnpackedProvidersOfARepository: engines link to a provider that is not packed. It
+// is prepared with all others, and is there when the workspace is another one.
+func TestUnpackedProvidersOfARepository(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) { o.Isolation = isolation(t) })
+	states := newStateServer(t)
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(providerMirror(t, "cloud")), "registry.terraform.io", "*", "cloud", "*", "*", "terraform-provider-cloud_v*"))
+	if len(found) != 1 {
+		t.Fatalf("found %q", found)
+	}
+	program, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"main.tf": `terraform {
+  backend "http" {}
+  required_providers {
+    cloud = { source = "example.com/acme/cloud" }
+  }
+}
+provider "cloud" { folder = "/tmp" }
+resource "cloud_cluster" "x" { name = "x" }
+`,
+		fmt.Sprintf("terraform.d/plugins/example.com/acme/cloud/1.0.0/%s_%s/terraform-provider-cloud_v1.0.0", runtime.GOOS, runtime.GOARCH): string(program),
+	}
+	for _, id := range []string{"run-1", "run-2"} { // the second has what the first has prepared
+		s := newMemorySession(files)
+		s.state = states.URL + "/prod-eu"
+		a := engineAssignment(id, holdfast.RunPlan)
+		a.Bundle = holdfast.DigestOf(tarball(files))
+		got := e.Execute(t.Context(), a, s)
+		wantStatus(t, got, holdfast.RunPlanned, "", s)
 	}
 }

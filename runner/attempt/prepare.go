@@ -121,7 +121,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 		return fmt.Errorf("read lock file: %w", err)
 	}
 	from := initcache.Source{
-		Root: t.root, Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.Unpinned,
+		Root: t.root, Seen: t.seen(t.root), Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.Unpinned,
 		Backend: t.module.Backend == "http" && t.module.BareBackend,
 	}
 	if t.exec.mode().OwnUser() {

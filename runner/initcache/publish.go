@@ -1,6 +1,7 @@
 package initcache
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
@@ -29,6 +31,7 @@ const (
 // trusted: what it left is copied, and only regular files of its own.
 type Source struct {
 	Root  string // folder of the root module
+	Seen  string // the same as the engine sees it
 	Owner int    // uid that the engine ran as; its files must be that user's
 	// Mirrors are folders that links among the providers may lead to.
 	Mirrors  []string
@@ -96,7 +99,7 @@ func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp stri
 	if err := os.Mkdir(content, 0o755); err != nil { //nolint:gosec // engines read it
 		return made, temp, err
 	}
-	c := copier{ctx: ctx, from: root, owner: from.Owner, left: folders.MaxEntries, size: s.opts.Size, bytes: s.opts.Size}
+	c := copier{ctx: ctx, from: root, names: []string{from.Seen, from.Root}, owner: from.Owner, left: folders.MaxEntries, size: s.opts.Size, bytes: s.opts.Size}
 	for _, name := range []string{Providers, Modules} {
 		if err := c.tree(filepath.Join(dataDir, name), filepath.Join(content, name), 0); err != nil {
 			return made, temp, fmt.Errorf("copy %s: %w", name, err)
@@ -197,9 +200,10 @@ type copier struct {
 	ctx   context.Context //nolint:containedctx // of one call
 	from  *os.Root
 	owner int
-	left  int   // entries that may still come
-	bytes int64 // that may still come
-	size  int64 // bytes of all at most
+	names []string // by which links lead to the root module
+	left  int      // entries that may still come
+	bytes int64    // that may still come
+	size  int64    // bytes of all at most
 }
 
 // tree copies a folder, nothing if there is none. The copy is read-only.
@@ -256,10 +260,33 @@ func (c *copier) entry(entry fs.DirEntry, name, to string, depth int) error {
 		if err != nil {
 			return err
 		}
+		if own := c.ownPlugin(name, link); own != "" {
+			return c.tree(own, target, depth+1) // the root module is gone when others use the copy
+		}
 		return os.Symlink(link, target)
 	default:
 		return c.file(below, target)
 	}
+}
+
+// ownPlugins is the folder of a root module that engines link unpacked providers to.
+var ownPlugins = filepath.Join("terraform.d", "plugins") //nolint:gochecknoglobals // a constant
+
+// ownPlugin returns where a link among the providers leads to below the root module, if
+// that is where a repository has providers of its own.
+func (c *copier) ownPlugin(dir, link string) string {
+	below := filepath.Join(dir, link)
+	if filepath.IsAbs(link) {
+		below = ""
+		for _, name := range c.names {
+			below = cmp.Or(below, folders.Below(name, link))
+		}
+	}
+	if filepath.IsLocal(below) && strings.HasPrefix(dir, filepath.Join(dataDir, Providers)) &&
+		strings.HasPrefix(below, ownPlugins+string(filepath.Separator)) {
+		return below
+	}
+	return ""
 }
 
 // open opens a file of the engine's own.

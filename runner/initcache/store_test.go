@@ -164,6 +164,60 @@ func TestTouchedIsHashed(t *testing.T) {
 	}
 }
 
+// TestPublishProvidersOfTheRepository: what init links to in the repository is copied, as
+// the workspace is not there for the next one, and by whatever name the engine saw it.
+func TestPublishProvidersOfTheRepository(t *testing.T) {
+	t.Parallel()
+	const plugin = "terraform.d/plugins/example.com/acme/thing/1.0.0/linux_amd64"
+	for name, c := range map[string]struct {
+		seen, link string
+		want       bool
+	}{
+		"seen elsewhere":  {"/workspace/root", "/workspace/root/" + plugin, true},
+		"by its own name": {"", "ROOT/" + plugin, true},
+		"relative":        {"", "../../../../../../" + plugin, true},
+		"another folder":  {"/workspace/root", "/workspace/root/terraform.d/other", false},
+		"above":           {"/workspace/root", "/workspace/root/terraform.d/plugins/../../../x", false},
+		"far above":       {"", "../../../../../../../../" + plugin, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newStore(t)
+			from := left(t, "a provider")
+			from.Seen = c.seen
+			dir := filepath.Join(from.Root, plugin)
+			to := filepath.Join(from.Root, ".terraform/providers/example.com/acme/thing/1.0.0/linux_amd64")
+			err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(filepath.Dir(to), 0o755),
+				os.WriteFile(filepath.Join(dir, "terraform-provider-thing_v1.0.0"), []byte("own"), 0o755),
+				os.Symlink(strings.Replace(c.link, "ROOT", from.Root, 1), to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Publish(t.Context(), from, initcache.Names{Key: "key", Final: "key"})
+			if !c.want {
+				if err == nil {
+					t.Error("it was published")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, ok := s.Open("key")
+			if !ok {
+				t.Fatal("there is no folder")
+			}
+			defer f.Release()
+			copied := filepath.Join(f.Dir, "providers/example.com/acme/thing/1.0.0/linux_amd64")
+			info, err := os.Lstat(copied)
+			data, readErr := os.ReadFile(filepath.Join(copied, "terraform-provider-thing_v1.0.0"))
+			if err != nil || !info.IsDir() || readErr != nil || string(data) != "own" {
+				t.Errorf("%v, %v, %q", err, readErr, data)
+			}
+		})
+	}
+}
+
 // TestPublishTrustsNobody: an engine cannot make the agent copy what is not its
 // own, nor make it wait.
 func TestPublishTrustsNobody(t *testing.T) {
