@@ -75,11 +75,14 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 		Clusters:    req.Clusters,
 		Force:       req.Force,
 		All:         req.All,
+		Shown:       req.Shown,
 		Text:        commandText(req),
 		Status:      holdfast.CommandReceived,
 		CreatedAt:   s.now().UTC(),
 	}
 	switch {
+	case len(req.Shown) > 0 && (req.Verb != holdfast.VerbApply || req.Run != "" || !req.PullRequest.IsZero()):
+		return command, badRequest("shown is for apply and clusters")
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("all is for plan and a pull request as a whole")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):

@@ -255,6 +255,8 @@ func TestCommands(t *testing.T) {
 		"pull request":   {body: `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`, want: 200, said: `[{"repo":"shop","number":7},null,null,""]`},
 		"a run":          {body: `{"verb":"apply","run":"run-1"}`, want: 200, said: `[{"repo":"shop","number":7},["prod-eu"],["run-1"],"abc"]`},
 		"no such run":    {body: `{"verb":"cancel","run":"run-9"}`, want: 404, said: `run \"run-9\"`},
+		"looked at":      {body: `{"verb":"apply","clusters":["prod-eu"],"shown":["run-1"]}`, want: 200, said: `[{},["prod-eu"],["run-1"],""]`},
+		"looked at, all": {body: `{"verb":"apply","pullRequest":{"repo":"shop","number":7},"shown":["run-1"]}`, want: 400, said: "shown is for apply and clusters"},
 		"run and more":   {body: `{"verb":"cancel","run":"run-1","clusters":["a"]}`, want: 400, said: "give it alone"},
 		"nothing":        {body: `{"verb":"apply"}`, want: 400, said: "for nothing"},
 		"no repo":        {body: `{"verb":"apply","pullRequest":{"number":7}}`, want: 400, said: "has no repo"},

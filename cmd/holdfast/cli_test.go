@@ -261,7 +261,34 @@ func TestRequests(t *testing.T) {
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
 		"apply clusters": {
 			line: "apply prod-eu dev", answers: map[string]any{"POST /commands": done},
-			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"]}`, out: "prod-eu: apply queued\n",
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"],"shown":["` + applyID + `"]}`, out: "prod-eu: apply queued\n",
+		},
+		"apply a plan that waits": {
+			line: "apply prod-eu", answers: map[string]any{"POST /commands": done, "GET /runs": list(
+				v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued},
+				v1.Run{ID: "run-01jnv5c3hw8888888888", Cluster: "prod-eu", Status: holdfast.RunPlanned, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}}},
+				v1.Run{
+					ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: testNow.Add(-time.Minute),
+					RunOutcome: v1.RunOutcome{Counts: v1.Counts{Create: 1, Update: 2}},
+				},
+			)},
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`,
+			out:   "prod-eu: the plan of " + planID + " (+1 ~2), made 60s ago\nprod-eu: apply queued\n",
+		},
+		"apply a plan that waits, in JSON": {
+			line: "apply prod-eu -o json", answers: map[string]any{"POST /commands": done, "GET /runs": list(
+				v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: testNow},
+			)},
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`, out: "{\n",
+		},
+		"apply what has drifted": {
+			line: "apply prod-eu", answers: map[string]any{
+				"POST /commands": done, "GET /runs": list(v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied}),
+				"GET /clusters/prod-eu":              v1.Cluster{Name: "prod-eu", Drift: v1.DriftState{Status: holdfast.DriftFound, Run: "run-01jnv5c3hw9999999999"}},
+				"GET /runs/run-01jnv5c3hw9999999999": v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunPlanned, FinishedAt: testNow},
+			},
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `","run-01jnv5c3hw9999999999"]}`,
+			out:   "prod-eu: the plan of run-01jnv5c3hw9999999999",
 		},
 		"apply a pull request": {
 			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},

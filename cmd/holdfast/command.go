@@ -30,6 +30,9 @@ func newApplyCommand(a *app) *cobra.Command {
 them; for a pull request that was merged, its clusters; for a run, exactly the
 plan that this run made, if the state has not moved since.
 
+For clusters, the plans that wait are named, and these are what is applied: where
+another one was made since they were looked at, apply is refused.
+
 What the tracked branch says can also be that a cluster is gone: apply confirms a
 deletion that waits for a person. Where nothing is to be applied and the last check
 found drift, apply reverts exactly what the check showed.`,
@@ -109,6 +112,11 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 			}
 			if wait && v.word == holdfast.VerbApply {
 				if err := a.awaitPlans(c.Context(), cl, req); err != nil {
+					return err
+				}
+			}
+			if v.word == holdfast.VerbApply && req.PullRequest.IsZero() {
+				if req.Shown, err = a.lookAtPlans(c.Context(), cl, req.Clusters, format); err != nil {
 					return err
 				}
 			}

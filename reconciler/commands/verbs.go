@@ -58,7 +58,11 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if asked {
 		ask.Run = last.ID
 	}
-	return h.decideFor(ctx, req, &ask)
+	reply, err := h.decideFor(ctx, req, &ask)
+	if reasonOf(err) == holdfast.ReasonPlanMoved && !asked && last.ID != "" {
+		err = refuseFor(holdfast.ReasonPlanMoved, "the newest is `"+last.ID+"`")
+	}
+	return reply, err
 }
 
 // decideFor reconciles with a person's word and says what came of it.
@@ -77,6 +81,8 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 			continue // the record had to catch up first
 		case d.Action == decision.ActionPlan:
 			return "plan queued", nil
+		case d.Action == decision.ActionApply && d.Shown != "":
+			return "apply queued, of exactly the plan of `" + d.Shown + "`", nil
 		case d.Action == decision.ActionApply:
 			return "apply queued", nil
 		case d.Confirmed != "":
