@@ -90,16 +90,7 @@ func (b *bench) deliveries(s *stage) []figure {
 type footprint struct{ rss, pss float64 }
 
 func (w *world) memory() footprint {
-	locks, err := filepath.Glob(w.path("data", "agent*", "agent.lock"))
-	w.check(err)
-	pids := []int{w.cmd.Process.Pid}
-	for _, lock := range locks {
-		data, err := os.ReadFile(lock)
-		w.check(err)
-		pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-		w.check(err)
-		pids = append(pids, pid)
-	}
+	pids := append(w.agents(), w.cmd.Process.Pid)
 	var sum footprint
 	for _, pid := range pids {
 		rss, pss := w.resident(pid)

@@ -54,7 +54,7 @@ resource "local_file" "node" {
 `}
 
 // pullRequests measures pull requests that bring n clusters each: the first one
-// that a server ever sees, and later ones.
+// that a server ever sees, a later one, and the merge of that.
 func (b *bench) pullRequests(s *stage, m module) []figure {
 	config := ""
 	if m.providers {
@@ -62,34 +62,52 @@ func (b *bench) pullRequests(s *stage, m module) []figure {
 	}
 	var figures []figure
 	for _, n := range b.sizes {
-		var floor, cold, warm []time.Duration
+		var planFloor, applyFloor, cold, warm, applied []time.Duration
+		var planCPU, applyCPU []usage
 		for round := 0; b.again(round); round++ {
-			floor = append(floor, s.floor(m, n, config))
+			planFloor = append(planFloor, s.floor(m, n, config, planScript))
+			applyFloor = append(applyFloor, s.floor(m, n, config, applyScript))
 			w := s.newWorld(config)
 			w.start()
-			cold = append(cold, w.pullRequest(m, n, "first"))
-			warm = append(warm, w.pullRequest(m, n, "later"))
+			first, took := w.pullRequest(m, n, "first")
+			w.hub.Close(first)
+			cold = append(cold, took)
+			before := w.usage()
+			later, took := w.pullRequest(m, n, "later")
+			warm = append(warm, took)
+			planned := w.usage()
+			planCPU = append(planCPU, planned.since(before))
+			applied = append(applied, w.merge(later, "later"))
+			applyCPU = append(applyCPU, w.usage().since(planned))
 			w.stop()
-			fmt.Fprintf(b.log, "%s, %d clusters: floor %s, first %s, later %s\n", m.name, n,
-				ms(floor[round]), ms(cold[round]), ms(warm[round]))
+			fmt.Fprintf(b.log, "%s, %d clusters: floor %s, first %s, later %s; floor of the apply %s, apply %s\n", m.name, n,
+				ms(planFloor[round]), ms(cold[round]), ms(warm[round]), ms(applyFloor[round]), ms(applied[round]))
 		}
-		base := median(floor).Seconds()
-		for _, f := range []figure{
-			{Name: "pull request, " + m.name + ", first", Value: median(cold).Seconds()},
-			{Name: "pull request, " + m.name, Value: median(warm).Seconds()},
-		} {
-			f.N, f.Unit = n, "s"
-			figures = append(figures, f.against(base))
+		seconds := func(name string, value, floor []time.Duration) {
+			f := figure{Name: name, N: n, Unit: "s", Value: median(value).Seconds()}
+			figures = append(figures, f.against(median(floor).Seconds()))
 		}
+		seconds("pull request, "+m.name+", first", cold, planFloor)
+		seconds("pull request, "+m.name, warm, planFloor)
+		seconds("apply, "+m.name, applied, applyFloor)
+		figures = append(figures, perCluster("plan, "+m.name, n, planCPU)...)
+		figures = append(figures, perCluster("apply, "+m.name, n, applyCPU)...)
 	}
 	return figures
 }
 
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
+// What the bare engine does for a plan, and for an apply of what a plan has shown.
+const (
+	planScript = `cd "$0" && "$ENGINE" init -input=false >/dev/null &&
+"$ENGINE" plan -input=false -out=plan.bin >/dev/null && "$ENGINE" show -json plan.bin >plan.json`
+	applyScript = planScript + ` && "$ENGINE" apply -input=false plan.bin >/dev/null`
+)
+
 // floor makes n root modules and returns how long the bare engine takes over
 // them, as many at once as Holdfast executes.
-func (s *stage) floor(m module, n int, cliConfig string) time.Duration {
+func (s *stage) floor(m module, n int, cliConfig, script string) time.Duration {
 	dir := s.TempDir()
 	var list bytes.Buffer
 	for i := range n {
@@ -97,8 +115,6 @@ func (s *stage) floor(m module, n int, cliConfig string) time.Duration {
 		s.write(filepath.Join(root, "main.tf"), m.code, 0o644)
 		fmt.Fprintln(&list, root)
 	}
-	const script = `cd "$0" && "$ENGINE" init -input=false >/dev/null &&
-"$ENGINE" plan -input=false -out=plan.bin >/dev/null && "$ENGINE" show -json plan.bin >plan.json`
 	cmd := exec.Command("xargs", "-P", fmt.Sprint(s.bench.parallel), "-n", "1", "sh", "-c", script)
 	cmd.Stdin = &list
 	cmd.Env = []string{
@@ -128,8 +144,8 @@ func (s *stage) engine() string {
 
 // pullRequest opens a pull request that brings n clusters, and returns how long
 // it took from its delivery until the plan's status is a success and the
-// comment shows all plans. Then it closes it.
-func (w *world) pullRequest(m module, n int, prefix string) time.Duration {
+// comment shows all plans.
+func (w *world) pullRequest(m module, n int, prefix string) (number int, took time.Duration) {
 	files := make(map[string]string)
 	for i := range n {
 		name := fmt.Sprintf("%s-%d", prefix, i)
@@ -139,7 +155,7 @@ func (w *world) pullRequest(m module, n int, prefix string) time.Duration {
 	main := w.git.Rev("main")
 	head := w.git.CommitOn(prefix, main, "Add clusters", files)
 	merge := w.git.MergeCommit("main", prefix)
-	number := 1
+	number = 1
 	if prefix != "first" {
 		number = 2
 	}
@@ -157,9 +173,25 @@ func (w *world) pullRequest(m module, n int, prefix string) time.Duration {
 		}
 		return status.State == "success" && w.shows(number, head)
 	})
-	took := time.Since(began)
-	w.hub.Close(number)
-	return took
+	return number, time.Since(began)
+}
+
+// merge merges a pull request, and returns how long it took from the delivery until
+// the apply's status is a success and the comment says so.
+func (w *world) merge(number int, branch string) time.Duration {
+	before := w.git.Rev("main")
+	commit := w.git.Merge("main", branch)
+	began := time.Now()
+	w.hub.Merge(number, commit)
+	w.hub.Push("refs/heads/main", before, commit)
+	w.until("the merge is applied", func() bool {
+		status, _ := w.hub.LatestStatus(commit, holdfast.ContextApply)
+		if status.State == "failure" || status.State == "error" {
+			w.Fatalf("the apply failed: %s\n%s", status.Description, w.log)
+		}
+		return status.State == "success"
+	})
+	return time.Since(began)
 }
 
 // shows reports whether the comment on a pull request shows all plans of head.
