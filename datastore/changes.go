@@ -45,7 +45,7 @@ func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]h
 			err := row.Scan(&c.Seq, &c.Kind, &c.Name, &c.Cluster, &c.Deleted)
 			changes = append(changes, c)
 			return err
-		}, `SELECT seq, kind, name, cluster, deleted FROM changes WHERE seq > ? ORDER BY seq LIMIT ?`, after, limit)
+		}, `SELECT seq, kind, name, cluster, deleted FROM changes WHERE seq > ? ORDER BY seq LIMIT ? + 0`, after, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read changes after %d: %w", after, err)
@@ -57,7 +57,7 @@ func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]h
 func (s *sweeper) pruneChanges(ctx context.Context) error {
 	return s.db.write(ctx, func(ctx context.Context, q querier) error {
 		var last int64
-		err := q.row(ctx, `SELECT COALESCE((SELECT seq FROM changes WHERE deleted = 1 ORDER BY seq DESC LIMIT 1 OFFSET ?), 0)`, deletionsKept).Scan(&last)
+		err := q.row(ctx, `SELECT COALESCE((SELECT seq FROM changes WHERE deleted = 1 ORDER BY seq DESC LIMIT 1 OFFSET ? + 0), 0)`, deletionsKept).Scan(&last)
 		if err != nil || last == 0 {
 			return err
 		}

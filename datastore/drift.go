@@ -26,7 +26,7 @@ func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) (
 	}
 	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
 		var n int
-		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due <> 0 AND drift_due <= ? LIMIT ?) AS few`,
+		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due <> 0 AND drift_due <= ? LIMIT ? + 0) AS few`,
 			nanos(now), fewDue+1).Scan(&n)
 		if err != nil || n == 0 {
 			return err
@@ -44,7 +44,7 @@ func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) (
 			FROM (SELECT o.name, o.checked_at FROM summaries AS o
 				WHERE o.drift_due <> 0 AND `+due+` <= ?
 					AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.cluster = o.name AND runs.`+unfinished+`)
-				ORDER BY `+order+`, o.name LIMIT ?) AS l
+				ORDER BY `+order+`, o.name LIMIT ? + 0) AS l
 			JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name
 			ORDER BY l.checked_at, l.name`, nanos(now), limit)
 	})

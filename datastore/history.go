@@ -36,7 +36,7 @@ func (s *ClusterStore) addHistory(ctx context.Context, q querier, cluster string
 
 func trimHistory(ctx context.Context, q querier, cluster string) error {
 	_, err := q.exec(ctx, `DELETE FROM transitions WHERE id IN (SELECT id FROM transitions WHERE cluster = ?
-		ORDER BY at DESC, id DESC LIMIT 1000 OFFSET ?)`, cluster, keepTransitions)
+		ORDER BY at DESC, id DESC LIMIT 1000 OFFSET ? + 0)`, cluster, keepTransitions)
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
 	}
@@ -54,7 +54,7 @@ func (s *ClusterStore) Transitions(ctx context.Context, cluster string, limit in
 		t.At = fromNanos(at)
 		found = append(found, t)
 		return err
-	}, `SELECT at, what, was, becomes, reason, run FROM transitions WHERE cluster = ? ORDER BY at DESC, id DESC LIMIT ?`,
+	}, `SELECT at, what, was, becomes, reason, run FROM transitions WHERE cluster = ? ORDER BY at DESC, id DESC LIMIT ? + 0`,
 		cluster, limitOr100(limit))
 	if err != nil {
 		return nil, fmt.Errorf("read history of %q: %w", cluster, err)

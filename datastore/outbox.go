@@ -249,7 +249,7 @@ func (s *PostStore) ClaimPosts(
 			p, err := s.scanPost(row)
 			posts = append(posts, p.Post)
 			return err
-		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ?`+q.forUpdate, append(args, limit)...)
+		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ? + 0`+q.forUpdate, append(args, limit)...)
 		if err != nil {
 			return err
 		}

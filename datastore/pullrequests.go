@@ -48,7 +48,7 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		pr, err := s.scanPullRequest(row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ?`,
+	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ? + 0`,
 		append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)

@@ -54,7 +54,7 @@ const rebuildBatch = 500
 // at a time, in their order.
 func batches(ctx context.Context, q querier, table, column string, do func(keys []string) error) error {
 	for last, more := "", true; more; {
-		keys, err := texts(ctx, q, `SELECT `+column+` FROM `+table+` WHERE `+column+` > ? ORDER BY `+column+` LIMIT ?`, last, rebuildBatch)
+		keys, err := texts(ctx, q, `SELECT `+column+` FROM `+table+` WHERE `+column+` > ? ORDER BY `+column+` LIMIT ? + 0`, last, rebuildBatch)
 		if err != nil {
 			return err
 		}

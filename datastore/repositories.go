@@ -143,7 +143,7 @@ func (s *RepositoryStore) AuditPage(ctx context.Context, object string, before i
 		entry.At = fromNanos(at)
 		trail = append(trail, entry)
 		return err
-	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ?`,
+	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ? + 0`,
 		append(c.args, limitOr100(limit))...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read audit trail: %w", err)

@@ -127,7 +127,7 @@ func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFi
 		r, err := scanResource(row)
 		found = append(found, r)
 		return err
-	}, `SELECT `+resourceColumns+` FROM resources`+c.where()+` ORDER BY cluster, address LIMIT ?`, append(c.args, limit)...)
+	}, `SELECT `+resourceColumns+` FROM resources`+c.where()+` ORDER BY cluster, address LIMIT ? + 0`, append(c.args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list resources: %w", err)
 	}

@@ -136,7 +136,7 @@ func texts(ctx context.Context, q querier, query string, args ...any) ([]string,
 func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for last := ""; ; {
-		clusters, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs WHERE cluster > ? ORDER BY cluster LIMIT ?`, last, pruneClusters)
+		clusters, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs WHERE cluster > ? ORDER BY cluster LIMIT ? + 0`, last, pruneClusters)
 		if err != nil || len(clusters) == 0 {
 			return removed, err
 		}
@@ -165,7 +165,7 @@ func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Ti
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
 					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind = 'drift' THEN 'drift' WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
-		WHERE r.place > CASE WHEN r.class IN ('drift', 'finding') THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ?`,
+		WHERE r.place > CASE WHEN r.class IN ('drift', 'finding') THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ? + 0`,
 		first, last, s.retention.DriftRuns, s.retention.Runs, nanos(before), pruneFound)
 }
 
@@ -273,7 +273,7 @@ func (s *sweeper) removeLog(ctx context.Context, run string, attempt int, condit
 				return err
 			}
 			err := q.row(ctx, `SELECT COUNT(*), COALESCE(MIN(end_at), 0) FROM (SELECT end_at FROM log_chunks
-				WHERE run = ? AND attempt = ? ORDER BY end_at DESC LIMIT ?) AS newest`, run, attempt, pruneChunks).Scan(&n, &from)
+				WHERE run = ? AND attempt = ? ORDER BY end_at DESC LIMIT ? + 0) AS newest`, run, attempt, pruneChunks).Scan(&n, &from)
 			if err != nil {
 				return err
 			}
@@ -305,7 +305,7 @@ func (s *sweeper) pruneLogs(ctx context.Context) error {
 			err := row.Scan(&ref.Run, &ref.Attempt)
 			old = append(old, ref)
 			return err
-		}, `SELECT run, attempt FROM attempts WHERE ended_at > 0 AND log_size > 0 AND ended_at < ? ORDER BY ended_at LIMIT ?`, before, pruneRows)
+		}, `SELECT run, attempt FROM attempts WHERE ended_at > 0 AND log_size > 0 AND ended_at < ? ORDER BY ended_at LIMIT ? + 0`, before, pruneRows)
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -329,7 +329,7 @@ func (s *sweeper) pruneBundles(ctx context.Context) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return removed, err
 		}
-		found, err := texts(ctx, s.db.reader(), `SELECT b.digest FROM bundles AS b WHERE `+unusedBundle+` LIMIT ?`, before, pruneRuns)
+		found, err := texts(ctx, s.db.reader(), `SELECT b.digest FROM bundles AS b WHERE `+unusedBundle+` LIMIT ? + 0`, before, pruneRuns)
 		if err != nil || len(found) == 0 {
 			return removed, err
 		}
@@ -372,7 +372,7 @@ func (s *sweeper) pruneAudit(ctx context.Context) error {
 		}
 		var n int64
 		err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-			n, err = q.exec(ctx, `DELETE FROM audit WHERE recorded_at < ? AND id IN (SELECT id FROM audit ORDER BY id LIMIT ?)`, before, pruneRows)
+			n, err = q.exec(ctx, `DELETE FROM audit WHERE recorded_at < ? AND id IN (SELECT id FROM audit ORDER BY id LIMIT ? + 0)`, before, pruneRows)
 			return err
 		})
 		if err != nil || n == 0 {

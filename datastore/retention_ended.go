@@ -64,7 +64,7 @@ func (s *sweeper) prunePullRequests(ctx context.Context, before int64) error {
 			err := row.Scan(&ref.Repo, &ref.Number)
 			old = append(old, ref)
 			return err
-		}, `SELECT p.repo, p.number FROM pull_requests AS p WHERE p.ended_at > 0 AND p.ended_at < ? AND NOT `+neededPull+` LIMIT ?`, before, pruneRuns)
+		}, `SELECT p.repo, p.number FROM pull_requests AS p WHERE p.ended_at > 0 AND p.ended_at < ? AND NOT `+neededPull+` LIMIT ? + 0`, before, pruneRuns)
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -104,7 +104,7 @@ func (s *sweeper) prunePosts(ctx context.Context, before int64) error {
 			return err
 		}
 		keys, err := texts(ctx, s.db.reader(), `SELECT post_key FROM posts WHERE post_key > ? AND kind <> 'issue' AND wanted_at < ? AND posted_at < ?
-			AND NOT `+knownPull("posts.pr_repo", "posts.pr_number")+` ORDER BY post_key LIMIT ?`, last, before, before, pruneRows)
+			AND NOT `+knownPull("posts.pr_repo", "posts.pr_number")+` ORDER BY post_key LIMIT ? + 0`, last, before, before, pruneRows)
 		if err != nil || len(keys) == 0 {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *sweeper) pruneCommands(ctx context.Context, before int64) error {
 			c, err := s.scanCommand(row)
 			some = append(some, c)
 			return err
-		}, `SELECT id, doc FROM commands WHERE id > ? AND status <> 'received' AND created_at < ? ORDER BY id LIMIT ?`, last, before, pruneRows)
+		}, `SELECT id, doc FROM commands WHERE id > ? AND status <> 'received' AND created_at < ? ORDER BY id LIMIT ? + 0`, last, before, pruneRows)
 		if err != nil || len(some) == 0 {
 			return err
 		}

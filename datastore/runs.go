@@ -170,7 +170,7 @@ func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdf
 		c.add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
 	}
 	runs, err := s.queryRuns(ctx, s.db.reader(),
-		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(c.args, limitOr100(filter.Limit))...)
+		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

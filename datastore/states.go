@@ -262,7 +262,7 @@ func (s *StateStore) insertState(ctx context.Context, q querier, v *holdfast.Sta
 func (s *StateStore) pruneStates(ctx context.Context, q querier, location string) ([]content, error) {
 	var oldest int64 // that is kept
 	err := q.row(ctx, `SELECT version FROM state_versions WHERE location = ? AND quarantined = 0
-		ORDER BY version DESC LIMIT 1 OFFSET ?`, location, s.keep-1).Scan(&oldest)
+		ORDER BY version DESC LIMIT 1 OFFSET ? + 0`, location, s.keep-1).Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
