@@ -253,3 +253,42 @@ func TestWorkBesideALargePullRequest(t *testing.T) {
 		t.Errorf("%d files are read beside a pull request of 4 documents, %d beside one of 24", few, many)
 	}
 }
+
+// TestWorkOfAnApply has pull requests of several sizes be applied: what each cluster of
+// them takes is the same, however many others are applied beside it.
+func TestWorkOfAnApply(t *testing.T) {
+	t.Parallel()
+	perCluster := func(n int) map[string]int {
+		files := twoClusters()
+		change := map[string]string{}
+		for i := range n {
+			name := fmt.Sprintf("c-%d", i)
+			files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+			change["infra/"+name+"/main.tf"] = module("two")
+		}
+		w := &work{}
+		f := newFleet(t, files, func(o *reconciler.Options) { o.Store = workedStore{o.Store, w} })
+		w.reset()
+		f.adopt()
+		f.open(1, change)
+		f.executeAll(good)
+		f.merge(1, byMerge)
+		f.post()
+		w.reset()
+		f.executeAll(good)
+		done := w.done()
+		if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+			t.Fatalf("%s is %q in the end", holdfast.ContextApply, got)
+		}
+		for what := range done {
+			done[what] /= n
+		}
+		return done
+	}
+	few, many := perCluster(4), perCluster(24)
+	for what, each := range many {
+		if each > few[what]+1 { // of what is done once for all
+			t.Errorf("%s of each cluster: %d beside 3 others, %d beside 23", what, few[what], each)
+		}
+	}
+}

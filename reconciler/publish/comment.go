@@ -48,12 +48,14 @@ func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
 	for _, merge := range in.Merges {
 		p.Show(merge.Review.PullRequest)
 	}
+	reviewed := false
 	for _, review := range decision.Newest(in.Runs).Reviews {
 		if !review.PullRequest.IsZero() {
+			reviewed = true
 			p.Show(review.PullRequest)
 		}
 	}
-	if len(in.Merges) == 0 && len(in.Runs) > 0 && !p.pushShown(ctx, in) {
+	if len(in.Merges) == 0 && len(in.Runs) > 0 && !reviewed && !p.pushShown(ctx, in) {
 		rec, last := in.Cluster, decision.Newest(in.Runs).Revision
 		left := last != rec.Desired.Revision || rec.Deletion != nil && rec.Deletion.To != ""
 		p.shows.Add(showKey{repo: rec.Owner, revision: last, left: left})
@@ -153,6 +155,9 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if quiet, err := p.planningQuietly(ctx, pr, posted); quiet || err != nil {
 		return err
 	}
+	if quiet, err := p.applyingQuietly(ctx, pr); quiet || err != nil {
+		return err
+	}
 	view, settled, err := p.view(ctx, pr)
 	if errors.Is(err, errBehind) {
 		p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, recordLook)
@@ -160,6 +165,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	} else if err != nil {
 		return err
 	}
+	p.noteApplies(view)
 	view.Had = posted.Wanted > 0
 	plan := report.PlanStatus(view)
 	open := pr.State == holdfast.PullRequestOpen
@@ -224,6 +230,62 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 	}
 	p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
 	return true, nil
+}
+
+// applyLook is what a look at a merged pull request found: that it is being applied.
+type applyLook struct {
+	at      time.Time
+	version int64  // of the record
+	last    string // the newest of its runs that have not ended
+}
+
+// applyingQuietly is planningQuietly for a merged pull request: it was said that it is
+// being applied, the run that was then to end last has not ended, and the next word of
+// progress is not due.
+func (p *Publisher) applyingQuietly(ctx context.Context, pr holdfast.PullRequestRecord) (bool, error) {
+	p.mu.Lock()
+	look, ok := p.applies[pr.PullRequestRef]
+	p.mu.Unlock()
+	wait := progressInterval - p.opts.Settings.Now().Sub(look.at)
+	if !ok || wait <= 0 || look.version != pr.Version {
+		return false, nil
+	}
+	run, err := p.opts.Store.Run(ctx, look.last)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read run %s: %w", look.last, err)
+	}
+	if !beingDone(run) {
+		return false, nil
+	}
+	p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, wait)
+	return true, nil
+}
+
+// beingDone reports whether a run continues without a wait that people should know of.
+func beingDone(run holdfast.Run) bool {
+	return run.Status == holdfast.RunQueued || run.Status == holdfast.RunRunning
+}
+
+// noteApplies notes what a look at a pull request has found for applyingQuietly.
+func (p *Publisher) noteApplies(view report.PullRequest) {
+	look := applyLook{at: p.opts.Settings.Now(), version: view.PullRequest.Version}
+	if status, ok := report.ApplyStatus(view); ok && report.InProgress(status) {
+		for _, c := range view.Clusters {
+			if c.Apply != nil && beingDone(*c.Apply) {
+				look.last = max(look.last, c.Apply.ID)
+			}
+		}
+	}
+	ref := view.PullRequest.PullRequestRef
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if look.last == "" {
+		delete(p.applies, ref)
+		return
+	}
+	p.applies[ref] = look
 }
 
 // lastComment is when a comment was last given something to say, or when it was

@@ -48,6 +48,7 @@ type Publisher struct {
 
 	mu            sync.Mutex                            // guards what follows
 	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	applies       map[holdfast.PullRequestRef]applyLook // those that are being applied
 	statusesEnded map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
 }
 
@@ -106,6 +107,7 @@ func New(opts Options) *Publisher {
 		pushes: &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
 		opts:   opts, shows: shows,
 		lastCommentAt: make(map[holdfast.PullRequestRef]time.Time),
+		applies:       make(map[holdfast.PullRequestRef]applyLook),
 		statusesEnded: make(map[holdfast.PullRequestRef]headState),
 	}
 }
