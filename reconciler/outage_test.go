@@ -1,11 +1,14 @@
 package reconciler_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
@@ -92,4 +95,49 @@ func TestTemplateRepositoryThatCannotBeRead(t *testing.T) {
 	if faults := f.cluster("web-a").Desired.Faults.Error(); !strings.Contains(faults, "template web has no version 1.0.0: its tag web/v1.0.0 was deleted") {
 		t.Errorf("a tag was deleted: %s", faults)
 	}
+}
+
+// unreadableGit fetches, and has none of the trees of one repository.
+type unreadableGit struct {
+	reconciler.Git
+	repo string // empty: has all
+}
+
+func (g *unreadableGit) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
+	if repo == g.repo {
+		return nil, errors.New("the mirror cannot be read")
+	}
+	return g.Git.Tree(ctx, repo, revision)
+}
+
+// A repository whose host accepts and does not answer keeps the others from being ready
+// for a moment only; while it is alone, nothing is.
+func TestReadyBesideAHostThatHangs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	_, look := withOther(t, f)
+	git := &unreadableGit{Git: f.opts.Sources.Git, repo: other}
+	f.restart(func(o *reconciler.Options) { o.Sources.Git = git })
+	is := func(when string, missing, passedBy []string) {
+		t.Helper()
+		if got, also := f.r.Ready(), f.r.PassedBy(); !slices.Equal(got, missing) || !slices.Equal(also, passedBy) {
+			t.Errorf("%s it waits for %v and not for %v", when, got, also)
+		}
+	}
+	is("at first", []string{infra, other}, nil)
+	f.clock.Advance(16 * time.Second)
+	is("while nothing was read", []string{infra, other}, nil)
+	f.look()
+	is("beside one that hangs", nil, []string{other})
+	f.restart()
+	f.look()
+	is("for a moment", []string{other}, nil)
+	f.clock.Advance(16 * time.Second)
+	if err := f.r.TakeIn(t.Context(), other, 0); err == nil {
+		t.Fatal("it was read")
+	}
+	is("while what has answered is taken in", []string{other}, nil)
+	git.repo = ""
+	look()
+	is("in the end", nil, nil)
 }

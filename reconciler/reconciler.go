@@ -166,9 +166,12 @@ func (r *Reconciler) Enqueue(req holdfast.SourceRequest) {
 }
 
 // Ready reports whether every repository was taken in once; the names of those
-// that were not, otherwise. One that cannot be fetched hinders only its own
-// clusters, if there are others.
+// that were not, otherwise. One that cannot be fetched, or has not answered for a while,
+// hinders only its own clusters, if there are others.
 func (r *Reconciler) Ready() (missing []string) { return r.intake.Ready() }
+
+// PassedBy are the repositories that were not taken in and are not waited for.
+func (r *Reconciler) PassedBy() []string { return r.intake.PassedBy() }
 
 // ended measures a run that has ended without an attempt, and asks for all that it
 // may bear on.

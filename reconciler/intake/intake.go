@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,6 +83,7 @@ type shared struct {
 	repos  map[string]Repository
 	mirror *mirror
 	marks  *marks
+	began  time.Time   // when this process did
 	saving *sync.Mutex // changes of what is remembered of a repository are made in turn
 }
 
@@ -88,7 +91,7 @@ type shared struct {
 func New(opts Options) *Intake {
 	s := shared{
 		Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, repos: make(map[string]Repository, len(opts.Sources.Repositories)),
-		marks: newMarks(), saving: new(sync.Mutex),
+		marks: newMarks(), began: opts.Now(), saving: new(sync.Mutex),
 	}
 	publishes := make(map[string]bool)
 	for _, repo := range opts.Sources.Repositories {
@@ -141,18 +144,37 @@ func (i *Intake) Resume(ctx context.Context) {
 }
 
 // Ready reports whether every repository was taken in once; the names of those
-// that were not, otherwise. One that cannot be fetched hinders only its own
-// clusters, if there are others.
+// that were not, otherwise. One that cannot be fetched, or has not answered for a while,
+// hinders only its own clusters, if there are others.
 func (i *Intake) Ready() (missing []string) {
-	for name := range i.repos {
+	missing, _ = i.unread()
+	return missing
+}
+
+// PassedBy are the repositories that were not taken in and are not waited for.
+func (i *Intake) PassedBy() []string {
+	_, passedBy := i.unread()
+	return passedBy
+}
+
+// answerPatience is how long a repository is waited for whose fetch has not ended.
+const answerPatience = 15 * time.Second
+
+func (i *Intake) unread() (missing, passedBy []string) {
+	alone, late := !i.marks.anyReady(), i.opts.Now().Sub(i.began) > answerPatience
+	for _, name := range slices.Sorted(maps.Keys(i.repos)) {
 		if i.marks.isReady(name) {
 			continue
 		}
-		if _, err := i.mirror.outages.of(name, time.Time{}); err == nil || !i.marks.anyReady() {
+		_, failed := i.mirror.outages.of(name, time.Time{})
+		silent := late && i.mirror.last(name) == nil
+		if !alone && (failed != nil || silent) {
+			passedBy = append(passedBy, name)
+		} else {
 			missing = append(missing, name)
 		}
 	}
-	return missing
+	return missing, passedBy
 }
 
 // Seen reports whether this process has taken in a repository.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,7 +42,13 @@ func (s *services) whyUnread(repo string) string {
 
 // lacks is what is wrong although the server is ready: it must be reachable for
 // agents elsewhere to come.
-func (s *services) lacks() []string { return lacking(s.reconciler.Dispatcher().Heard()) }
+func (s *services) lacks() []string {
+	out := lacking(s.reconciler.Dispatcher().Heard())
+	for _, repo := range s.reconciler.PassedBy() {
+		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")
+	}
+	return out
+}
 
 func lacking(heard []holdfast.AgentStatus) []string {
 	var out []string
