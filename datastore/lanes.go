@@ -235,7 +235,7 @@ func (w *walk) read(ctx context.Context, l *line) error {
 		l.ahead = append(l.ahead, run)
 		return err
 	}, `SELECT id, state_location, created_at FROM runs WHERE claim_at IS NOT NULL AND lane = ? AND (created_at, id) > (?, ?)`+due+`
-		ORDER BY created_at, id LIMIT ?`, append(args, lineBatch)...)
+		ORDER BY created_at, id LIMIT ? + 0`, append(args, lineBatch)...)
 	if l.all = len(l.ahead) < lineBatch; !l.all {
 		l.last = l.ahead[lineBatch-1]
 	}
