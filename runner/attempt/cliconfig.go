@@ -79,9 +79,14 @@ func readCLIConfig(opts Options) (cliConfig, error) {
 
 // names reports whether the paths that engines find have this one.
 func (o Isolation) names(path string) bool {
-	return slices.ContainsFunc(slices.Concat(o.ReadOnly, o.Writable), func(dir string) bool {
-		return dir == path || folders.Below(dir, path) != ""
-	})
+	return below(path, slices.Concat(o.ReadOnly, o.Writable))
+}
+
+// writes reports whether a path is in what engines may write, and outlives them.
+func (o Isolation) writes(path string) bool { return filepath.IsAbs(path) && below(path, o.Writable) }
+
+func below(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
 }
 
 // read reads the file. own reports whether it says where providers come from.

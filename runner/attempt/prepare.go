@@ -40,6 +40,11 @@ func (t *initializing) init(ctx context.Context) (err error) {
 		if t.settings, err = t.readLeft(filepath.Join(t.root, dataDir, "terraform.tfstate"), maxLockFile); err != nil {
 			return fmt.Errorf("read the backend's settings: %w", err)
 		}
+		if !t.a.OwnState && t.exec.mode().OwnRoot() {
+			if err := checkLocalState(t.settings, t.exec.opts.Isolation); err != nil {
+				return err
+			}
+		}
 	}
 	if t.lockFile, err = t.readLock(); err != nil {
 		return fmt.Errorf("read lock file: %w", err)

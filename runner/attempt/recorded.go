@@ -4,11 +4,14 @@ package attempt
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
 // checkRecorded is an error if an apply that the engine reported as done cannot
@@ -51,4 +54,29 @@ func (t *applying) changesState(before []byte) bool {
 		}
 	}
 	return false
+}
+
+// checkLocalState refuses a state in a file that ends with the run: the next one would
+// begin with nothing, and create all of it again. Of engines that have a root of their own
+// that is any file outside of the folders which they may write by the configuration.
+func checkLocalState(settings []byte, o Isolation) error {
+	backend, err := planfile.ReadBackend(settings)
+	if err != nil || backend.Type != "local" {
+		return err
+	}
+	var config struct {
+		Path string `json:"path"`
+	}
+	if err := json.Unmarshal(backend.Config, &config); err != nil {
+		return fmt.Errorf("read the backend's settings: %w", err)
+	}
+	if o.writes(config.Path) {
+		return nil
+	}
+	return &failure.Error{
+		Cause: holdfast.CauseInvalidConfiguration,
+		Err:   fmt.Errorf("init: the local backend keeps the state in %q, which ends with the run", config.Path),
+		Hint: "remove the block: the state is kept by Holdfast then; or use another backend; " +
+			"or have a folder that outlives runs in sandbox.paths.writable, for all agents that execute runs of this cluster",
+	}
 }
