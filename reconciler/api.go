@@ -32,7 +32,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 
 // Suspend stops new applies, destroys and checks for drift of a cluster: see
 // commands.Operator.
-func (r *Reconciler) Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error {
+func (r *Reconciler) Suspend(
+	ctx context.Context, cluster string, suspended bool, actor, reason string,
+) (holdfast.ClusterRecord, error) {
 	return r.operator.Suspend(ctx, cluster, suspended, actor, reason)
 }
 

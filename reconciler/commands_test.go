@@ -210,11 +210,11 @@ func TestCommandsOfTheAPI(t *testing.T) {
 	if c := f.api("root", holdfast.VerbApply, stale.ID); c.Status != holdfast.CommandRefused {
 		t.Errorf("an older plan: %s %s", c.Status, c.Reply)
 	}
-	f.must(f.r.Suspend(t.Context(), "prod", true, "root", ""))
+	f.suspend("prod", true, "root", "")
 	if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "suspended") || c.Reason != holdfast.ReasonSuspended {
 		t.Errorf("while suspended: %s %s (%s)", c.Status, c.Reply, c.Reason)
 	}
-	f.must(f.r.Suspend(t.Context(), "prod", false, "root", ""))
+	f.suspend("prod", false, "root", "")
 	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {
 		t.Errorf("the newest plan: %s %s", c.Status, c.Reply)
 	}
@@ -222,7 +222,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 		t.Errorf("the newest run is %+v", got)
 	}
 	// Suspending takes back what is queued; letting go brings it again.
-	f.must(f.r.Suspend(t.Context(), "preprod", true, "root", ""))
+	f.suspend("preprod", true, "root", "")
 	f.settle()
 	if got := f.cluster("preprod").Waiting; got != holdfast.ReasonSuspended {
 		t.Errorf("preprod waits for %q", got)

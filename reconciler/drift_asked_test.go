@@ -43,7 +43,7 @@ func TestCheckDriftIsRefused(t *testing.T) {
 			f.repo.Commit(master, "one more", map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")})
 			f.look()
 		}, "never applied", holdfast.ReasonNeverApplied},
-		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "new", true, "alice", "")) }, "suspended", holdfast.ReasonSuspended},
+		"suspended": {func(f *fleet) { f.suspend("new", true, "alice", "") }, "suspended", holdfast.ReasonSuspended},
 		"project suspended": {func(f *fleet) {
 			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, true))
 		}, "suspended (project)", holdfast.ReasonSuspended},

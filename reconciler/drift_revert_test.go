@@ -239,7 +239,7 @@ func TestPersonsWordAboutDrift(t *testing.T) {
 			f.must(err)
 			return f.asks(holdfast.VerbApply, all[1].ID)
 		}, "there is a newer plan"},
-		"suspended": {func(f *fleet) { f.must(f.r.Suspend(f.t.Context(), "prod", true, "alice", "")); f.settle() }, func(f *fleet) holdfast.Command {
+		"suspended": {func(f *fleet) { f.suspend("prod", true, "alice", ""); f.settle() }, func(f *fleet) holdfast.Command {
 			return f.asks(holdfast.VerbApply, "prod")
 		}, "suspended"},
 		"it is gone": {func(f *fleet) { f.drift(holdfast.Plan{}) }, func(f *fleet) holdfast.Command {

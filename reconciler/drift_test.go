@@ -305,7 +305,7 @@ func TestChecksStepBack(t *testing.T) {
 func TestSuspendedClustersAreNotChecked(t *testing.T) {
 	t.Parallel()
 	suspend := map[string]func(f *fleet, on bool){
-		"cluster": func(f *fleet, on bool) { f.must(f.r.Suspend(f.t.Context(), "prod", on, "alice", "")) },
+		"cluster": func(f *fleet, on bool) { f.suspend("prod", on, "alice", "") },
 		"project": func(f *fleet, on bool) {
 			f.must(f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, on))
 		},

@@ -24,7 +24,7 @@ func TestSteadyStatesAreNotWritten(t *testing.T) {
 		"window":         func(f *fleet) { f.says(reverted, closed); f.drift(scaled("5")) },
 		"window old":     func(f *fleet) { f.says(reverted, closed); f.drift(scaled("5")); f.clock.Advance(3 * time.Hour) },
 		"old held":       func(f *fleet) { f.drift(both); f.clock.Advance(3 * time.Hour) },
-		"suspended":      func(f *fleet) { f.drift(scaled("5")); f.must(f.r.Suspend(f.t.Context(), "prod", true, "a", "")) },
+		"suspended":      func(f *fleet) { f.drift(scaled("5")); f.suspend("prod", true, "a", "") },
 		"unreviewed": func(f *fleet) {
 			f.repo.Commit(master, "x", map[string]string{"infra/prod/main.tf": module("z")})
 			f.look()

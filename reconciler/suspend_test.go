@@ -16,7 +16,8 @@ import (
 func suspends() map[string]func(f *fleet, suspended bool) error {
 	return map[string]func(f *fleet, suspended bool) error{
 		"a cluster": func(f *fleet, suspended bool) error {
-			return f.r.Suspend(f.t.Context(), "prod", suspended, "alice", "")
+			f.suspend("prod", suspended, "alice", "")
+			return nil
 		},
 		"its project": func(f *fleet, suspended bool) error {
 			return f.r.SuspendAll(f.t.Context(), holdfast.Suspension{Project: "p", By: "alice", Reason: "moving"}, suspended)
@@ -24,6 +25,17 @@ func suspends() map[string]func(f *fleet, suspended bool) error {
 		"everything": func(f *fleet, suspended bool) error {
 			return f.r.SuspendAll(f.t.Context(), holdfast.Suspension{By: "alice", Reason: "moving"}, suspended)
 		},
+	}
+}
+
+// suspend suspends a cluster, or resumes it, and checks that the record which is returned
+// says so.
+func (f *fleet) suspend(cluster string, suspended bool, actor, reason string) {
+	f.t.Helper()
+	rec, err := f.r.Suspend(f.t.Context(), cluster, suspended, actor, reason)
+	f.must(err)
+	if rec.Name != cluster || rec.Suspended != suspended {
+		f.t.Errorf("the record that is returned is of %q, suspended: %t", rec.Name, rec.Suspended)
 	}
 }
 

@@ -29,11 +29,11 @@ func TestSuspensionHasAReason(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()
-	f.must(f.r.Suspend(t.Context(), "prod", true, "root", "moves"))
+	f.suspend("prod", true, "root", "moves")
 	if rec := f.cluster("prod"); !rec.Suspended || rec.SuspendedWhy != "moves" || rec.SuspendedBy != "root" || rec.SuspendedAt.IsZero() {
 		t.Errorf("suspended: %t, %q by %q at %s", rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt)
 	}
-	f.must(f.r.Suspend(t.Context(), "prod", false, "root", ""))
+	f.suspend("prod", false, "root", "")
 	if rec := f.cluster("prod"); rec.Suspended || rec.SuspendedWhy != "" || rec.SuspendedBy != "" || !rec.SuspendedAt.IsZero() {
 		t.Errorf("resumed: %t, %q by %q at %s", rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt)
 	}

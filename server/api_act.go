@@ -178,11 +178,7 @@ func (s *commandAPI) suspend(suspended bool) gin.HandlerFunc {
 				return
 			}
 		}
-		if err := s.opts.Commander.Suspend(ctx, name, suspended, caller(c).Name, req.Reason); err != nil {
-			s.failCluster(c, err)
-			return
-		}
-		record, err := s.opts.Records.Cluster(ctx, name)
+		record, err := s.opts.Commander.Suspend(ctx, name, suspended, caller(c).Name, req.Reason)
 		if err != nil {
 			s.failCluster(c, err)
 			return

@@ -111,7 +111,7 @@ type Commands interface {
 // ClusterCommands change what may be done with clusters.
 type ClusterCommands interface {
 	// Suspend stops new runs of a cluster, or allows them again.
-	Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error
+	Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) (holdfast.ClusterRecord, error)
 
 	// SuspendAll stops new runs of all clusters of a project (empty: of all
 	// clusters), or allows them again; ErrNotFound if they were not stopped.

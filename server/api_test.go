@@ -384,3 +384,17 @@ func TestRefusalsSayWhatIsMissingOnce(t *testing.T) {
 		}
 	}
 }
+
+// An answer says what the command has done, whatever somebody else has done since.
+func TestSuspendAnswersForItself(t *testing.T) {
+	t.Parallel()
+	w := fleet() // in which another one resumes at once what is suspended
+	url := serve(t, newServer(t, w).API())
+	for path, want := range map[string]bool{"suspend": true, "resume": false} {
+		got := request(t, "POST", url+"/api/v1/clusters/prod-eu/"+path, adminToken, `{}`)
+		var rec v1.Cluster
+		if err := json.Unmarshal([]byte(got.body), &rec); err != nil || rec.Name != "prod-eu" || rec.Suspended != want {
+			t.Errorf("%s answers %+v, %v", path, rec, err)
+		}
+	}
+}

@@ -460,12 +460,14 @@ func (w *world) Unlock(_ context.Context, cluster, actor string, force bool) err
 	return nil
 }
 
-func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor, reason string) error {
+func (w *world) Suspend(_ context.Context, cluster string, suspended bool, actor, reason string) (holdfast.ClusterRecord, error) {
 	w.note("suspend %s %t by %s%s", cluster, suspended, actor, reason)
-	if _, ok := w.clusters[cluster]; !ok {
-		return fmt.Errorf("read cluster %q: cluster %q: %w", cluster, cluster, holdfast.ErrNotFound)
+	rec, ok := w.clusters[cluster]
+	if !ok {
+		return rec, fmt.Errorf("read cluster %q: cluster %q: %w", cluster, cluster, holdfast.ErrNotFound)
 	}
-	return nil
+	rec.Suspended = suspended
+	return rec, nil
 }
 
 func (w *world) SuspendAll(_ context.Context, s holdfast.Suspension, suspended bool) error {

@@ -15,16 +15,19 @@ import (
 // people want to read them meanwhile.
 
 // Suspend stops new applies, destroys and checks for drift of a cluster, for a reason
-// that may be empty, or lets them continue.
-func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, actor, reason string) error {
+// that may be empty, or lets them continue. It returns the cluster's record as that has
+// made it: others may have said the opposite since.
+func (o *Operator) Suspend(
+	ctx context.Context, cluster string, suspended bool, actor, reason string,
+) (holdfast.ClusterRecord, error) {
 	for {
 		before, err := o.opts.Store.Cluster(ctx, cluster)
 		if err != nil {
-			return fmt.Errorf("read cluster %q: %w", cluster, err)
+			return before, fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
 		runs, err := history.Branch(ctx, o.opts.Store, cluster)
 		if err != nil {
-			return err
+			return before, err
 		}
 		rec, detail := before, fmt.Sprint(suspended)
 		rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = suspended, "", "", time.Time{}
@@ -34,18 +37,18 @@ func (o *Operator) Suspend(ctx context.Context, cluster string, suspended bool, 
 		if reason != "" {
 			detail += ": " + reason
 		}
-		_, err = o.Records.Save(ctx, before, rec, runs)
+		saved, err := o.Records.Save(ctx, before, rec, runs)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
-			return err
+			return before, err
 		}
 		o.Records.Audit(ctx, actor, "cluster.suspend", cluster, detail)
 		o.Agenda.RequestCluster(cluster)
 		if !suspended {
-			return nil
+			return saved, nil
 		}
-		return o.dropChecks(ctx, holdfast.RunFilter{Cluster: cluster}, "")
+		return saved, o.dropChecks(ctx, holdfast.RunFilter{Cluster: cluster}, "")
 	}
 }
 

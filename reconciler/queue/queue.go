@@ -183,7 +183,9 @@ func (q *Queue[K]) Done(key K) {
 }
 
 // Outcome records whether the work on a key failed, and returns how often it
-// has in a row.
+// has in a row. A try that somebody has asked for before the next one was due does
+// not count: polls of a second would make the wait for what they have no part in grow
+// to its longest within ten.
 func (q *Queue[K]) Outcome(key K, failed bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +193,9 @@ func (q *Queue[K]) Outcome(key K, failed bool) int {
 		delete(q.failed, key)
 		return 0
 	}
-	q.failed[key]++
+	if early := q.timers[key] != nil; !early || q.failed[key] == 0 {
+		q.failed[key]++
+	}
 	return q.failed[key]
 }
 

@@ -187,6 +187,22 @@ func TestQueueCountsFailures(t *testing.T) {
 
 // What a code host does not listen to for a moment is done right after that moment,
 // however often it says so; what fails is tried later each time.
+// Who asks for a key all the time does not make it wait longer and longer.
+func TestATryBeforeItsTimeDoesNotCount(t *testing.T) {
+	t.Parallel()
+	q := queue.New[string]()
+	defer q.Close()
+	for _, want := range []int{1, 1, 1} {
+		if got := q.Outcome("a", true); got != want {
+			t.Errorf("it has failed %d times, want %d", got, want)
+		}
+		q.AddAfter("a", time.Hour)
+	}
+	if got := q.Outcome("b", true) + q.Outcome("b", true); got != 1+2 {
+		t.Errorf("one that nobody asks for has failed %d times, want 3", got)
+	}
+}
+
 func TestWorkThatFailsComesAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
