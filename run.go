@@ -313,6 +313,32 @@ type Lane struct {
 	Since time.Time
 }
 
+// QueueFilter says which part of the queue is wanted.
+type QueueFilter struct {
+	Now      time.Time
+	Projects []string // only runs of clusters of these; empty: all. Positions are those in the whole queue.
+	After    int      // only those behind this position
+	Limit    int      // at most so many
+	Turns    Turns    // as in ClaimFilter
+}
+
+// QueuedRun is a run that waits to be handed out.
+type QueuedRun struct {
+	Position int // from 1, if nothing that waits is held back and nothing else comes
+	Run      Run
+	Ahead    Ahead
+	Reason   Reason // what holds it back besides its turn; empty: nothing
+	Detail   string // that in a sentence
+}
+
+// Ahead is how many runs are ahead of one, by why.
+type Ahead struct {
+	Priority int // their kind goes first
+	Own      int // older ones of the same pull request, or project
+	Others   int // turns of other pull requests and projects
+	Overdue  int // of a kind that goes later, and that has waited for too long
+}
+
 // Turns say which lane is next. They are not safe for concurrent use.
 type Turns interface {
 	// Next returns the index of the lane whose first run is next; there is at least one.

@@ -34,6 +34,68 @@ func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (
 	return runs, nil
 }
 
+// Queue returns runs that wait to be handed out, in the order of filter.Turns: those
+// that may not be claimed yet, too.
+func (s *RunStore) Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
+	var queue []holdfast.QueuedRun
+	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+		w := walk{q: q, now: filter.Now, turns: filter.Turns, pass: func(holdfast.Lane, waiting) bool { return false }}
+		if err := w.open(ctx, func(holdfast.Lane) bool { return true }); err != nil {
+			return err
+		}
+		passed := make(map[holdfast.Lane]int) // by what takes the turns of a priority
+		for position := 1; len(queue) < filter.Limit; position++ {
+			lane, entry, ok, err := w.next(ctx)
+			if err != nil || !ok {
+				return err
+			}
+			ahead := aheadOf(passed, lane)
+			passed[turnOf(lane)]++
+			if position <= filter.After || len(filter.Projects) > 0 && !slices.Contains(filter.Projects, lane.Project) {
+				continue
+			}
+			run, err := s.readRun(ctx, q, entry.id, "")
+			if err != nil {
+				return err
+			}
+			queue = append(queue, holdfast.QueuedRun{Position: position, Run: run, Ahead: ahead})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list queue: %w", err)
+	}
+	return queue, nil
+}
+
+// turnOf is what takes the turns of a lane's priority: its pull request, or without one
+// its project.
+func turnOf(lane holdfast.Lane) holdfast.Lane {
+	turn := holdfast.Lane{Priority: lane.Priority, PullRequest: lane.PullRequest}
+	if lane.PullRequest.IsZero() {
+		turn.Project = lane.Project
+	}
+	return turn
+}
+
+func aheadOf(passed map[holdfast.Lane]int, lane holdfast.Lane) holdfast.Ahead {
+	var ahead holdfast.Ahead
+	own := turnOf(lane)
+	for turn, n := range passed {
+		switch {
+		case turn == own:
+			ahead.Own += n
+		case turn.Priority == lane.Priority:
+			ahead.Others += n
+		case turn.Priority < lane.Priority:
+			ahead.Priority += n
+		default:
+			ahead.Overdue += n
+		}
+	}
+	return ahead
+}
+
 // takenLocations are the locations of which an agent is offered nothing: where a
 // run is running, and where one that writes waits for its turn. That goes first,
 // also if the agent executes none that write. Few are running, and few that write

@@ -66,6 +66,7 @@ func TestStore(t *testing.T) {
 		"suspensions":     testSuspensions,
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
+		"queue":           testQueue,
 		"lane of applies": testLaneOfAnApply,
 		"writes go first": testWritesGoFirst,
 		"issues":          testIssues,

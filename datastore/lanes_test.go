@@ -67,6 +67,51 @@ func testLanes(t *testing.T, open opener) {
 	}
 }
 
+// testQueue: positions are those of the whole queue, whichever part and projects are
+// asked for, and runs that may not be claimed yet are in it.
+func testQueue(t *testing.T, open opener) {
+	store := open(t)
+	of := func(n, pr int, project string) holdfast.Run {
+		run := newRun(n)
+		run.PullRequest, run.Document.Project = holdfast.PullRequestRef{Repo: "fleet", Number: pr}, project
+		return run
+	}
+	apply, retried := of(5, 3, "shop"), of(2, 1, "shop")
+	apply.Kind = holdfast.RunApply
+	retried.Status, retried.NotBefore = holdfast.RunRetrying, noon.Add(time.Hour)
+	create(t, store, of(1, 1, "shop"), retried, of(3, 2, "web"), of(4, 1, "shop"), apply)
+	type entry struct {
+		Position int
+		Run      string
+		Ahead    holdfast.Ahead
+	}
+	whole := []entry{
+		{1, "run-0005", holdfast.Ahead{}},
+		{2, "run-0001", holdfast.Ahead{Priority: 1}},
+		{3, "run-0002", holdfast.Ahead{Priority: 1, Own: 1}},
+		{4, "run-0003", holdfast.Ahead{Priority: 1, Others: 2}},
+		{5, "run-0004", holdfast.Ahead{Priority: 1, Own: 2, Others: 1}},
+	}
+	for name, test := range map[string]struct {
+		filter holdfast.QueueFilter
+		want   []entry
+	}{
+		"all":      {holdfast.QueueFilter{Limit: 9}, whole},
+		"a part":   {holdfast.QueueFilter{After: 1, Limit: 2}, whole[1:3]},
+		"projects": {holdfast.QueueFilter{Projects: []string{"web"}, Limit: 9}, whole[3:4]},
+		"the end":  {holdfast.QueueFilter{After: 5, Limit: 9}, nil},
+	} {
+		test.filter.Now = noon
+		var got []entry
+		for _, queued := range must[[]holdfast.QueuedRun](t)(store.Queue(t.Context(), test.filter)) {
+			got = append(got, entry{queued.Position, queued.Run.ID, queued.Ahead})
+		}
+		if diff := differ(test.want, got); diff != "" {
+			t.Errorf("Queue(%s) (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // testLaneOfAnApply: an apply takes the turn of the pull request whose review it
 // applies, of the one that was asked for where there are several.
 func testLaneOfAnApply(t *testing.T, open opener) {

@@ -2,10 +2,12 @@ package reconciler_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -64,6 +66,11 @@ func TestCapOfAProject(t *testing.T) {
 	if third := f.claim(first.AttemptRef, second.AttemptRef); third.Run != "" {
 		t.Fatalf("%s is claimed over the cap", third.Cluster)
 	}
+	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	f.must(err)
+	if len(queue) != 1 || queue[0].Run.Cluster != "a-2" || queue[0].Reason != holdfast.ReasonProjectCapped {
+		t.Errorf("the queue is %+v", queue)
+	}
 	f.clock.Advance(11 * time.Second)
 	f.lookAt(1)
 	f.post()
@@ -74,4 +81,38 @@ func TestCapOfAProject(t *testing.T) {
 	if third := f.claim(second.AttemptRef); third.Cluster != "a-2" {
 		t.Errorf("then %q is claimed", third.Cluster)
 	}
+}
+
+// TestQueueSaysWhatHoldsARunBack besides its turn.
+func TestQueueSaysWhatHoldsARunBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, clouds("aws-1", "aws-2", "google-1"), of("aws"))
+	f.look()
+	check := func(want ...string) {
+		t.Helper()
+		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		f.must(err)
+		var got []string
+		for _, entry := range queue {
+			got = append(got, fmt.Sprintf("%d %s %s", entry.Position, entry.Run.Cluster, entry.Reason))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the queue is %q, want %q", got, want)
+		}
+	}
+	check("1 aws-1 ", "2 aws-2 ", "3 google-1 ")
+	first := f.claim()
+	check("1 aws-2 ProviderCapped", "2 google-1 ")
+	f.finish(first, ends("Throttled")(first))
+	check("1 aws-1 Throttled", "2 aws-2 ", "3 google-1 ")
+	lock := f.newest("google-1").StateLocation
+	second := f.claim() // aws-2: aws-1 waits for its retry
+	if second.Cluster != "aws-2" {
+		t.Fatalf("%s is claimed", second.Cluster)
+	}
+	third := f.claim(second.AttemptRef)
+	if third.Cluster != "google-1" || third.StateLocation != lock {
+		t.Fatalf("%s is claimed", third.Cluster)
+	}
+	check("1 aws-1 Throttled")
 }

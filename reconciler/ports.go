@@ -58,6 +58,9 @@ type Claims interface {
 	// filter.Turns; at most one for each state location, none for a location where a
 	// run is running or, unless it is that one, where one that writes waits.
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
+	// Queue returns runs that wait to be handed out, in the order of filter.Turns,
+	// those that may not be claimed yet among them; without what holds them back.
+	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)
 	// Served returns the lane of each running run, and each lane from which a run was
 	// handed out within the last hour, at Since.
 	Served(ctx context.Context, now time.Time) (running, lately []holdfast.Lane, err error)

@@ -15,6 +15,7 @@ import (
 
 func (s *runAPI) routes(view *gin.RouterGroup) {
 	view.GET("/runs", s.listRuns)
+	view.GET("/queue", s.listQueue)
 	view.GET("/runs/:run", s.getRun)
 	view.GET("/runs/:run/plan", s.getPlan)
 	view.GET("/runs/:run/attempts", s.listAttempts)
@@ -45,6 +46,28 @@ func (s *runAPI) listRuns(c *gin.Context) {
 	}
 	runs, err := s.records(c).Runs(c.Request.Context(), filter)
 	answerList(s.base, c, p, runs, v1.RunOf, full(p, runs, runKey), err)
+}
+
+// listQueue lists the runs that wait to be handed out. Its cursor is a position.
+func (s *runAPI) listQueue(c *gin.Context) {
+	if !s.knownQuery(c, "limit", "cursor") {
+		return
+	}
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
+	var after int64
+	if err == nil {
+		after, err = p.number(0)
+	}
+	if err == nil && after < 0 {
+		err = badRequest("cursor is not one that this list has given")
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	queue, err := s.opts.Registry.Queue(c.Request.Context(), caller(c).Projects, int(after), p.limit)
+	position := func(r holdfast.QueuedRun) []string { return []string{strconv.Itoa(r.Position)} }
+	answerList(s.base, c, p, queue, v1.QueuedRunOf, full(p, queue, position), err)
 }
 
 // What runs can be asked for by.

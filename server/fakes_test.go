@@ -44,6 +44,7 @@ type world struct {
 	templates   []holdfast.TemplateStatus
 	upgrades    []holdfast.Upgrade
 	agents      []holdfast.AgentStatus
+	queued      int // runs in the queue
 
 	states     map[string][]byte
 	versions   map[string]int64
@@ -120,6 +121,21 @@ func (w *world) Present(_ context.Context, req holdfast.ClaimRequest) error {
 }
 
 func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
+
+// Queue are queued runs of two projects in turns.
+func (w *world) Queue(_ context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error) {
+	var queue []holdfast.QueuedRun
+	for position := after + 1; position <= w.queued && len(queue) < limit; position++ {
+		project := []string{"payments", "web"}[position%2]
+		if len(projects) > 0 && !slices.Contains(projects, project) {
+			continue
+		}
+		run := holdfast.Run{ID: fmt.Sprint("queued-", position), Status: holdfast.RunQueued, Kind: holdfast.RunPlan}
+		run.Document.Project = project
+		queue = append(queue, holdfast.QueuedRun{Position: position, Run: run, Ahead: holdfast.Ahead{Others: position - 1}})
+	}
+	return queue, w.failWith
+}
 
 func (w *world) Agents(context.Context) ([]holdfast.AgentStatus, error) { return w.agents, w.failWith }
 

@@ -25,8 +25,11 @@ type Dispatcher interface {
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
 }
 
-// Registry knows the agents; *dispatch.Dispatcher is one.
+// Registry knows the agents, and the runs that wait for them; *dispatch.Dispatcher is one.
 type Registry interface {
+	// Queue returns the runs that wait to be handed out, in their order, behind a
+	// position: those of projects, or without any all. A limit bounds them.
+	Queue(ctx context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error)
 	// Present takes in that an agent is there and wants no run now; a
 	// *holdfast.AgentTakenError if another living process has its id.
 	Present(ctx context.Context, req holdfast.ClaimRequest) error

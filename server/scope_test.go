@@ -80,6 +80,7 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/pullrequests/get?repo=shop&number=7", "", ok, gone, ok},
 		{"GET", "/pullrequests/7/shop", "", ok, gone, ok},
 		{"GET", "/api/v1/pullrequests/get?repo=shop&number=8", "", gone, gone, ok},
+		{"GET", "/api/v1/queue", "", ok, ok, ok},
 		{"GET", "/api/v1/audit", "", forbidden, forbidden, forbidden},
 		{"GET", "/api/v1/agents", "", forbidden, forbidden, forbidden},
 		{"GET", "/api/v1/templates", "", forbidden, forbidden, forbidden},
@@ -193,7 +194,7 @@ func TestEveryRouteKnowsProjects(t *testing.T) {
 	within := map[string]bool{
 		"GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true, // of no project
 		"GET /api/v1/version": true, "GET /api/v1/clusters": true, "GET /api/v1/drift": true, "GET /api/v1/resources": true,
-		"GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/pullrequests": true, "GET /api/v1/events": true,
+		"GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/queue": true, "GET /api/v1/pullrequests": true, "GET /api/v1/events": true,
 	}
 	for _, route := range routesOf(t, s) {
 		method, at, _ := strings.Cut(route, " ")

@@ -138,6 +138,7 @@ func reads() []Operation {
 		{ID: "listTemplates", Method: "GET", Path: "/templates", Role: viewer, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
 		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Role: viewer, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
 		{ID: "listRuns", Method: "GET", Path: "/runs", Role: viewer, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
+		{ID: "listQueue", Method: "GET", Path: "/queue", Role: viewer, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[PageQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
 		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Role: viewer, Summary: "A run", Status: 200, Answer: of[Run]()},
 		{ID: "getPlan", Method: "GET", Path: "/runs/{run}/plan", Role: viewer, Summary: "What a run would change", Status: 200, Answer: of[Plan]()},
 		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Role: viewer, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},

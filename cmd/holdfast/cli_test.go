@@ -175,6 +175,20 @@ func fleet() *fakeAPI {
 			},
 			v1.Agent{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
 			v1.Agent{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
+		"GET /queue": list(
+			v1.QueuedRun{
+				Position: 1, Run: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunRetrying, Project: "payments",
+				Reason: "Network", Detail: "it is retried at 12:00:30 UTC", CreatedAt: testNow.Add(-time.Minute),
+			},
+			v1.QueuedRun{
+				Position: 2, Run: planID, Cluster: "shop-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, Project: "shop",
+				PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}, Ahead: v1.Ahead{Priority: 1}, CreatedAt: testNow.Add(-2 * time.Second),
+			},
+			v1.QueuedRun{
+				Position: 9, Run: planID, Cluster: "shop-us", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, Project: "shop",
+				PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}, Ahead: v1.Ahead{Priority: 1, Own: 2, Others: 4, Overdue: 1},
+				CreatedAt: testNow.Add(-2 * time.Second), Reason: holdfast.ReasonProjectCapped,
+			}),
 		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
 	}}
 	addFleet(f, &cluster)
@@ -189,6 +203,8 @@ func TestGolden(t *testing.T) {
 		"get-resources":        "get resources",
 		"get-suspensions":      "get suspensions",
 		"get-agents":           "get agents",
+		"get-queue":            "get queue",
+		"get-queue-yaml":       "get queue -o yaml --limit 3",
 		"describe-deleted":     "describe cluster old-eu",
 		"describe-history":     "describe cluster prod-eu --history",
 		"drift-check-help":     "drift check --help",
@@ -371,7 +387,7 @@ func TestRequests(t *testing.T) {
 		"no such kind":           {line: "get runs --kind aply", code: 2, err: "Hint:  did you mean apply?"},
 		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, pullrequests, drift, templates, resources, suspensions or agents"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions or agents"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},
@@ -638,6 +654,7 @@ func TestCompletion(t *testing.T) {
 		"get runs --pull-request ":  "shop#7\t",
 		"get runs --cluster ":       "prod-eu\n",
 		"get runs --status ":        "errored\n",
+		"get q":                     "queue\t",
 		"describe drift ":           "prod-eu\n",
 		"drift check ":              "prod-eu\n",
 		"state get ":                "prod-eu\n",

@@ -101,6 +101,12 @@ func (c *Client) Resources(ctx context.Context, query url.Values) ([]v1.Resource
 	return items[v1.Resource](ctx, c, "resources", query)
 }
 
+// Queue returns the runs that wait for an agent, in their order. The query is that of
+// GET /queue: limit.
+func (c *Client) Queue(ctx context.Context, query url.Values) ([]v1.QueuedRun, error) {
+	return items[v1.QueuedRun](ctx, c, "queue", query)
+}
+
 // Agents returns the agents that the server has heard of.
 func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
 	return whole[v1.Agent](ctx, c, "agents", nil)

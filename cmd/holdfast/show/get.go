@@ -19,8 +19,8 @@ import (
 // NewGetCommand returns the command get.
 func NewGetCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
-	return cli.NewGroup("get", "List clusters, runs, pull requests, drift, templates, resources, suspensions or agents",
-		newGetClustersCommand(a), newGetRunsCommand(a), newGetPullRequestsCommand(a),
+	return cli.NewGroup("get", "List clusters, runs, the queue, pull requests, drift, templates, resources, suspensions or agents",
+		newGetClustersCommand(a), newGetRunsCommand(a), newGetQueueCommand(a), newGetPullRequestsCommand(a),
 		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a), newGetAgentsCommand(a))
 }
 

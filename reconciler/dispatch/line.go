@@ -1,0 +1,71 @@
+package dispatch
+
+// The queue as people see it.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Queue returns runs that wait to be handed out, in the order in which they are if
+// nothing else comes, with what is ahead of each and what holds it back: those of the
+// named projects, or without any all, behind a position. It changes nothing.
+func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error) {
+	now := d.opts.Now()
+	served, lately, err := d.opts.Store.Served(ctx, now)
+	if err != nil {
+		return nil, fmt.Errorf("list running runs: %w", err)
+	}
+	running, err := d.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := d.opts.Store.Queue(ctx, holdfast.QueueFilter{
+		Now: now, Projects: projects, After: after, Limit: limit, Turns: decision.NewTurns(now, served, lately),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list queue: %w", err)
+	}
+	holders := make(map[string]holdfast.Run, len(running))
+	for _, run := range running {
+		holders[run.StateLocation] = run
+	}
+	load := loadOf(served)
+	for i := range queue {
+		entry := &queue[i]
+		holder, held := holders[entry.Run.StateLocation]
+		switch {
+		case held && (len(projects) == 0 || slices.Contains(projects, holder.Document.Project)):
+			entry.Reason, entry.Detail = holdfast.ReasonLocked, fmt.Sprintf("%s (%s) is running on its state", holder.ID, holder.Kind)
+		case held:
+			entry.Reason, entry.Detail = holdfast.ReasonLocked, "another run is running on its state"
+		default:
+			entry.Reason, entry.Detail = d.heldBack(entry.Run, load, now)
+		}
+	}
+	return queue, nil
+}
+
+// heldBack is what keeps a run waiting besides its turn and its state; empty if nothing
+// does.
+func (d *Dispatcher) heldBack(run holdfast.Run, load load, now time.Time) (reason holdfast.Reason, detail string) {
+	provider := run.Document.Provider
+	switch {
+	case run.Status == holdfast.RunRetrying && run.NotBefore.After(now):
+		if reason = run.Reason; run.Failure != nil {
+			reason = run.Failure.Cause
+		}
+		return reason, "it is retried at " + run.NotBefore.UTC().Format(time.TimeOnly) + " UTC"
+	case run.Reason == holdfast.ReasonNoAgent:
+		return run.Reason, run.Detail
+	}
+	if until := d.HeldUntil(provider); provider != "" && !until.IsZero() {
+		return holdfast.ReasonProviderThrottled, decision.ThrottledText(provider, until)
+	}
+	return d.capOf(load, run.Document)
+}
