@@ -277,3 +277,37 @@ func TestNoAgentIsSaid(t *testing.T) {
 		t.Errorf("the cluster waits for %q, its run is %s", got.Waiting, f.newest("prod").Status)
 	}
 }
+
+// TestUnlockAfterAnAgentHasStartedAgain: a run that nobody executes any longer does not
+// count as alive until its lease ends, but may be beating for a moment.
+func TestUnlockAfterAnAgentHasStartedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.look()
+	d := f.r.Dispatcher()
+	a, err := d.Claim(t.Context(), process("one", "here"))
+	f.must(err)
+	alive := func() bool {
+		_, _, alive, err := f.r.Lock(t.Context(), a.Cluster)
+		f.must(err)
+		return alive
+	}
+	f.clock.Advance(12 * time.Second)
+	if !alive() {
+		t.Error("an agent that was not heard of for a moment is dead")
+	}
+	f.must(d.Present(t.Context(), process("two", "here")))
+	if alive() {
+		t.Error("the run of a process that another one has replaced is alive")
+	}
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	f.must(err)
+	if !alive() {
+		t.Error("a run that beats is dead")
+	}
+	f.clock.Advance(12 * time.Second)
+	f.must(f.r.Unlock(t.Context(), a.Cluster, "root", false))
+	if got := f.status(a.Run); got == holdfast.RunRunning {
+		t.Errorf("the run is %s", got)
+	}
+}

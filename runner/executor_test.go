@@ -543,6 +543,26 @@ func wantSmallLog(t *testing.T, _ holdfast.Result, s *memorySession) {
 	}
 }
 
+// TestTheRunIsNoSecret: the secret in a run's token is left out of its log, and the run's
+// id, which names folders, is not.
+func TestTheRunIsNoSecret(t *testing.T) {
+	t.Parallel()
+	run := holdfast.NewID("run", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	secret := strings.Repeat("0123456789abcdef", 4)
+	e, _ := engineExecutor(t, nil)
+	s := newMemorySession(map[string]string{
+		"main.tf": "terraform {\n  backend \"http\" {}\n}\n", "fake": "plan fail cannot read /data/" + run + "/x with " + secret,
+	})
+	s.state = "http://127.0.0.1:1/x"
+	a := engineAssignment(run, holdfast.RunPlan)
+	a.Token = holdfast.FormatRunToken(run, 1, secret)
+	got := e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunErrored, "EngineFailed", s)
+	if log := s.logged(); !strings.Contains(log, "/data/"+run+"/x") || strings.Contains(log, secret) {
+		t.Error(log)
+	}
+}
+
 // TestExecuteStopped: a stopped attempt interrupts the engine, kills it after
 // the grace, and says why.
 func TestExecuteStopped(t *testing.T) {

@@ -72,7 +72,7 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 		fmt.Fprint(a.Err, a.lockText(lock))
 		return hint.New(
 			&cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("the lock of %s is held by a run that is alive", cluster)},
-			fmt.Sprintf("holdfast cancel %s, and wait for it; --force breaks the lock of a run that may still write", lock.Run.ID),
+			fmt.Sprintf("holdfast cancel %s, and wait for it; if its agent has died, it counts as alive until its heartbeats have been missing for runs.lease; --force breaks the lock of a run that may still write", lock.Run.ID),
 		)
 	}
 	if lock, err = cl.Unlock(c.Context(), cluster, force); err != nil {

@@ -21,7 +21,7 @@ func (o *Operator) Lock(ctx context.Context, cluster string) (
 	location := "clusters/" + cluster
 	if running != nil {
 		run, location = *running, running.StateLocation
-		alive = o.opts.Now().Sub(run.HeartbeatAt) <= o.opts.Lease
+		alive = o.alive(run)
 	} else if last, err := history.Branch(ctx, o.opts.Store, cluster); err == nil && len(last) > 0 {
 		location = last[0].StateLocation
 	}
@@ -36,6 +36,17 @@ func (o *Operator) Lock(ctx context.Context, cluster string) (
 		}, run, alive, nil
 	}
 	return holder, run, alive, err
+}
+
+// alive reports whether a run's agent may still work on it: for as long as its lease
+// lasts or, if another process has taken its agent's place, until beats are missing. A
+// folder can be copied: the former process may still send some.
+func (o *Operator) alive(run holdfast.Run) bool {
+	patience := o.opts.Lease
+	if o.Dispatcher.Replaced(run) {
+		patience /= 3 // two beats
+	}
+	return o.opts.Now().Sub(run.HeartbeatAt) <= patience
 }
 
 // leftBehind reports a state lock in Holdfast's own backend whose attempt is

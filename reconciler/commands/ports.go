@@ -85,6 +85,9 @@ type Drift interface {
 
 // Dispatcher hands out runs.
 type Dispatcher interface {
+	// Replaced reports whether the process of an agent that a run was handed to has
+	// made room for another one in its folder.
+	Replaced(run holdfast.Run) bool
 	// Kill ends a run's attempt, whose agent may still execute it.
 	Kill(ctx context.Context, run holdfast.Run, why string) error
 }

@@ -92,6 +92,16 @@ func (m *member) replacedBy(process string) []string {
 	return former[max(0, len(former)-formerKept):]
 }
 
+// replaced reports whether another process of a run's agent, in the folder that the run
+// was handed to, has come after the one that it was handed to.
+func (a *agents) replaced(run holdfast.Run) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.by[run.Agent]
+	return m != nil && run.AgentProcess != "" && m.claim.Process != "" && m.claim.Process != run.AgentProcess &&
+		m.claim.Folder != "" && m.claim.Folder == run.AgentFolder
+}
+
 // waits says that a claim of the agent waits, until done is called.
 func (a *agents) waits(id string) (done func()) {
 	a.mu.Lock()
@@ -188,6 +198,10 @@ func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) err
 	_, err := d.reap(ctx, req)
 	return err
 }
+
+// Replaced reports whether the process of an agent that a run was handed to has made
+// room for another one in its folder.
+func (d *Dispatcher) Replaced(run holdfast.Run) bool { return d.agents.replaced(run) }
 
 // Heard returns the agents that were heard of, by id, without their runs: it asks
 // nobody. Those that have been silent for a day are left out.

@@ -56,7 +56,12 @@ type attempt struct {
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	_, _, password := s.StateAddress()
-	secrets := []string{a.Token, password}
+	secrets := []string{password}
+	if _, _, secret, ok := holdfast.ParseRunToken(a.Token); ok {
+		secrets = append(secrets, secret) // the run's id is a part of the token, and of names of folders
+	} else {
+		secrets = append(secrets, a.Token)
+	}
 	if w, ok := s.(StateWriter); ok {
 		_, _, password := w.WriteAddress()
 		secrets = append(secrets, password)

@@ -273,3 +273,50 @@ sJ74pWzVDOfmCEQ/7wXs3+cbnXhKriO8Z036q92Qc1+N87SI38nkGa0ABH9CN83H
 mQqt4fB7UdHzuIRe/me2PGhIq5ZBzj6h3BpoPGzEP+x3l9YmK8t/1cN0pqI+dQwY
 dgfGjackLu/2qH80MCF7IyQaseZUOJyKrCLtSD/Iixv/hzDEUPfOCjFDgTpzf3cw
 ta8+oE4wHCo1iI1/4TlPkwmXx4qSXtmw4aQPz7IDQvECgYEA8KNThCO2gsC2I9PQ`
+
+// What is encoded in base64 twice is not in the log, in lines either, and wherever the
+// secret begins in it; other words in the alphabet are.
+func TestBase64Twice(t *testing.T) {
+	t.Parallel()
+	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	const secret = "hunter2-is-quite-long-and-secret"
+	r := redact.New([]string{secret, "shortish"})
+	for name, text := range map[string]string{
+		"whole":            encode(encode(secret)),
+		"for URLs":         base64.RawURLEncoding.EncodeToString([]byte(base64.RawURLEncoding.EncodeToString([]byte(secret)))),
+		"a short one":      encode(encode("shortish")),
+		"one byte in":      encode(encode("x" + secret + "yz")),
+		"two bytes in":     encode(encode("xy" + secret)),
+		"behind an escape": `\n` + encode(encode(secret)),
+		"long":             encode(encode(strings.Repeat("words before it ", 50) + secret + strings.Repeat(" and after", 50))),
+	} {
+		line := "value = " + text + " as it is"
+		if got := r.String(line); strings.Contains(got, text) || !strings.HasSuffix(got, "(sensitive value) as it is") {
+			t.Errorf("%s: %q", name, got)
+		}
+		var out strings.Builder
+		w := r.Writer(&out)
+		for _, c := range []byte(line + "\n") {
+			if _, err := w.Write([]byte{c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil || strings.Contains(out.String(), text) {
+			t.Errorf("%s, written: %q, %v", name, out.String(), err)
+		}
+	}
+	wrapped := encode(encode(strings.Repeat(secret, 8)))
+	for at := 76; at < len(wrapped); at += 77 {
+		wrapped = wrapped[:at] + "\n" + wrapped[at:]
+	}
+	for _, line := range strings.Split(wrapped, "\n") {
+		if got := r.String("  " + line); len(line) == 76 && strings.Contains(got, line) {
+			t.Errorf("a line of it: %q", got)
+		}
+	}
+	for _, text := range []string{"aws_eks_node_group-with-a-long-name/and/path", encode(encode("nothing that is a secret here")), encode("just once and no secret")} {
+		if got := r.String(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

@@ -29,7 +29,7 @@ const (
 // Redactor replaces secret values by "(sensitive value)", in the forms in which
 // programs print them: as they are, in upper or lower case, line by line, escaped
 // for JSON (also inside of JSON), HCL, HTML and URLs, in hex, and in base64 and base32 at
-// any alignment; each of them also wrapped at any column, behind the prefixes that engines
+// any alignment; in base64 of base64, line by line; each of the others also wrapped at any column, behind the prefixes that engines
 // put before the lines of provisioners too. Of a form without spaces pieces of 24 bytes are
 // found, such as lines that each have another prefix. Values shorter than
 // 8 bytes are ignored. It is safe for concurrent use.
@@ -81,7 +81,7 @@ func (r *Redactor) matcher() *finder {
 
 // String returns s without the secrets.
 func (r *Redactor) String(s string) string {
-	out, changed := r.matcher().replace(nil, []byte(s))
+	out, changed := r.known([]byte(s))
 	out, named := redactNamed(out)
 	if !changed && !named {
 		return s
@@ -92,11 +92,18 @@ func (r *Redactor) String(s string) string {
 // Known returns s without the secrets that r knows. What is only named like one
 // stays.
 func (r *Redactor) Known(s string) string {
-	out, changed := r.matcher().replace(nil, []byte(s))
+	out, changed := r.known([]byte(s))
 	if !changed {
 		return s
 	}
 	return string(out)
+}
+
+func (r *Redactor) known(text []byte) ([]byte, bool) {
+	m := r.matcher()
+	out, changed := m.replace(nil, text)
+	decoded, twice := m.decodeTwice(nil, out)
+	return decoded, changed || twice
 }
 
 // JSON returns a JSON value without the secrets in its strings and names.
@@ -209,7 +216,8 @@ func (w *redactingWriter) flush(all bool) {
 	if end == 0 {
 		return
 	}
-	text, _ := w.names.redact(w.lines[:end])
+	decoded, _ := w.redactor.matcher().decodeTwice(nil, w.lines[:end])
+	text, _ := w.names.redact(decoded)
 	if len(text) > 0 {
 		_, w.err = w.w.Write(text)
 	}
