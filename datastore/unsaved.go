@@ -173,11 +173,26 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		unsaved = n > 0
 	}
 	if !unsaved {
-		return nil
+		return superseded(ctx, q, run)
 	}
 	return putUnsaved(ctx, q, holdfast.UnsavedState{
 		Location: stateLocation(run), Cluster: run.Cluster, Run: run.ID, Attempt: run.Attempt, At: s.now(),
 	})
+}
+
+// superseded ends what stands of the uploads of an apply that has ended well and were
+// refused, if one of its later uploads was taken: that is what its engine has saved, and
+// whatever was sent before is older, or was never the engine's. A push that a person has
+// asked for stays.
+func superseded(ctx context.Context, q querier, run holdfast.Run) error {
+	if !run.Status.Good() {
+		return nil
+	}
+	_, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version > 0 AND job = '' AND EXISTS (
+		SELECT 1 FROM state_versions AS v WHERE v.location = unsaved_states.location AND v.run = unsaved_states.run
+			AND v.attempt = unsaved_states.attempt AND v.quarantined = 0 AND v.version > unsaved_states.version)`,
+		stateLocation(run), run.ID, run.Attempt)
+	return err
 }
 
 // noteLate records that a state which could not be saved has come from an attempt that

@@ -110,6 +110,45 @@ func TestLateUnsavedStates(t *testing.T) {
 	}
 }
 
+// TestRefusedUploadsOfAnApply: what an apply uploads beside its engine, under a lock that
+// is not the state's, is not its state if that was saved afterwards. The last word counts:
+// of an engine whose state was refused at the end, that stands.
+func TestRefusedUploadsOfAnApply(t *testing.T) {
+	t.Parallel()
+	const refused, taken = "not-the-lock", "lock"
+	for name, c := range map[string]struct {
+		uploads []string // the locks that they name
+		status  holdfast.RunStatus
+		want    int
+	}{
+		"refused, then saved":             {[]string{refused, refused, taken}, holdfast.RunApplied, 0},
+		"saved, then refused":             {[]string{taken, refused}, holdfast.RunApplied, 1},
+		"only refused":                    {[]string{refused}, holdfast.RunApplied, 1},
+		"refused, then saved, and failed": {[]string{refused, taken}, holdfast.RunErrored, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+			run := newRun(1)
+			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, "clusters/a"
+			run = claim(t, store, run)
+			if err := store.LockState(t.Context(), "clusters/a", holdfast.StateLock{ID: taken, By: run.Ref()}); err != nil {
+				t.Fatal(err)
+			}
+			for i, id := range c.uploads {
+				_, err := store.PutState(t.Context(), holdfast.StateWrite{
+					Location: "clusters/a", LockID: id, By: run.Ref(), Data: stateJSON(int64(i+1), "lin-"+id, "x"),
+				})
+				if id == taken && err != nil || id == refused && err == nil {
+					t.Fatalf("upload %d under %q: %v", i, id, err)
+				}
+			}
+			end(t, store, run, c.status)
+			standing(t, store, c.want)
+		})
+	}
+}
+
 // TestUnsavedStateHoldsBack: nothing but a run of kind state is handed out, and a
 // plan that was made meanwhile is not taken, until the state is pushed.
 func TestUnsavedStateHoldsBack(t *testing.T) {

@@ -194,3 +194,34 @@ func TestARenameWaitsForAnUnsavedState(t *testing.T) {
 		})
 	}
 }
+
+// What an apply uploads under a lock that is not the state's is not pushed while that
+// apply is executed: what its engine saves until the end is newer, and it ends well.
+func TestRefusedUploadOfAnApplyThatEndsWell(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	a := f.claim()
+	f.must(f.store.LockState(t.Context(), a.StateLocation, holdfast.StateLock{ID: "lock", By: a.AttemptRef}))
+	upload := func(lock, state string) error {
+		_, err := f.store.PutState(t.Context(), holdfast.StateWrite{Location: a.StateLocation, LockID: lock, By: a.AttemptRef, Data: []byte(state)})
+		return err
+	}
+	if upload("another", `{"serial": 9, "lineage": "junk"}`) == nil {
+		t.Fatal("an upload under another lock was taken")
+	}
+	f.must(f.r.Rescue().Pass(t.Context()))
+	f.must(upload("lock", `{"version": 4, "serial": 1, "lineage": "l", "resources": []}`))
+	f.finish(a, good(a))
+	f.must(f.r.Rescue().Pass(t.Context()))
+	f.settle()
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Run != a.Run {
+		t.Errorf("after an apply that ended well it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+	if push := f.claim(); push.Kind == holdfast.RunState {
+		t.Errorf("%+v is to be pushed", push.State)
+	}
+}

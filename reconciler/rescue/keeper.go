@@ -149,6 +149,11 @@ func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error)
 			return false, nil
 		}
 	}
+	if from, err := k.opts.Store.Run(ctx, u.Run); err == nil && from.Status == holdfast.RunRunning {
+		return false, nil // what it saves until it ends is newer
+	} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("read run %s: %w", u.Run, err)
+	}
 	file, err := k.opts.Store.OpenUnsaved(ctx, u)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return false, nil // it is on the agent's disk, if anywhere: a person has to act
