@@ -48,14 +48,19 @@ func groupKey(o outcome) string {
 	return fmt.Sprint(o.stage, o.stale, o.applied, o.broken, o.destroy) + planKey(o.plan, ownOf(o.cluster))
 }
 
+// dangerOf ranks what a plan loses: what is destroyed by what that is, above what is
+// forgotten.
 func dangerOf(o outcome) int {
 	if o.plan == nil || o.applied || o.broken {
 		return 0
 	}
 	danger := 0
 	for _, c := range o.plan.Changes {
-		if c.Destroys() {
-			danger = max(danger, 1+int(c.Danger()))
+		switch {
+		case c.Destroys():
+			danger = max(danger, 2+int(c.Danger()))
+		case loses(c):
+			danger = max(danger, 1)
 		}
 	}
 	return danger

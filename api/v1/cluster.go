@@ -17,6 +17,8 @@ type Cluster struct {
 	StateSerial   int64             `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
 	Suspended     bool              `json:"suspended,omitempty"`   // The cluster itself, apart from its project and the fleet.
 	SuspendReason string            `json:"suspendReason,omitempty"`
+	SuspendedBy   string            `json:"suspendedBy,omitempty"`
+	SuspendedAt   time.Time         `json:"suspendedAt,omitzero"`
 	Waiting       holdfast.Reason   `json:"waiting,omitempty"` // Why desired and applied differ while nothing runs; absent: nothing waits.
 	WaitingDetail string            `json:"waitingDetail,omitempty"`
 	WaitingFor    holdfast.Revision `json:"waitingFor,omitempty"` // The revision that waits.
@@ -32,7 +34,7 @@ type Cluster struct {
 func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	cluster := Cluster{
 		Name: r.Name, Owner: r.Owner, Drift: DriftStateOf(r.Drift), StateSerial: r.StateSerial,
-		Suspended: r.Suspended, SuspendReason: r.SuspendedWhy, Waiting: r.Waiting, WaitingDetail: r.WaitingDetail, WaitingFor: r.WaitingFor,
+		Suspended: r.Suspended, SuspendReason: r.SuspendedWhy, SuspendedBy: r.SuspendedBy, SuspendedAt: r.SuspendedAt, Waiting: r.Waiting, WaitingDetail: r.WaitingDetail, WaitingFor: r.WaitingFor,
 		Phase: r.Phase, Conditions: all(r.Conditions, conditionOf), Life: r.Life, UpdatedAt: r.UpdatedAt, Version: r.Version,
 		Desired: Desired{
 			Revision: r.Desired.Revision, SourceDigest: r.Desired.SourceDigest, Document: DocumentOf(r.Desired.Document),

@@ -124,7 +124,7 @@ func TestFleetRequests(t *testing.T) {
 		"drift with filters": {
 			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&limit=1000&name=prod-eu", out: "prod-us",
 		},
-		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift\n"},
+		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift was found: holdfast get drift --all lists what was checked, and when\n"},
 		"drift misspelt":    {line: "get clusters --drift yes", code: 2, err: `drift "yes": want drifted, none or failed`},
 		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&limit=1000"},
 		"resources": {
@@ -168,6 +168,19 @@ func TestFleetRequests(t *testing.T) {
 		"check what cannot be": {
 			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, v1.Problem{Detail: `cluster "young": it was never applied`}}},
 			code: 1, err: "Error: cluster \"young\": it was never applied\n",
+		},
+		"describe one that is suspended": {
+			line: "describe cluster prod-eu", answers: map[string]any{
+				"GET /clusters/prod-eu": v1.Cluster{Name: "prod-eu", Suspended: true, SuspendedBy: "otto", SuspendedAt: testNow.Add(-time.Hour)},
+				"GET /suspensions":      list[v1.Suspension](),
+			},
+			out: "Suspended:  cluster prod-eu is suspended by otto since 2026-03-01T11:00:00Z (60m ago)\n",
+		},
+		"describe one that is suspended, with all": {
+			line: "describe cluster prod-eu", answers: map[string]any{
+				"GET /clusters/prod-eu": v1.Cluster{Name: "prod-eu", Suspended: true, SuspendedBy: "otto", SuspendReason: "moves"},
+			},
+			out: "cluster prod-eu is suspended by otto: moves\n            all clusters are suspended by anna since",
 		},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
 		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},

@@ -93,12 +93,6 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	r := d.Cluster
 	doc := documentOf(r)
 	status := clusterStatus(r)
-	suspended := ""
-	if s := d.Suspension; s != nil && r.Deletion == nil { // its own is its status
-		suspended = SuspensionText(&a.Printer, *s)
-	} else if r.Suspended {
-		suspended = table.OneLine(r.SuspendReason)
-	}
 	out := a.Fields(
 		[2]string{"Name", r.Name},
 		[2]string{"Renamed from", renamedText(doc.RenamedFrom)},
@@ -111,7 +105,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
 		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
 		[2]string{"Status", table.Joined(status.Text, r.WaitingDetail)},
-		[2]string{"Suspended", suspended},
+		[2]string{"Suspended", a.suspendedText(d)},
 		[2]string{"Desired", desiredText(r)},
 		[2]string{"Applied", a.appliedText(r)},
 		[2]string{"Endpoint", table.OneLine(r.Applied.Endpoint)},
@@ -174,6 +168,20 @@ func desiredText(r v1.Cluster) string {
 	default:
 		return r.Desired.Revision.Short()
 	}
+}
+
+// suspendedText says who has suspended a cluster, since when and why, and what else
+// stops it: each suspension ends separately.
+func (a *app) suspendedText(d clusterDescription) string {
+	var lines []string
+	if r := d.Cluster; r.Suspended {
+		own := v1.Suspension{Cluster: r.Name, By: r.SuspendedBy, At: r.SuspendedAt, Reason: r.SuspendReason}
+		lines = append(lines, SuspensionText(&a.Printer, own))
+	}
+	if s := d.Suspension; s != nil && d.Cluster.Deletion == nil {
+		lines = append(lines, SuspensionText(&a.Printer, *s))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // driftLine says what the last check found, and when the next one is.

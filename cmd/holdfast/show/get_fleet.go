@@ -28,7 +28,7 @@ elsewhere (a data source, a file) changed. What is desired and not applied yet i
 drift and is listed separately.`,
 		example: "  holdfast get drift --environment production\n  holdfast get drift --all",
 		columns: a.driftColumns(),
-		empty:   "no drift",
+		empty:   "no drift was found: holdfast get drift --all lists what was checked, and when",
 		fetch: func(ctx context.Context, cl *client.Client, args []string) ([]v1.DriftLine, error) {
 			query, err := clusters.query(args)
 			if err != nil {
