@@ -21,20 +21,24 @@ const (
 	// apiPatience is how old a command of the API is before somebody else than the
 	// server that took it carries it out: that one has died.
 	apiPatience = time.Minute
+	// together is how many commands of a repository are carried out at once, each of
+	// another pull request.
+	together = 8
 )
 
 // CommandStored says that a command is in the store. It never blocks.
 func (h *Handler) CommandStored() { h.stored.Send() }
 
-// Run works off commands until ctx is done: those of a repository one after another,
+// Run works off commands until ctx is done: those of a pull request one after another,
 // in the order in which they were given, and those of others meanwhile. A code host
-// that does not say who may command keeps nobody else waiting.
+// that does not say who may command keeps neither another repository waiting nor, while
+// it does not say it of some authors, others in the same one.
 func (h *Handler) Run(ctx context.Context) error {
-	lanes := queue.NewLanes(func(repo string) string { return repo })
+	lanes := queue.NewLanes(func(of holdfast.PullRequestRef) string { return of.Repo })
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return lanes.Work(ctx, h.opts.Logger, 1, func(begun context.Context, repo string) error {
-			h.pass(begun, ctx, func(c holdfast.Command) bool { return c.PullRequest.Repo == repo })
+		return lanes.Work(ctx, h.opts.Logger, together, func(begun context.Context, of holdfast.PullRequestRef) error {
+			h.pass(begun, ctx, func(c holdfast.Command) bool { return c.PullRequest == of })
 			return nil
 		})
 	})
@@ -42,7 +46,7 @@ func (h *Handler) Run(ctx context.Context) error {
 		for {
 			stored := h.stored.Wait()
 			for _, c := range h.received(ctx) {
-				lanes.Add(c.PullRequest.Repo)
+				lanes.Add(c.PullRequest)
 			}
 			select {
 			case <-ctx.Done():
