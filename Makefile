@@ -56,6 +56,7 @@ unit: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | t
 unit: needs tools ## all tests, with real engines, Git, Redis: packages first, then those that start servers
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
 	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
 	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages

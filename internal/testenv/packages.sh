@@ -8,10 +8,13 @@
 #   beside   Only tests start goroutines, to call at once what has to bear it: these
 #            tests are for the race detector, which `packages.sh tests` lists, as an
 #            expression for -run. Their packages are plain, too.
-#   plain    All others, which the race detector would only make slow, and those that
-#            do less with it: they have a file that is built with it only.
+#   apart    They are raced, but for the tests in files that are built without the race
+#            detector only (//go:build !race): tests of what an engine does, of memory,
+#            or of a story that is told again at each of its steps. These tests are run
+#            without it; `packages.sh apart-tests` lists them.
+#   plain    All others, which the race detector would only make slow.
 set -euo pipefail
-kind=${1:?servers, raced, beside, tests or plain}
+kind=${1:?servers, raced, beside, tests, apart, apart-tests or plain}
 
 # Programs in the sandboxes of these tests are the tests' own binary, within limits
 # of memory that the race detector does not fit into.
@@ -20,6 +23,9 @@ servers='/(docs|internal/e2e)$'
 concurrent='^[[:space:]]*(go (func\(|[A-Za-z_.]+\()|(import )?([a-z]+ )?"(sync|sync/atomic|golang.org/x/sync/[a-z]+)"$)'
 
 names() { find "$1" -maxdepth 1 -name '*.go' "${@:2}" -exec grep -lE "$concurrent" {} +; }
+unraced() { find "$1" -maxdepth 1 -name '*_test.go' -exec grep -lE '^//go:build (.* )?!race$' {} +; }
+# A file of helpers alone has none.
+tests() { xargs grep -ohE '^func (Test|Fuzz)[A-Za-z0-9_]*' | cut -d' ' -f2 || true; }
 
 packages=$(${GO:-go} list -f '{{.ImportPath}} {{.Dir}}' ./...)
 while read -r package dir; do
@@ -28,13 +34,14 @@ while read -r package dir; do
   elif [[ $package =~ $limited ]]; then is=plain
   elif [[ -n $(names "$dir" ! -name '*_test.go') ]]; then
     is=raced
-    if grep -qs '^//go:build race$' "$dir"/*_test.go; then is='raced plain'; fi
+    if [[ -n $(unraced "$dir") ]]; then is='raced apart'; fi
   elif [[ -n $(names "$dir" -name '*_test.go') ]]; then is='plain beside'
   fi
   if [[ $kind == tests && $is == *beside ]]; then
-    # A file of helpers alone has none.
-    { names "$dir" -name '*_test.go' | xargs grep -ohE '^func Test[A-Za-z0-9_]*' || true; } | cut -d' ' -f2
+    names "$dir" -name '*_test.go' | tests
+  elif [[ $kind == apart-tests && $is == *apart ]]; then
+    unraced "$dir" | tests
   elif [[ " $is " == *" $kind "* ]]; then
     echo "$package"
   fi
-done <<<"$packages" | if [[ $kind == tests ]]; then echo "^($(paste -sd'|'))\$"; else cat; fi
+done <<<"$packages" | if [[ $kind == *tests ]]; then echo "^($(paste -sd'|'))\$"; else cat; fi
