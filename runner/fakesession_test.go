@@ -225,6 +225,9 @@ func installEngine(t *testing.T, dir, name string) {
 // to write its plan file.
 const plannerSuffix = ".planner"
 
+// programs are what this program is instead of tests, by its first argument.
+var programs = map[string]func(arguments []string) error{}
+
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutSuffix(filepath.Base(os.Args[0]), plannerSuffix); ok {
 		if err := writeFakePlan(os.Args[1], name, os.Args[2] != ""); err != nil {
@@ -233,8 +236,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) == 4 && os.Args[1] == forgerArgument {
-		if err := forge(os.Args[3], os.Args[2]); err != nil {
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		if err := programs[os.Args[1]](os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)
 			os.Exit(1)
 		}
@@ -253,7 +256,8 @@ func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Ex
 	}
 	opts := runner.ExecutorOptions{
 		WorkDir: filepath.Join(dir, "work"), Waits: runner.Waits{Grace: 20 * time.Second},
-		Engines: runner.Engines{CLIConfigFile: config, Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir}},
+		// Engines and providers live for a moment: collecting garbage is a fifth of their work.
+		Engines: runner.Engines{CLIConfigFile: config, Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir, "GOGC": "400"}},
 	}
 	if change != nil {
 		change(&opts)
@@ -370,4 +374,12 @@ func noise(size int) string {
 		text[i] = byte(random.UintN(256))
 	}
 	return string(text)
+}
+
+func writeFile(t *testing.T, file, text string, mode os.FileMode) {
+	t.Helper()
+	_ = os.Remove(file)
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package runner_test
 
 import (
@@ -179,6 +181,10 @@ func forge(name, how string) error {
 
 // forgerArgument makes this program a forger: it is followed by how and the file.
 const forgerArgument = "-forge-plan-file"
+
+func init() {
+	programs[forgerArgument] = func(arguments []string) error { return forge(arguments[1], arguments[0]) }
+}
 
 // forgedRoot has a variable of each kind, a module with an override, and code in
 // JSON.

@@ -1,8 +1,9 @@
+//go:build !race
+
 package runner_test
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,14 +76,6 @@ func (l *secretLab) give(a *holdfast.Assignment) {
 }
 
 func (l *secretLab) secrets() []string { return slices.Collect(maps.Values(l.values)) }
-
-func writeFile(t *testing.T, file, text string, mode os.FileMode) {
-	t.Helper()
-	_ = os.Remove(file)
-	if err := os.WriteFile(file, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // withOutputs are the sinks, and what is shown of outputs.
 func (l *secretLab) withOutputs(id string) map[string]string {
