@@ -200,7 +200,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Blocks, Words: "the pull request cannot be merged into its base",
 		More: "It conflicts with its base, or was not mergeable and `apply.requires` says that it must be",
 		One:  "could not be merged",
-		Hint: "Resolve the conflict, then push; after the merge, `/holdfast approve` by someone else stands for it",
+		Hint: "Resolve the conflict, then push; if it is merged already, someone else can run `/holdfast approve`",
 	},
 	ReasonNotMerged: {Effect: Blocks, Words: "it is not merged yet: an apply follows the merge", Hint: "Merge the pull request"},
 	ReasonNothingPlanned: {
@@ -265,7 +265,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonRequested: {Effect: Explains, Words: "a person asked for it"},
 	ReasonResumed: {
 		Effect: Explains, Words: "an apply continues with what is left of one that failed",
-		More: "What remains is a part of what was reviewed",
+		More: "The remaining changes are part of what was reviewed",
 	},
 	ReasonRevertFailed: {
 		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",

@@ -45,7 +45,7 @@ func isPoint(name string) bool {
 }
 
 // growth is by how much a curve grew from its last point but one to the last;
-// empty if that cannot be told.
+// empty if that is not known.
 func (c curve) growth() string {
 	n := len(c.points)
 	if n < 2 || c.points[n-2].Value <= 0 {

@@ -79,7 +79,7 @@ func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, 
 	return nil
 }
 
-// settleUnsaved ends u; ErrConflict if another stands in its place, or none.
+// settleUnsaved ends u; ErrConflict if another is in its place, or none.
 func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ?`,
 		u.Location, u.Run, u.Attempt, u.Version)

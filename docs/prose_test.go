@@ -1,6 +1,9 @@
 package docs_test
 
 import (
+	"bytes"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,7 +12,7 @@ import (
 	"testing"
 )
 
-// gap is what stands between two words: a space, or a line break in a comment.
+// gap is what is between two words: a space, or a line break in a comment.
 const gap = `\s+(?:// ?)?`
 
 // habits are phrases that read as if they were translated, with what to write.
@@ -37,7 +40,57 @@ var habits = []struct {
 	{regexp.MustCompile(`\b[Tt]ells` + gap + `(?:of|what|who|why|how)\b`), "reports, shows, lists"},
 	{regexp.MustCompile(`\bthemselves` + gap + `alone\b|\b(?:by|end|pass|resume)` + gap + `themselves\b`), "automatically"},
 	{regexp.MustCompile(`\(s\) [a-z]+`), "a plural made of the number"},
+	{regexp.MustCompile(`\b[Cc]hecks?` + gap + `for` + gap + `drift\b`), "drift check"},
+	{regexp.MustCompile(`\bcannot` + gap + `be` + gap + `told\b|\b(?:was|were|been)` + gap + `told` + gap + `already\b`), "is not known, was reported"},
 	{regexp.MustCompile(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
+}
+
+// shownHabits are phrases that people do not read: on pages, and in what is made of
+// the strings of the code. Between ourselves a code host is a forge, as its package is.
+var shownHabits = []struct {
+	phrase *regexp.Regexp
+	write  string
+}{
+	{regexp.MustCompile(`(?:\S+` + gap + `)?\b[Ff]orges?\b\S*`), "code host, or the key in backticks"},
+	{regexp.MustCompile(`\btold\b`), "reported, shown, known"},
+	{regexp.MustCompile(`\bstands\b(?:` + gap + `\w+)?`), "is, is written, represents"},
+	{regexp.MustCompile(`\bdoes` + gap + `not` + gap + `tell\b`), "does not report, does not say"},
+	{regexp.MustCompile(`(?:^|[.:;|] |\n- )What` + gap + `(?:a|an|the|is|was|an?|[a-z]+s)` + gap + `[^|\n?]{20}`), "the subject first"},
+}
+
+// keys are where forge is a key of the configuration, and stands is plain English.
+var keys = regexp.MustCompile(`^(?:in|forge:)` + gap + `forges|\bforges?(?::|\[|,|"|/)|^stands` + gap + `(?:out|alone)$`)
+
+var (
+	codeSpan  = regexp.MustCompile("(?s)```.*?\n *```|`[^`\n]*`")
+	linkOrRow = regexp.MustCompile(`\]\([^)]*\)|(?m)^##.*forges.*$`)
+)
+
+// pageText is what people read of a page: code is left out, line for line.
+func pageText(page []byte) []byte {
+	blank := func(found []byte) []byte {
+		return append([]byte("``"), bytes.Repeat([]byte("\n"), bytes.Count(found, []byte("\n")))...)
+	}
+	return linkOrRow.ReplaceAllFunc(codeSpan.ReplaceAllFunc(page, blank), blank)
+}
+
+// literals are the strings of Go code that have more than one word, one in a line of its own.
+func literals(code []byte) []byte {
+	var file scanner.Scanner
+	set := token.NewFileSet()
+	file.Init(set.AddFile("", set.Base(), len(code)), code, nil, 0)
+	out := bytes.Repeat([]byte("\n"), bytes.Count(code, []byte("\n"))+1)
+	lines := bytes.SplitAfter(out, []byte("\n"))
+	for {
+		pos, kind, text := file.Scan()
+		switch {
+		case kind == token.EOF:
+			return bytes.Join(lines, nil)
+		case kind == token.STRING && text[0] == '"' && strings.Contains(text, " "):
+			line := set.Position(pos).Line - 1
+			lines[line] = append([]byte(text+" "), lines[line]...)
+		}
+	}
 }
 
 // usual are the places where "is no" is plain English.
@@ -64,6 +117,20 @@ func TestProse(t *testing.T) {
 			return err
 		}
 		read++
+		shown := pageText
+		if strings.HasSuffix(path, ".go") {
+			shown = literals
+		}
+		if text := shown(data); !strings.Contains(path, "/adr/") && !strings.Contains(path, "/bench/") {
+			for _, habit := range shownHabits {
+				for _, at := range habit.phrase.FindAllIndex(text, -1) {
+					found := string(text[at[0]:at[1]])
+					if !keys.MatchString(found) {
+						t.Errorf("%s:%d: people are shown %q: write %s", path, 1+strings.Count(string(text[:at[0]]), "\n"), found, habit.write)
+					}
+				}
+			}
+		}
 		for _, habit := range habits {
 			for _, at := range habit.phrase.FindAllIndex(data, -1) {
 				found := string(data[at[0]:at[1]])

@@ -190,7 +190,7 @@ func (t *dirTree) Stat(name string) (fs.FileInfo, error) { return t.lookup("stat
 // Lstat is Stat.
 func (t *dirTree) Lstat(name string) (fs.FileInfo, error) { return t.lookup("lstat", name) }
 
-// ReadLink returns the target of a symbolic link, as it stands there.
+// ReadLink returns the target of a symbolic link, as it is there.
 func (t *dirTree) ReadLink(name string) (string, error) {
 	info, err := t.lookup("readlink", name)
 	if err != nil {

@@ -265,7 +265,7 @@ func (t *tree) Stat(name string) (fs.FileInfo, error) {
 // Lstat is Stat.
 func (t *tree) Lstat(name string) (fs.FileInfo, error) { return t.Stat(name) }
 
-// ReadLink returns the target of a symbolic link, as it stands there.
+// ReadLink returns the target of a symbolic link, as it is there.
 func (t *tree) ReadLink(name string) (string, error) {
 	e, err := t.lookup("readlink", name)
 	if err != nil {

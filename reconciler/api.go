@@ -30,7 +30,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error 
 	return r.operator.Reconcile(ctx, repo, cluster)
 }
 
-// Suspend stops new applies, destroys and checks for drift of a cluster: see
+// Suspend stops new applies, destroys and drift checks of a cluster: see
 // commands.Operator.
 func (r *Reconciler) Suspend(
 	ctx context.Context, cluster string, suspended bool, actor, reason string,
@@ -62,7 +62,7 @@ func (r *Reconciler) Unlock(ctx context.Context, cluster, actor string, force bo
 	return r.operator.Unlock(ctx, cluster, actor, force)
 }
 
-// CheckDrift queues a check for drift of a cluster and returns its run; the one
+// CheckDrift queues a drift check of a cluster and returns its run; the one
 // that is queued or running already, if there is one. It is an ErrConflict, with
 // the reason in its text, if the cluster cannot be checked now.
 func (r *Reconciler) CheckDrift(ctx context.Context, cluster, actor string) (holdfast.Run, error) {

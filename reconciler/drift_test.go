@@ -38,18 +38,18 @@ func (f *fleet) pass() {
 	f.settle()
 }
 
-// checks executes the next run, which has to be a check for drift that finds
+// checks executes the next run, which has to be a drift check that finds
 // plan, and posts what there is to tell.
 func (f *fleet) checks(plan holdfast.Plan) holdfast.Run {
 	f.t.Helper()
 	a := f.claim()
 	if a.Run == "" || a.Kind != holdfast.RunDrift {
-		f.t.Fatalf("the next run is %q (%s), want a check for drift; runs of prod:\n%s", a.Run, a.Kind, strings.Join(f.runs("prod"), "\n"))
+		f.t.Fatalf("the next run is %q (%s), want a drift check; runs of prod:\n%s", a.Run, a.Kind, strings.Join(f.runs("prod"), "\n"))
 	}
 	return f.finds(a, plan)
 }
 
-// finds ends a check for drift that found plan.
+// finds ends a drift check that found plan.
 func (f *fleet) finds(a holdfast.Assignment, plan holdfast.Plan) holdfast.Run {
 	f.t.Helper()
 	data, err := json.Marshal(plan)

@@ -63,7 +63,7 @@ type Grants struct {
 // Limits bound runs.
 type Limits struct {
 	Runs       int            // at once in the fleet; zero means 4
-	Drift      int            // checks for drift at once; zero means half of Runs, at least 1
+	Drift      int            // drift checks at once; zero means half of Runs, at least 1
 	Provider   map[string]int // runs at once by provider; one that is not named has no limit of its own
 	Project    int            // runs at once of each project; zero: no limit
 	Timeout    time.Duration  // of a run; zero means 30 minutes
@@ -145,7 +145,7 @@ func (o Options) check() error {
 	}
 	for _, repo := range o.Sources.Repositories {
 		if o.Sources.Forges[repo.Name] == nil {
-			return fmt.Errorf("reconciler: no forge for repository %q", repo.Name)
+			return fmt.Errorf("reconciler: no code host for repository %q", repo.Name)
 		}
 	}
 	return nil

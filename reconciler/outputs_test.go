@@ -40,7 +40,7 @@ func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs stri
 	f.finish(a, result)
 }
 
-// due claims the next check for drift.
+// due claims the next drift check.
 func (f *fleet) due() holdfast.Assignment {
 	f.t.Helper()
 	f.later()

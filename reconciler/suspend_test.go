@@ -208,7 +208,7 @@ func TestSuspendAllIsHeld(t *testing.T) {
 	}
 }
 
-// queueDrift queues a check for drift.
+// queueDrift queues a drift check.
 func (f *fleet) queueDrift(cluster string) string {
 	f.t.Helper()
 	rec := f.cluster(cluster)

@@ -107,7 +107,7 @@ func TestAForgeThatRefusesIsNotPestered(t *testing.T) {
 	u := newUpgradeFleet(t, twoBehind())
 	u.host.breaks(fmt.Errorf("push: %w", holdfast.ErrForbidden), nil, nil)
 	u.release("1.1.0")
-	const refused = "web #0 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0 (the forge does not let Holdfast push: give the App Contents: write)"
+	const refused = "web #0 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0 (the code host does not let Holdfast push: give the App Contents: write)"
 	u.expect(refused)
 	for i := range 3 {
 		u.push("Push", map[string]string{"README.md": fmt.Sprint(i)})

@@ -486,7 +486,7 @@ func TestAttributesOfATable(t *testing.T) {
 	}
 }
 
-// TestNaturalOrder: item[2] stands before item[10].
+// TestNaturalOrder: item[2] is before item[10].
 func TestNaturalOrder(t *testing.T) {
 	t.Parallel()
 

@@ -90,7 +90,7 @@ func (w *writer) bare() string {
 	if why := Unshown(w.r); why != "" {
 		body += "> [!CAUTION]\n> **Nothing of this counts as reviewed:** " + why + ". Split the pull request.\n\n"
 	}
-	return body + "There is too much to show in a comment. The commit statuses and the command line tell more: " +
+	return body + "There is too much to show in a comment. The commit statuses and the command line show more: " +
 		markdown.Code("holdfast describe pullrequest "+markdown.OneLine(w.r.PullRequest.String())) + ". " + w.wholePlan() + "\n"
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // byDanger returns changes with those first that destroy the most, then in the
-// order in which people count: item[2] stands before item[10].
+// order in which people count: item[2] is before item[10].
 func byDanger(changes []holdfast.ResourceChange) []holdfast.ResourceChange {
 	sorted := slices.Clone(changes)
 	slices.SortStableFunc(sorted, func(a, b holdfast.ResourceChange) int {

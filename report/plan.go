@@ -323,7 +323,7 @@ var actionReasons = map[string]string{
 	"delete_because_removed":                "removed by a `removed` block",
 	"forget_because_removed_block_in_state": "removed by a `removed` block",
 	holdfast.GoneOutside:                    "gone outside of the engine; it leaves the state",
-	holdfast.OtherObject:                    "the address stands for another object than in the state",
+	holdfast.OtherObject:                    "the address now names another object than in the state",
 }
 
 func reasonWords(reason string) string {
@@ -373,7 +373,7 @@ func (w planWriter) outputWords(o holdfast.OutputChange) string {
 
 func (w planWriter) diff(plan *holdfast.Plan) {
 	if len(plan.Changes)+len(plan.Reads) == 0 {
-		return // what there is stands above
+		return // what there is was written above
 	}
 	if w.level.diffs == 0 {
 		w.dropped = true

@@ -51,7 +51,7 @@ func Reply(c holdfast.Command) string {
 }
 
 // replyWords is a reply as Markdown: several lines, of a cluster each, are a
-// list, and what stands in backticks is code.
+// list, and what is in backticks is code.
 func replyWords(s string) string {
 	const most = 40
 	var lines []string
@@ -69,7 +69,7 @@ func replyWords(s string) string {
 	return "\n- " + strings.Join(lines, "\n- ")
 }
 
-// spans is words with what stands in backticks as code, if each has its other.
+// spans is words with what is in backticks as code, if each has its other.
 func spans(line string) string {
 	parts := strings.Split(line, "`")
 	if len(parts)%2 == 0 {

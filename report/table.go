@@ -44,10 +44,10 @@ func (w *writer) summary() {
 	w.line("")
 }
 
-// aRowEach is how many clusters of which the same is to be told have a row each.
+// aRowEach is how many clusters that have the same to show have a row each.
 const aRowEach = 5
 
-// rows puts clusters of which the same is to be told into one row, if they are
+// rows puts clusters that have the same to show into one row, if they are
 // many. What failed has rows of its own.
 func (w *writer) rows() [][]outcome {
 	keys := make([]string, len(w.outcomes))
@@ -189,7 +189,7 @@ func (w *writer) runCell(run *holdfast.Run) string {
 	return "[" + markdown.Code(run.ID) + "](" + url + ")"
 }
 
-// isLink reports whether something may stand as the target of a link.
+// isLink reports whether something may be the target of a link.
 func isLink(url string) bool {
 	return (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")) && !strings.ContainsFunc(url, notInURL)
 }

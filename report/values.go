@@ -72,7 +72,7 @@ func codeText(s string) string {
 	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
 }
 
-// cellLimit is how much of a value stands in a table.
+// cellLimit is how much of a value is shown in a table.
 const cellLimit = 60
 
 // changeCell is "before → after" for a table. Long values are cut around the
@@ -92,7 +92,7 @@ func changeCell(a, like holdfast.AttributeChange) cells {
 	return cells{before.cell + " → " + after.cell, before.partial || after.partial}
 }
 
-// shown reports whether a value stands in the plan itself.
+// shown reports whether a value is in the plan itself.
 func shown(raw json.RawMessage) bool {
 	s := string(raw)
 	return s != "" && s != "null" && s != sensitiveMark && s != unknownMark
@@ -345,7 +345,7 @@ func encoded(v any) json.RawMessage {
 
 func quoted(s string) json.RawMessage { return encoded(s) }
 
-// hunk is lines that were, and those that stand in their place.
+// hunk is lines that were, and those in their place.
 type hunk struct {
 	line          int // the first of them, from 1: as it will be
 	before, after []string

@@ -224,7 +224,7 @@ func (a *Agent) shutDown(stopDelivering func()) {
 func agentStopped() *failure.StopError {
 	return &failure.StopError{
 		Reason: holdfast.ReasonAgentKilled,
-		Detail: "the agent was told to stop and could not wait any longer",
+		Detail: "the agent had to stop and could not wait longer",
 	}
 }
 
@@ -377,7 +377,7 @@ func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (hol
 func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cause error) {
 	ref := assignment.AttemptRef
 	if _, err := uplink.KeyOf(ref); err != nil {
-		return // nothing that the server could be told about
+		return // nothing that could be reported to the server
 	}
 	reason, hint := holdfast.CauseWorkspace, "look at the agent's folder and its log"
 	if failure.DiskFull(cause) {

@@ -98,7 +98,7 @@ func (a *Agent) present(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, presentEvery)
 	defer cancel()
 	if err := a.client.Present(try, a.request()); err != nil && ctx.Err() == nil {
-		a.opts.Logger.DebugContext(ctx, "server was not told that the agent is there", "agent", a.opts.About.ID, "err", err)
+		a.opts.Logger.DebugContext(ctx, "presence was not reported to the server", "agent", a.opts.About.ID, "err", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 				got := e.Execute(t.Context(), a, s)
 				if want == "" {
 					wantStatus(t, got, holdfast.RunErrored, "NoEngine", s)
-					if f := got.Failure; !f.Transient || !strings.Contains(f.Summary, filepath.Join(c.version, c.tool)+" does not tell its version") {
+					if f := got.Failure; !f.Transient || !strings.Contains(f.Summary, filepath.Join(c.version, c.tool)+" does not report its version") {
 						t.Errorf("failure %+v", f)
 					}
 					return

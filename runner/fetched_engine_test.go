@@ -60,7 +60,7 @@ func (l *moduleLab) run(
 	return got, s.logged()
 }
 
-// TestChecksHaveTheModulesThatWereApplied: a check for drift has the modules of
+// TestChecksHaveTheModulesThatWereApplied: a drift check has the modules of
 // the last apply, whichever agents fetched them and whatever has become of their
 // branch since.
 func TestChecksHaveTheModulesThatWereApplied(t *testing.T) {

@@ -154,7 +154,7 @@ func TestSecretHasChanged(t *testing.T) {
 	// What a person approves after that has the new values.
 	approved, _ := l.run("run-4", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.Reviews = review("run-2", held) })
 	l.want(approved, "run-4", holdfast.RunApplied, "")
-	// A check for drift finds that a secret has changed since the apply.
+	// A drift check finds that a secret has changed since the apply.
 	l.values["db_password"] = "rotated-once-more"
 	old = append(old, "rotated-password")
 	drift, _ := l.run("run-6", holdfast.RunDrift, files, l.give)

@@ -86,7 +86,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("all is for plan and a pull request as a whole")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
-		return command, badRequest("a run stands for its cluster and pull request: give it alone")
+		return command, badRequest("a run implies its cluster and pull request: give it alone")
 	case req.Run != "":
 		run, err := s.opts.Records.Run(ctx, req.Run)
 		if err != nil {

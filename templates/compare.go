@@ -223,7 +223,7 @@ func hashes(r *Root) map[string]string {
 
 // blocks are the blocks at the top of the files that clusters share, by their
 // headings as people say them: "module network", "provider aws". The files are
-// ours: each block begins at the start of a line, and its end stands there too.
+// ours: each block begins at the start of a line, and its end is there too.
 func (r *Root) blocks() map[string]string {
 	out := make(map[string]string)
 	for _, file := range r.files {

@@ -106,5 +106,5 @@ func TestSecretsOfTheTemplate(t *testing.T) {
 	wantFaults(t, resolveFaults(t, tree(with(richFiles(), "t/template.yaml", missing)), clusterWith(t)),
 		"c/c.yaml:9:3: spec.variables has no db_password (the template requires it)")
 	wantFaults(t, resolveFaults(t, tree(richFiles()), clusterWith(t, "node_count: 3", "instance_type: {secret: {env: A}}")),
-		"c/c.yaml:11:20: variable instance_type is not secret: its value stands here (the template makes a variable secret by writeOnly: true)")
+		"c/c.yaml:11:20: variable instance_type is not secret: its value is written here (the template makes a variable secret by writeOnly: true)")
 }

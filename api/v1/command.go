@@ -13,7 +13,7 @@ type CommandRequest struct {
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
 	Clusters    []string       `json:"clusters,omitempty"`
 	Shown       []string       `json:"shown,omitempty"` // With apply and clusters: the runs that were the newest ones when somebody looked. What was planned since is refused.
-	Run         string         `json:"run,omitempty"`   // A run whose plan is meant, or that is to be canceled. It stands for its cluster and pull request.
+	Run         string         `json:"run,omitempty"`   // A run whose plan is meant, or that is to be canceled. It implies its cluster and pull request.
 	Force       bool           `json:"force,omitempty"` // Needs the role admin.
 	All         bool           `json:"all,omitempty"`   // With plan and a pull request that changes a template: every cluster that the change would change.
 }

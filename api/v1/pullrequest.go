@@ -101,7 +101,7 @@ type PullRequestCluster struct {
 	Removed      bool              `json:"removed,omitempty"`      // The pull request removes its document.
 	Document     Document          `json:"document,omitzero"`
 	Added        bool              `json:"added,omitempty"`    // It was changed while merging, which no plan of the pull request shows.
-	Sample       bool              `json:"sample,omitempty"`   // It stands for others that a change of a template would change; the merge leaves it as it is.
+	Sample       bool              `json:"sample,omitempty"`   // It represents others that a change of a template would change; the merge leaves it as it is.
 	Repo         string            `json:"repo,omitempty"`     // Of a sample: where its document is.
 	Revision     holdfast.Revision `json:"revision,omitempty"` // Of a sample: the revision of that repository.
 }

@@ -89,9 +89,9 @@ type Forge struct {
 func New(opts Options) (*Forge, error) {
 	switch {
 	case opts.Git == nil:
-		return nil, errors.New("local forge: no git")
+		return nil, errors.New("forge: local: no git")
 	case opts.Store == nil:
-		return nil, errors.New("local forge: no store")
+		return nil, errors.New("forge: local: no store")
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -209,7 +209,7 @@ func (f *Forge) PutComment(
 	case errors.Is(err, holdfast.ErrNotFound):
 		return comment, nil
 	case err != nil:
-		// It is there: whatever keeps us from the branches is no refusal of it.
+		// It is there: whatever keeps us from the branches does not refuse it.
 		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w: %v", ref, holdfast.ErrUnavailable, err) //nolint:errorlint // not to be found in it
 	case pr.State != holdfast.PullRequestMerged || comment.UpdatedAt.After(pr.MergedAt):
 		return comment, nil

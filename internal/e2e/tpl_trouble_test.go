@@ -134,7 +134,7 @@ func TestTemplateUpgradeCommand(t *testing.T) {
 
 	// The App may not push yet; who has mended that asks again.
 	infra.hub.DenyContents(true)
-	const denied = "the forge does not let Holdfast push: give the App Contents: write"
+	const denied = "the code host does not let Holdfast push: give the App Contents: write"
 	if out, stderr, code := w.cli("template", "upgrade", "alpha"); code != 3 || !strings.Contains(out, denied) {
 		t.Errorf("without the permission: code %d\n%s%s", code, out, stderr)
 	}

@@ -5,7 +5,7 @@
 //
 //	go run ./internal/house [-all] [-lower]
 //
-// What may be beyond a bound stands in allowed.txt, with a reason. The test next to
+// What may be beyond a bound is listed in allowed.txt, with a reason. The test next to
 // it fails where something is beyond its bound and that list, and where a line of
 // the list is no longer needed. The numbers in it only fall: -lower writes down
 // what has become smaller. `make house` calls the command.

@@ -186,7 +186,7 @@ func (l *Loop) explainApply(ctx context.Context, id string) string {
 }
 
 // preempt makes room for a run: for an apply, plans of the same state step back,
-// and are planned again after it. A check for drift steps back for good, and
+// and are planned again after it. A drift check steps back for good, and
 // stays due.
 func (l *Loop) preempt(ctx context.Context, run holdfast.Run) error {
 	others, err := l.opts.Store.Runs(ctx, holdfast.RunFilter{Statuses: record.Unended(), Cluster: run.Cluster})

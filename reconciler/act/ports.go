@@ -55,7 +55,7 @@ type Git interface {
 	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
 }
 
-// Drift knows the checks for drift.
+// Drift knows the drift checks.
 type Drift interface {
 	// Record makes the cluster's record say what the last check has found.
 	Record(ctx context.Context, in decision.Input) error

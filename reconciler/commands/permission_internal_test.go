@@ -100,7 +100,7 @@ func TestPermitted(t *testing.T) {
 		"unlock of a dead one":       {host{permission: holdfast.PermissionWrite}, holdfast.Command{Verb: holdfast.VerbUnlock}, "", false},
 		"the host is out of reach":   {host{fails: gone}, holdfast.Command{CreatedAt: noon.Add(-time.Hour)}, "", true},
 		"the host does not tell":     {host{fails: holdfast.ErrForbidden}, holdfast.Command{CreatedAt: noon.Add(-time.Minute)}, "", true},
-		"the host will not tell":     {host{fails: holdfast.ErrForbidden}, holdfast.Command{CreatedAt: noon.Add(-16 * time.Minute)}, "does not tell who may command", false},
+		"the host will not tell":     {host{fails: holdfast.ErrForbidden}, holdfast.Command{CreatedAt: noon.Add(-16 * time.Minute)}, "does not say who may command", false},
 		"a token that has run out":   {host{fails: holdfast.ErrUnauthorized}, holdfast.Command{CreatedAt: noon.Add(-time.Minute)}, "", true},
 		"nor with the best of words": {host{permission: holdfast.PermissionWrite, fails: gone}, holdfast.Command{}, "", true},
 	} {

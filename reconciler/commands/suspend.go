@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// What is suspended: no apply, no destroy and no check for drift begins; what
+// What is suspended: no apply, no destroy and no drift check begins; what
 // runs is left alone. Plans of pull requests continue: they change nothing, and
 // people want to read them meanwhile.
 
-// Suspend stops new applies, destroys and checks for drift of a cluster, for a reason
+// Suspend stops new applies, destroys and drift checks of a cluster, for a reason
 // that may be empty, or lets them continue. It returns the cluster's record as that has
 // made it: others may have said the opposite since.
 func (o *Operator) Suspend(
@@ -52,7 +52,7 @@ func (o *Operator) Suspend(
 	}
 }
 
-// SuspendAll stops new applies, destroys and checks for drift of all clusters of
+// SuspendAll stops new applies, destroys and drift checks of all clusters of
 // a project (empty: of all clusters), or lets them continue. It is an ErrNotFound
 // if there is no such project, or, to continue, if it was not stopped.
 func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error {
@@ -95,7 +95,7 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 	)
 }
 
-// dropChecks cancels the checks for drift that have not begun, which stay due,
+// dropChecks cancels the drift checks that have not begun, which stay due,
 // and asks for the clusters that have other runs in the queue.
 func (o *Operator) dropChecks(ctx context.Context, filter holdfast.RunFilter, project string) error {
 	filter.Statuses = []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRetrying}

@@ -24,7 +24,7 @@ func (h *Handler) permitted(ctx context.Context, c holdfast.Command) error {
 	permission, err := forge.Permission(ctx, c.PullRequest.Repo, c.Author)
 	barred := errors.Is(err, holdfast.ErrForbidden) || errors.Is(err, holdfast.ErrUnauthorized)
 	if barred && h.opts.Now().Sub(c.CreatedAt) > permissionPatience {
-		return refusal("the code host does not tell who may command: its App or token needs to read members and metadata")
+		return refusal("the code host does not say who may command: its App or token needs to read members and metadata")
 	}
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("ask for the permission of %q: %w", c.Author, err)

@@ -43,7 +43,7 @@ type Input struct {
 	// Ask is a person's word that is being acted on; nil if none.
 	Ask *Ask
 
-	// Drift is the newest check for drift that has ended since the last apply;
+	// Drift is the newest drift check that has ended since the last apply;
 	// nil if there is none. Tracked branch only.
 	Drift *holdfast.Run
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
@@ -72,7 +72,7 @@ type Input struct {
 	Resumes Resumes
 }
 
-// Window is how an apply stands to the windows of its cluster.
+// Window is how an apply relates to the windows of its cluster.
 type Window struct {
 	Closed bool      // none may begin
 	Change time.Time // when that may be different; zero if never
@@ -126,8 +126,8 @@ const (
 	ActionApply  Action = "apply"  // queue an apply
 	ActionRecord Action = "record" // Run has made applied what is desired
 	ActionCarry  Action = "carry"  // Run's plan holds for a newer head too
-	ActionDrift  Action = "drift"  // Run has ended a check for drift
-	ActionCheck  Action = "check"  // queue a check for drift
+	ActionDrift  Action = "drift"  // Run has ended a drift check
+	ActionCheck  Action = "check"  // queue a drift check
 	ActionRefuse Action = "refuse" // what a person asks for cannot be done; Reason says why
 )
 

@@ -1,7 +1,7 @@
 // Package decision owns the rules: what is done next about one cluster, and why.
 //
 // It owns the rules of [Decide] and their order, what they ask of an [Input], the
-// guards that stand behind them all, the judge of drift, and the derivation of
+// guards that come after them all, the judge of drift, and the derivation of
 // phases and conditions. All of it is pure: an Input carries the clock and every
 // record that may count, and the same Input always gives the same [Decision].
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// asApplied is a cluster that is as Git says, whose last check for drift, run-1,
+// asApplied is a cluster that is as Git says, whose last drift check, run-1,
 // has found some. It is on record.
 func asApplied(with ...func(*decision.Input)) decision.Input {
 	return given(onBranch(upToDate, func(in *decision.Input) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// Finding is what a check for drift has found, seen through ignore rules.
+// Finding is what a drift check has found, seen through ignore rules.
 type Finding struct {
 	Items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
 	Counts holdfast.DriftCounts

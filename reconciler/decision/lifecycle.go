@@ -30,7 +30,7 @@ var seenWaits = []holdfast.Reason{
 }
 
 // Lifecycle derives from a cluster's record and the runs of its tracked branch,
-// newest first and without checks for drift, in which phase it is and which
+// newest first and without drift checks, in which phase it is and which
 // conditions hold: one of each type, in the order of their constants. The
 // record's own phase tells whether it was Active before, its own conditions
 // since when each has its status.

@@ -20,7 +20,7 @@ const revertPatience = 30 * time.Second
 // onDriftApply is the policy that has drift reverted.
 const onDriftApply = "apply"
 
-// DriftChecked makes the record say what a check for drift has found. It does so
+// DriftChecked makes the record say what a drift check has found. It does so
 // whatever else happens, but never before the record says what was applied.
 func DriftChecked(in Input) (Decision, bool) {
 	run, was := in.Drift, in.Cluster.Drift
@@ -97,7 +97,7 @@ func revertible(in Input) bool {
 }
 
 // revertApproved queues the apply of exactly what a person has seen: what the last
-// check for drift has planned, a later plan that was asked for, or what an apply
+// drift check has planned, a later plan that was asked for, or what an apply
 // has found instead of that.
 func revertApproved(in Input) (Decision, bool) {
 	last, asked := Newest(in.Runs), in.Ask

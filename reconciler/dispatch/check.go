@@ -15,7 +15,7 @@ import (
 // Bounds of what an agent may say of an attempt. What is longer is cut: it is for
 // people, and nothing is decided by it.
 const (
-	maxLine        = 2 << 10  // bytes of what stands in one line
+	maxLine        = 2 << 10  // bytes of what is in one line
 	maxText        = 64 << 10 // bytes of a text of several lines
 	maxDiagnostics = 100
 	maxAddresses   = 1000

@@ -135,7 +135,7 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 
 // claimFilter says which runs may be handed out now, and in which order: not those of
 // providers that need a break, nor of providers and projects that have as many runs as
-// they may, and no more checks for drift than there may be. It is false if there can be
+// they may, and no more drift checks than there may be. It is false if there can be
 // none.
 func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, bool, error) {
 	kinds, now := req.Kinds, d.opts.Now()
@@ -177,7 +177,7 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 const capLease = 5 * time.Second
 
 // withinCap calls claim while the provider and the project of run have fewer runs than
-// they may, or, for a check for drift, fewer of those run than may at once, and nobody
+// they may, or, for a drift check, fewer of those run than may at once, and nobody
 // else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift

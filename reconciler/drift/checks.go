@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
-// queue queues a check for drift of a cluster, whose decisions the caller
+// queue queues a drift check of a cluster, whose decisions the caller
 // has locked. If one is queued or running already that is returned.
 func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
 	rec, err := k.opts.Store.Cluster(ctx, cluster)
@@ -58,7 +58,7 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 	return run, nil
 }
 
-// Check queues a check for drift of a cluster and returns its run; the one
+// Check queues a drift check of a cluster and returns its run; the one
 // that is queued or running already, if there is one. It is an ErrConflict, with
 // the reason in its text, if the cluster cannot be checked now.
 func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
@@ -84,7 +84,7 @@ func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run
 	return k.queue(ctx, cluster, holdfast.ReasonRequested, actor)
 }
 
-// CheckAgain queues a check for drift before something follows from the last one.
+// CheckAgain queues a drift check before something follows from the last one.
 func (k *Keeper) CheckAgain(ctx context.Context, in decision.Input, d decision.Decision) error {
 	var busy *holdfast.RefusedError
 	_, err := k.queue(ctx, in.Cluster.Name, d.Reason, "")

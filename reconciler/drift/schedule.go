@@ -29,7 +29,7 @@ const (
 	unrecordedFor = 10 * time.Second
 )
 
-// Run queues the checks for drift that are due, until ctx is done.
+// Run queues the drift checks that are due, until ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
 	var leased time.Time
 	for {
@@ -40,7 +40,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			wait, err = k.pass(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			k.opts.Logger.ErrorContext(ctx, "checks for drift were not queued", "err", err)
+			k.opts.Logger.ErrorContext(ctx, "drift checks were not queued", "err", err)
 		}
 		timer := time.NewTimer(min(wait, latest))
 		select {
@@ -128,7 +128,7 @@ func (k *Keeper) room(ctx context.Context) (int, error) {
 		Kinds: []holdfast.RunKind{holdfast.RunDrift}, Statuses: record.Unended(), Limit: most * (1 + len(held)),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("list checks for drift: %w", err)
+		return 0, fmt.Errorf("list drift checks: %w", err)
 	}
 	for _, run := range checks {
 		if run.Status == holdfast.RunRunning || !slices.Contains(held, run.Document.Provider) {
@@ -178,7 +178,7 @@ func (k *Keeper) checkDue(
 		if errors.Is(err, holdfast.ErrConflict) {
 			level = slog.LevelDebug
 		}
-		k.opts.Logger.Log(ctx, level, "check for drift was put off", "cluster", rec.Name, "err", err)
+		k.opts.Logger.Log(ctx, level, "drift check was put off", "cluster", rec.Name, "err", err)
 	}
 	return false, nil
 }

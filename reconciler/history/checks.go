@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// LastCheck returns the newest check for drift of a cluster that has ended with
+// LastCheck returns the newest drift check of a cluster that has ended with
 // a result; nil if there is none. An apply that was to revert a drift and found
 // another plan is one.
 func LastCheck(ctx context.Context, from Runs, rec holdfast.ClusterRecord) (*holdfast.Run, error) {

@@ -198,7 +198,7 @@ func (k *Keeper) changedTemplates(repo Repository, from, to *catalog.Catalog) ([
 }
 
 // identity is of all that a template is made of, in a tree that it was read from;
-// empty if that cannot be told.
+// empty if that is not known.
 func identity(tree holdfast.Tree, t *templates.Template) string {
 	document, err := tree.Hash(t.File)
 	if err != nil {

@@ -73,7 +73,7 @@ func (a *assessments) keep(ref holdfast.PullRequestRef, template string, now eff
 }
 
 // effectsDependOn is of all that the effects of a template's change depend on,
-// the documents aside; empty if that cannot be told.
+// the documents aside; empty if that is not known.
 func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 	digest := holdfast.NewDigester("effects")
 	digest.Add(t.name, t.dir, a.version, a.named)

@@ -102,8 +102,8 @@ func (p *pullRequests) comparePolicies(
 	return nil
 }
 
-// byPosition also tells apart what stands at one position, so that the same
-// faults come to stand side by side.
+// byPosition also tells apart what is at one position, so that the same
+// faults are side by side.
 func byPosition(a, b holdfast.Fault) int {
 	return cmp.Or(
 		cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

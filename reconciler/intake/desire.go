@@ -94,7 +94,7 @@ type branchHead struct {
 }
 
 // namesSince returns the clusters of which head may say something else than
-// former; nil if that cannot be told.
+// former; nil if that is not known.
 func (b *branches) namesSince(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog,
 ) (map[string]bool, error) {

@@ -3,6 +3,6 @@
 //
 // It owns the roles that a template gives to outputs, as far as they are read: what
 // counts as an address or a number, and what is ignored. A Reader is asked when a
-// cluster's record is written, after an apply and after a check for drift. It writes no
+// cluster's record is written, after an apply and after a drift check. It writes no
 // record itself, and repeats no value that may be secret.
 package outputs

@@ -66,7 +66,7 @@ func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
 }
 
 // pushShown reports whether the newest run's commit has its last word: of a
-// cluster that is as Git says, and waits for nothing, no check for drift brings
+// cluster that is as Git says, and waits for nothing, no drift check brings
 // it another one.
 func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
 	rec, last := in.Cluster, decision.Newest(in.Runs)

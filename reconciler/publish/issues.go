@@ -145,7 +145,7 @@ func (i *issues) showRepository(ctx context.Context, repo string) error {
 		return err
 	}
 	own := max(i.opts.Settings.MaxIssues, 0)
-	var errs []error // of one that cannot be told all others are
+	var errs []error // one that cannot be reported does not hold up the others
 	for _, rec := range drifted[:min(own, len(drifted))] {
 		errs = append(errs, i.showCluster(ctx, rec))
 	}

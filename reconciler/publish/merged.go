@@ -149,7 +149,7 @@ func (v *viewer) successor(
 }
 
 // includes reports whether the merge of a pull request is part of a revision; so
-// it is taken for if that cannot be told.
+// it is taken for if that is not known.
 func (v *viewer) includes(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
 	if revision == "" || pr.MergeCommit == "" || revision == pr.MergeCommit {
 		return true, nil

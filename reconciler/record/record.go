@@ -44,7 +44,7 @@ type Options struct {
 	DriftSchedule string // of clusters whose documents say nothing; empty: none
 	// Ended is called with each run that was canceled before it began.
 	Ended func(ctx context.Context, run holdfast.Run)
-	// DriftMoved is called when a check for drift is due within DriftLatest, and was
+	// DriftMoved is called when a drift check is due within DriftLatest, and was
 	// not before.
 	DriftMoved func(ctx context.Context)
 	Logger     *slog.Logger
@@ -62,7 +62,7 @@ type Writer struct{ opts Options }
 func NewWriter(opts Options) *Writer { return &Writer{opts: opts} }
 
 // Save stores a record that was read as before, with its phase, its conditions and
-// the time of its next check for drift as they follow from it and from the runs of
+// the time of its next drift check as they follow from it and from the runs of
 // its tracked branch, newest first. What has changed of them goes into its history.
 // It writes nothing if nothing has changed.
 func (w *Writer) Save(

@@ -29,7 +29,7 @@ const (
 	// is asked again: people have to do something first.
 	forbiddenRetry = time.Hour
 
-	forbiddenTrouble = "the forge does not let Holdfast push: give the App Contents: write"
+	forbiddenTrouble = "the code host does not let Holdfast push: give the App Contents: write"
 )
 
 // Store are the records that a keeper needs; *datastore.Store is one.

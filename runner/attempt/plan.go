@@ -63,7 +63,7 @@ func (t *planning) makePlan(ctx context.Context) error {
 
 // setAside puts what the plan has left in the workspace out of the way, and lays
 // it out again. It is an error if the plan has changed what the bundle brought:
-// what is applied would be something else than what stands in the repository.
+// what is applied would be something else than what is in the repository.
 func (t *planning) setAside(ctx context.Context) error {
 	left := filepath.Join(t.dir, leftDir)
 	if err := os.Rename(t.work, left); err != nil {

@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 		"or none":                    {everything[1:], exact(pinned("terraform", "1.9.8")), code(), "", "", holdfast.CauseNoEngine, "the engine that the cluster was last applied with"},
 		"what can never fit":         {everything, named(holdfast.EngineChoice{}, "tofu", "~> 1.5.0"), code(), "", "", holdfast.CauseInvalidConfiguration, "set spec.engine.name to terraform"},
 		"a contradiction":            {everything, named(holdfast.EngineChoice{}, "", "~> 1.9.0"), code("~> 1.10.0"), "", "", holdfast.CauseInvalidConfiguration, "required_version"},
-		"one that gives no answer":   {[]string{"tofu", "terraform 1.11.4"}, holdfast.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "does not tell its version"},
+		"one that gives no answer":   {[]string{"tofu", "terraform 1.11.4"}, holdfast.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "does not report its version"},
 		"a prerelease is not chosen": {[]string{"tofu 1.11.0-beta1", "tofu 1.9.0"}, holdfast.EngineChoice{}, code(), "", "tofu 1.9.0", "", ""},
 		"nothing is installed":       {nil, holdfast.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "none is installed"},
 	} {

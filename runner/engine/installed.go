@@ -71,7 +71,7 @@ func (s *survey) String() string {
 		text = "installed: " + strings.Join(words, ", ")
 	}
 	for _, e := range s.silent {
-		text += fmt.Sprintf("; %s does not tell its version: %s", e.Path, firstLine(e.err.Error()))
+		text += fmt.Sprintf("; %s does not report its version: %s", e.Path, firstLine(e.err.Error()))
 	}
 	return text
 }
@@ -87,7 +87,7 @@ type silentEngineError struct{ silent []silentEngine }
 func (e *silentEngineError) Error() string {
 	var words []string
 	for _, s := range e.silent {
-		words = append(words, fmt.Sprintf("%s does not tell its version: %s", s.Path, firstLine(s.err.Error())))
+		words = append(words, fmt.Sprintf("%s does not report its version: %s", s.Path, firstLine(s.err.Error())))
 	}
 	return strings.Join(words, "; ")
 }
@@ -161,7 +161,7 @@ func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	}
 	if err != nil {
 		if ctx.Err() == nil { // else it says nothing of the binary
-			s.opts.Logger.WarnContext(ctx, "engine does not tell its version", "err", fmt.Errorf("ask %s: %w", path, err))
+			s.opts.Logger.WarnContext(ctx, "engine does not report its version", "err", fmt.Errorf("ask %s: %w", path, err))
 		}
 		return "", err
 	}

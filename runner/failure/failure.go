@@ -65,7 +65,7 @@ func OfEngine(step, said string, exit error) *Error {
 	if errors.As(exit, &status) && status.Signal != 0 {
 		e.Killed, e.Cause, e.Transient = true, holdfast.ReasonEngineKilled, true
 		e.Err = fmt.Errorf("%s: the engine was %w", step, exit)
-		e.Hint = "nobody told it to end; mostly that is for want of memory: " + HintMemory
+		e.Hint = "the system killed it, most often because memory ran out: " + HintMemory
 	}
 	return e
 }

@@ -158,7 +158,7 @@ func openWritable(dir int, name string) (int, error) {
 	return fd, err
 }
 
-// shortened is err with a path that is not too long to be told.
+// shortened is err with a path that is not too long to be shown.
 func shortened(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) && len(path.Path) > maxShown {

@@ -52,7 +52,7 @@ func isTofuCode(file string) bool {
 	return strings.HasSuffix(file, ".tofu") || strings.HasSuffix(file, ".tofu.json")
 }
 
-// overrides reports whether what stands in a file of that name goes before what
+// overrides reports whether what is in a file of that name goes before what
 // the others say.
 func overrides(file string) bool {
 	for _, ext := range []string{".tf.json", ".tf", ".tofu.json", ".tofu"} {

@@ -125,7 +125,7 @@ func (r *Resolver) storeFailed(ref holdfast.SecretRef, said string, err error) *
 	}
 	var exit *failure.ExitError
 	if errors.As(err, &exit) && exit.Signal != 0 {
-		e.transient, e.hint = true, "nobody told it to end; mostly that is for want of memory: "+failure.HintMemory
+		e.transient, e.hint = true, "the system killed it, most often because memory ran out: "+failure.HintMemory
 		return e
 	}
 	switch found.Cause {

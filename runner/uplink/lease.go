@@ -125,7 +125,7 @@ func (l *lease) halt(cause *failure.StopError) {
 	}
 	l.stopped = cause
 	l.stop(cause)
-	l.logger.Warn("attempt was told to stop", "reason", cause.Reason)
+	l.logger.Warn("attempt has to stop", "reason", cause.Reason)
 }
 
 // beat sends heartbeats until ctx is done or the server fences the attempt

@@ -174,7 +174,7 @@ func below(n *yaml.Node, word string) *yaml.Node {
 	return nil
 }
 
-// pathAt returns the dotted path of the key or value that stands at a position
+// pathAt returns the dotted path of the key or value at a position
 // below n, "" if there is none.
 func pathAt(n *yaml.Node, line, column int) string {
 	var search func(n *yaml.Node, words []string) (string, bool)

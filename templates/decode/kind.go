@@ -51,7 +51,7 @@ func (r *Reader) IsKind(root *yaml.Node, want string) bool {
 		return false
 	}
 	if root.Kind == yaml.ScalarNode && (strings.Contains(root.Value, apiGroup) || clusterLine.MatchString(root.Value)) {
-		r.Add(root, "a document of ours is written as a text", "remove what stands after the --- above it")
+		r.Add(root, "a document of ours is written as a text", "remove what follows the --- above it")
 	}
 	r.listed(root)
 	return false

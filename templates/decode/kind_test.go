@@ -55,7 +55,7 @@ func TestSpoiledHeads(t *testing.T) {
 		"list":                         {item + "---\n" + second, `c.yaml:1:3: a document of ours is an item of a list (write it without "- " and indentation, and separate documents with a line ---)`, "a b"},
 		"list of Kubernetes":           {"apiVersion: v1\nkind: List\nitems:\n" + item + "---\n" + second, `c.yaml:4:3: a document of ours is an item of a list (write it without "- " and indentation, and separate documents with a line ---)`, "b"},
 		"below a key":                  {"cluster:\n  " + strings.ReplaceAll(strings.TrimSpace(first), "\n", "\n  ") + "\n---\n" + second, `c.yaml:1:1: a document of ours is below the key "cluster" (write it without that key and without indentation)`, "b"},
-		"text":                         {second + "--- |\n  " + strings.ReplaceAll(first, "\n", "\n  "), `c.yaml:8:5: a document of ours is written as a text (remove what stands after the --- above it)`, "b"},
+		"text":                         {second + "--- |\n  " + strings.ReplaceAll(first, "\n", "\n  "), `c.yaml:8:5: a document of ours is written as a text (remove what follows the --- above it)`, "b"},
 		"line is a comment":            {first + "# ---\n" + second, `c.yaml:9:1: key "apiVersion" is there twice, first in line 1 (separate documents with a line ---)`, "a"},
 		"no line":                      {first + second, `c.yaml:8:1: key "apiVersion" is there twice, first in line 1 (separate documents with a line ---)`, "a"},
 		"line runs into a key":         {first + "---" + second, `c.yaml:9:1: key "kind" is there twice, first in line 2 (separate documents with a line ---)`, "a"},

@@ -55,7 +55,7 @@ type Object struct {
 	path   string     // such as "spec.template"; empty for the document
 	Node   *yaml.Node // nil: absent, null or no mapping
 	above  *yaml.Node // what node is or would be in
-	bad    bool       // there is something else than a mapping, and that was told
+	bad    bool       // there is something else than a mapping, and that was reported
 	known  []string
 }
 

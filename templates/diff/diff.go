@@ -16,7 +16,7 @@ import (
 
 // Templates returns how two versions of a template differ: variables first, then
 // rules, providers, modules and outputs, each by name. What reads the same gives
-// nothing. A change whose effect on documents cannot be told, such as that of a
+// nothing. A change whose effect on documents is not known, such as that of a
 // pattern, is taken for breaking.
 func Templates(from, to templates.Blueprint) []holdfast.TemplateChange {
 	d := &differ{from: from, to: to}

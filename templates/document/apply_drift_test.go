@@ -86,7 +86,7 @@ func TestSettingsFaults(t *testing.T) {
 			`drift: {ignore: [{address: a.b, attribute: a.0.b, reason: r}, {address: a.b, attribute: ta*, reason: r}, {address: a.b, attribute: 'a["b', reason: r}]}`,
 			[]string{
 				`c.yaml:8:46: spec.drift.ignore[0].attribute "a.0.b" is not the path of an attribute (write an index as [0])`,
-				`c.yaml:8:91: spec.drift.ignore[1].attribute "ta*" is not the path of an attribute (* stands for a whole step)`,
+				`c.yaml:8:91: spec.drift.ignore[1].attribute "ta*" is not the path of an attribute (* matches a whole step)`,
 				`c.yaml:8:134: spec.drift.ignore[2].attribute "a[\"b" is not the path of an attribute (` + places + `)`,
 			},
 		},

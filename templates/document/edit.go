@@ -57,7 +57,7 @@ func SetVersions(data []byte, edits []VersionEdit) ([]byte, error) {
 	at := 0
 	for _, s := range spots {
 		if s.start < at {
-			return nil, fmt.Errorf("edit %s: two versions stand in one place", file)
+			return nil, fmt.Errorf("edit %s: two versions are in one place", file)
 		}
 		out.Write(data[at:s.start])
 		out.WriteString(s.version)
@@ -70,7 +70,7 @@ func SetVersions(data []byte, edits []VersionEdit) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// spot is where a version stands in a file, without its quotes.
+// spot is where a version is in a file, without its quotes.
 type spot struct {
 	node       *yaml.Node
 	start, end int // bytes
@@ -90,7 +90,7 @@ func find(data []byte, lines []int, roots []*yaml.Node, edit VersionEdit) (spot,
 	node := roots[doc.number]
 	for _, key := range []string{"spec", "template", "version"} {
 		if node.Kind == yaml.AliasNode {
-			return spot{}, fmt.Errorf("what %s stands in is an alias (line %d): write it out, or edit it by hand", key, node.Line)
+			return spot{}, fmt.Errorf("%s is inside an alias (line %d): write it out, or edit it by hand", key, node.Line)
 		}
 		if node = valueOf(node, key); node == nil {
 			return spot{}, fmt.Errorf("%s is not written in its own document: write it out, or edit it by hand", key)
@@ -120,7 +120,7 @@ func locate(data []byte, lines []int, n *yaml.Node, from, to string) (spot, erro
 	case n.Kind == yaml.AliasNode:
 		return spot{}, fmt.Errorf("its version is an alias (line %d): write it out, or edit it by hand", n.Line)
 	case n.Anchor != "":
-		return spot{}, fmt.Errorf("its version has an anchor, &%s (line %d), and stands for others too: edit it by hand", wording.Clip(n.Anchor), n.Line)
+		return spot{}, fmt.Errorf("its version has an anchor, &%s (line %d), and is used elsewhere too: edit it by hand", wording.Clip(n.Anchor), n.Line)
 	case n.Kind != yaml.ScalarNode || n.Style&yaml.TaggedStyle != 0:
 		return spot{}, fmt.Errorf("its version is not plain text (line %d): edit it by hand", n.Line)
 	case n.Value != from:

@@ -40,7 +40,7 @@ func (f *writtenFile) places() []*place {
 	return places
 }
 
-// place is where a key and its value stand, 1-based, and the places below.
+// place is where a key and its value are, 1-based, and the places below.
 type place struct {
 	keyLine, keyColumn, line, column int32
 

@@ -105,7 +105,7 @@ func matchPath(pattern, path string) bool {
 func checkAddress(glob string) (message, hint string) {
 	steps := addressSteps(glob)
 	switch inModule := strings.HasPrefix(glob, "module."); {
-	case glob == "": // that was told
+	case glob == "": // that was reported
 	case len(glob) > maxRule:
 		return fmt.Sprintf("is longer than %d bytes", maxRule), "write a shorter one, with * and **"
 	case strings.TrimSpace(glob) != glob:
@@ -153,7 +153,7 @@ func checkAttribute(pattern string) (message, hint string) {
 		}
 		switch {
 		case strings.Contains(name, "*"):
-			hint = "* stands for a whole step"
+			hint = "* matches a whole step"
 		case name != "" && strings.Trim(name, "0123456789") == "":
 			hint = fmt.Sprintf("write an index as [%s]", wording.Clip(name))
 		}

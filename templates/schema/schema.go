@@ -319,7 +319,7 @@ func (c *schemaCheck) follow(ref string) (int, error) {
 // InstanceType is the format of variables that name an instance type of a provider.
 const InstanceType = "instance-type"
 
-// HasFormat reports whether a format stands anywhere in a schema.
+// HasFormat reports whether a format is anywhere in a schema.
 func HasFormat(schema any, format string) bool {
 	switch v := schema.(type) {
 	case map[string]any:

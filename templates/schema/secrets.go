@@ -31,7 +31,7 @@ func (s *Schema) TakeSecrets(variables map[string]any) (plain map[string]any, re
 		case decode.LooksSecret(value) && s.Properties[name] != nil && !s.hasSecretField(name):
 			bad = append(bad, Violation{
 				Path:    []string{name},
-				Message: fmt.Sprintf("variable %s is not secret: its value stands here", name),
+				Message: fmt.Sprintf("variable %s is not secret: its value is written here", name),
 				Hint:    "the template makes a variable secret by writeOnly: true",
 			})
 		default:

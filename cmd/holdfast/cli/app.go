@@ -31,7 +31,7 @@ type App struct {
 	Version string        // of this binary
 }
 
-// ExitCodeError gives an error an exit code. A nil err has been told already.
+// ExitCodeError gives an error an exit code. A nil err has been reported already.
 type ExitCodeError struct {
 	Code int
 	Err  error

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// check finds contradictions. What has the wrong type was told already.
+// check finds contradictions. What has the wrong type was reported already.
 func (d *decoder) check(c *Config) {
 	d.checkServer(c)
 	names := d.checkForges(c)
@@ -184,7 +184,7 @@ func (d *decoder) required(path, value string) {
 
 func (d *decoder) unique(path, value string, seen map[string]bool) {
 	if seen[value] && value != "" {
-		d.at(path, fmt.Sprintf("%q stands here twice", value), "")
+		d.at(path, fmt.Sprintf("%q is listed twice", value), "")
 	}
 	seen[value] = true
 }

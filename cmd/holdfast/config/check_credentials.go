@@ -28,7 +28,7 @@ func (d *decoder) checkCredentials(c *Config) {
 				d.at(at, "names neither a file nor an environment variable", "")
 			}
 			if _, both := cred.Env[name]; both {
-				d.at(at, "stands in env too", "keep one")
+				d.at(at, "is in env too", "keep one")
 			}
 		}
 		for name := range cred.Env {
@@ -84,7 +84,7 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 			d.at(at, fmt.Sprintf("%q is not a valid store name", name), "letters, digits, _, . and -")
 		}
 		switch node := d.where[at+".command"]; {
-		case node != nil && node.Kind != yaml.SequenceNode: // was told already
+		case node != nil && node.Kind != yaml.SequenceNode: // was reported already
 		case len(store.Command) == 0 || store.Command[0] == "":
 			d.at(at, "has no command", "such as command: [vault, kv, get, -field=value, \"{key}\"]")
 		case strings.Contains(store.Command[0], "/") && !filepath.IsAbs(store.Command[0]):

@@ -11,14 +11,14 @@ type Config struct {
 	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder of everything that must survive: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
-	Forges       []Forge      `yaml:"forges" doc:"Code hosts. The forge \"local\" is always there: plain Git repositories whose branches are the pull requests."`
+	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
-	Credentials  []Credential `yaml:"credentials" doc:"What the engine finds in its environment, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
+	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
-	Drift        Drift        `yaml:"drift" doc:"Checks for drift: whether clusters are as they were last applied."`
-	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. What something still refers to is kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
-	Isolation    string       `yaml:"isolation" default:"auto" doc:"What keeps the engine, and all that it starts, from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, user-namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
-	Sandbox      Sandbox      `yaml:"sandbox" doc:"What engines find of the agent's machine besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
+	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether clusters are as they were last applied."`
+	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. Records that something still refers to are kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
+	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and all that it starts, is kept from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, user-namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
+	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the agent's machine that engines find besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
@@ -60,14 +60,14 @@ type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
 	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
-	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. What is of other projects does not exist for its holder, pull requests that affect clusters of others included; commands for it are refused with 403 and put on record. What is of all projects, such as the audit trail, agents and templates, is refused. Left out: all."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Objects of other projects do not exist for its holder, pull requests that affect clusters of others included; commands for it are refused with 403 and put on record. A request for objects of all projects, such as the audit trail, agents and templates, is refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.
 type Agents struct {
 	Address string       `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
 	TLS     TLS          `yaml:"tls" doc:"Required unless the address is a loopback one."`
-	Tokens  []AgentToken `yaml:"tokens" doc:"What agents show to claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's."`
+	Tokens  []AgentToken `yaml:"tokens" doc:"Credentials with which agents claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's."`
 }
 
 // AgentToken is the credential of agents elsewhere.
@@ -84,7 +84,7 @@ type TLS struct {
 	KeyFile  string `yaml:"keyFile" doc:"PEM."`
 }
 
-// Secret is a value that stands elsewhere.
+// Secret is a value that is elsewhere.
 type Secret struct {
 	File string `yaml:"file" doc:"Path of a file; a newline at its end is left out. Read again whenever the value is used."`
 	Env  string `yaml:"env" doc:"Name of a variable in the server's environment."`
@@ -109,7 +109,7 @@ type App struct {
 // Repository is a Git repository.
 type Repository struct {
 	Name               string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository, unless repository has that."`
-	Forge              string            `yaml:"forge" default:"local" doc:"Name of a forge."`
+	Forge              string            `yaml:"forge" default:"local" doc:"Name of a code host in forges, or local."`
 	Repository         string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
 	URL                string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
 	Branch             string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
@@ -119,11 +119,11 @@ type Repository struct {
 	Samples            int               `yaml:"samples" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
 	SampleEnvironments []string          `yaml:"sampleEnvironments" doc:"Globs of the environments whose clusters may be planned for that, be it as a sample or with /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
 	WebhookSecret      Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
-	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the forge's App or token."`
-	Allow              []Allow           `yaml:"allow" doc:"What its clusters may be. Left out: anything. Otherwise a cluster must match one entry."`
+	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the App or token of its entry in forges."`
+	Allow              []Allow           `yaml:"allow" doc:"The clusters that it may define. Left out: any. Otherwise a cluster must match one entry."`
 	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
 	Drafts             bool              `yaml:"drafts" doc:"Plan drafts too."`
-	Poll               time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s for the local forge."`
+	Poll               time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s with forge: local."`
 }
 
 // FullName is what the code host calls the repository: owner/repository. It is of
@@ -183,7 +183,7 @@ type GitHost struct {
 
 // Store is a command that prints a secret.
 type Store struct {
-	Command []string `yaml:"command" doc:"Program and arguments, such as [vault, kv, get, -field=value, \"{key}\"]. The agent executes it, without a shell, with the environment of the run; it has 30 s to print the value. {key} stands for the key: whoever writes a cluster's YAML chooses that, so the command's credentials must not read more than the project and environment may have."`
+	Command []string `yaml:"command" doc:"Program and arguments, such as [vault, kv, get, -field=value, \"{key}\"]. The agent executes it, without a shell, with the environment of the run; it has 30 s to print the value. {key} is replaced by the key: whoever writes a cluster's YAML chooses that, so the command's credentials must not read more than the project and environment may have."`
 }
 
 // Runs are the limits of runs.
@@ -195,7 +195,7 @@ type Runs struct {
 	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long a run waits for the lock of the state's own backend, from the first refusal on. An engine waits for 5 s of it, in its slot; between attempts, with pauses that grow from retryDelay to a minute, the run takes no slot. Then, and with 0s at once, the run fails. No refusal uses one of retries."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`
-	Limits         Limits         `yaml:"limits" doc:"What each start of an engine may use, with all that it starts. A run that hits a limit fails, and says so."`
+	Limits         Limits         `yaml:"limits" doc:"The limits of each start of an engine, with all that it starts. A run that hits a limit fails, and says so."`
 	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: limited by max alone."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
@@ -240,7 +240,7 @@ type SandboxPaths struct {
 
 // Drift is when and how much is checked for drift.
 type Drift struct {
-	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone stands before it. Each cluster is checked a little later, by its name, so that not all come at once. Left out: those are not checked."`
+	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone precedes it. Each cluster is checked a little later, by its name, so that not all come at once. Left out: those are not checked."`
 	Max       int    `yaml:"max" doc:"Checks at once. Plans and applies go first in any case. Left out: half of runs.max."`
 	MaxIssues int    `yaml:"maxIssues" default:"10" doc:"Open issues about single clusters in a repository. One more sums up what is beyond; with 0 there is only that one."`
 }

@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		},
 		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is not an http or https URL`}},
 		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is not a schedule`}},
-		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" stands here twice`}},
+		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" is there twice`}},
 		"not YAML":                    {"a: [", []string{"f: line 1"}},
 		"a number for text":           {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
 		"a list for a text":           {"dataDir: []\n", []string{"f:1:10: dataDir: must be a single value"}},
@@ -161,7 +161,7 @@ func TestFaults(t *testing.T) {
 		"a local one without url":     {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
 		"twice the same name": {
 			"repositories:\n  - {name: a, url: x}\n  - {name: a, url: y}\n",
-			[]string{`f:3:12: repositories[1].name: "a" stands here twice`},
+			[]string{`f:3:12: repositories[1].name: "a" is listed twice`},
 		},
 		"branches of one repository": {
 			"forges: [{name: hub, token: {env: T}}]\nrepositories:\n  - {name: a/b, forge: hub}\n  - {name: b-release, repository: A/b, forge: hub, branch: release}\n" +
@@ -211,7 +211,7 @@ func TestFaults(t *testing.T) {
 			"server:\n  agents:\n    tokens:\n      - {name: a, token: {env: T}}\n      - {name: a, kinds: [plan, aply], token: {env: T}}\n      - {name: b, kinds: [plan]}\n",
 			[]string{
 				`f:4:9: server.agents.tokens[0]: is bound to no kind of run`,
-				`f:5:16: server.agents.tokens[1].name: "a" stands here twice`,
+				`f:5:16: server.agents.tokens[1].name: "a" is listed twice`,
 				`f:5:33: server.agents.tokens[1].kinds[1]: "aply" is not one of plan, drift, apply, destroy`,
 				`f:6:9: server.agents.tokens[2]: has no token`,
 			},

@@ -27,18 +27,18 @@ func (s *services) openGitHub() error {
 		if f.App.ID != 0 {
 			key, err := os.ReadFile(f.App.PrivateKeyFile)
 			if err != nil {
-				return fmt.Errorf("read private key of forge %q: %w", f.Name, err)
+				return fmt.Errorf("read private key of code host %q: %w", f.Name, err)
 			}
 			opts.App = &github.App{ID: f.App.ID, InstallationID: f.App.InstallationID, PrivateKey: key}
 		} else {
 			if _, err := f.Token.Value(); err != nil { // later it may be changed, now it must be there
-				return fmt.Errorf("read token of forge %q: %w", f.Name, err)
+				return fmt.Errorf("read token of code host %q: %w", f.Name, err)
 			}
 			opts.Token = func(context.Context) (string, error) { return f.Token.Value() }
 		}
 		client, err := github.New(opts)
 		if err != nil {
-			return fmt.Errorf("open forge %q: %w", f.Name, err)
+			return fmt.Errorf("open code host %q: %w", f.Name, err)
 		}
 		s.githubs[f.Name] = client
 	}
@@ -195,7 +195,7 @@ func (s *services) gitAuth(r config.Repository, from clone) (gitsource.Auth, err
 func DescribeForges(w io.Writer, cfg *config.Config) {
 	for _, f := range cfg.Forges {
 		if at, err := github.EndpointsOf(f.URL); err == nil {
-			fmt.Fprintf(w, "forge %s: API %s\n", f.Name, at.API)
+			fmt.Fprintf(w, "code host %s: API %s\n", f.Name, at.API)
 		}
 	}
 	for _, r := range cfg.Repositories {
@@ -215,5 +215,5 @@ func foreignNote(r config.Repository, from clone) string {
 	if !from.foreign || !r.Auth.Password.IsZero() || r.Auth.SSHKeyFile != "" {
 		return ""
 	}
-	return fmt.Sprintf("not of forge %s: its credential is not sent there; repositories[].auth has one of its own", r.Forge)
+	return fmt.Sprintf("not on code host %s: its credential is not sent there; set repositories[].auth", r.Forge)
 }

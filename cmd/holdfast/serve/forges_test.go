@@ -24,13 +24,13 @@ func TestDescribeForges(t *testing.T) {
 			{Name: "a-release", Forge: "hub", Repository: "Acme/A", Branch: "release"},
 		},
 	})
-	want := `forge hub: API https://api.github.com/
-forge ghes: API https://ghe.example.com/api/v3/
-forge eu: API https://api.acme.ghe.com/
+	want := `code host hub: API https://api.github.com/
+code host ghes: API https://ghe.example.com/api/v3/
+code host eu: API https://api.acme.ghe.com/
 repository acme/a: https://github.com/acme/a.git
 repository acme/b: https://ghe.example.com/acme/b.git
 repository acme/c: https://acme.ghe.com/acme/c.git
-repository acme/d: https://mirror.example.com/d.git (not of forge ghes: its credential is not sent there; repositories[].auth has one of its own)
+repository acme/d: https://mirror.example.com/d.git (not on code host ghes: its credential is not sent there; set repositories[].auth)
 repository acme/e: git@ghe.example.com:acme/e.git
 repository plain: /srv/plain.git
 repository a-release: https://github.com/Acme/A.git, statuses holdfast/plan/release and holdfast/apply/release

@@ -21,7 +21,7 @@ func (a *app) familyText(r v1.Cluster, f v1.Family) string {
 		return ""
 	}
 	// Parents are drawn as dependents are, and turned upside down: their own
-	// parents come to stand above them.
+	// parents are above them.
 	above := a.branches(f.Parents, true)
 	slices.Reverse(above)
 	lines := make([]string, 0, len(above)+1)

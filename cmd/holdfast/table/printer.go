@@ -147,7 +147,7 @@ func (p *Printer) Fields(rows ...[2]string) string {
 	return b.String()
 }
 
-// indent is what stands before the lines of a section.
+// indent is what precedes the lines of a section.
 const indent = "  "
 
 // Section returns a titled block, empty if there is nothing in it.

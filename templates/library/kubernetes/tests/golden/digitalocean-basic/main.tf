@@ -11,7 +11,7 @@ variable "cidr" {
 }
 
 variable "enable_autoscaler" {
-  description = "Install the cluster autoscaler. Only aws needs it, for pools with a min_count, and wants to be told: false if you bring one of your own. The other clouds have one."
+  description = "Install the cluster autoscaler. Only aws needs it, and requires a value for pools with a min_count: false if you bring your own. The other clouds have one."
   type        = bool
   default     = null
 }
