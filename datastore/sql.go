@@ -25,7 +25,7 @@ var migrations embed.FS
 
 // dialect is all that differs between databases. Queries are written with "?"
 // for parameters, INSERT ... ON CONFLICT and RETURNING, which both SQLite and
-// PostgreSQL know. A limit is written "LIMIT ? + 0": SQLite compiles a query anew
+// PostgreSQL know. A limit is written "LIMIT ? + 0": SQLite compiles a query again
 // each time that a bare parameter of LIMIT or OFFSET is bound.
 type dialect struct {
 	goose goose.Dialect
