@@ -158,7 +158,7 @@ func (s *pullRequestAPI) statusesOf(ctx context.Context, repo string, rev holdfa
 			return nil, err
 		}
 		if ok {
-			statuses = append(statuses, v1.CommitStatusOf(post.Status))
+			statuses = append(statuses, v1.PostedStatusOf(post))
 		}
 	}
 	return statuses, nil

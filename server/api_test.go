@@ -243,6 +243,39 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	}
 }
 
+// A status that the code host has refused is not shown as if it were set, from the first
+// refusal on.
+func TestAStatusThatIsNotSet(t *testing.T) {
+	t.Parallel()
+	const refused = "GitHub answered 422: This SHA and context has reached the maximum number of statuses."
+	for name, tt := range map[string]struct {
+		delivery holdfast.PostDelivery
+		want     string
+	}{
+		"refused once":        {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 1, LastError: refused}, refused},
+		"refused for good":    {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 10, LastError: refused, GivenUp: true}, refused},
+		"about to be set":     {holdfast.PostDelivery{Wanted: 2, Posted: 1}, ""},
+		"set after a refusal": {holdfast.PostDelivery{Wanted: 2, Posted: 2, LastError: refused}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := fleet()
+			w.posts["status:shop:abc:holdfast/plan"] = holdfast.Post{
+				Status:       holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan, State: holdfast.StatusSuccess},
+				PostDelivery: tt.delivery,
+			}
+			var got v1.PullRequestDetail
+			body := request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/pullrequests/get?repo=shop&number=7", viewerToken, "").body
+			if err := json.Unmarshal([]byte(body), &got); err != nil || len(got.Statuses) != 2 {
+				t.Fatalf("pull request = %s, %v", body, err)
+			}
+			if status := got.Statuses[0]; status.NotSet != tt.want || status.State != holdfast.StatusSuccess {
+				t.Errorf("the status is %+v, want that it is not set: %q", status, tt.want)
+			}
+		})
+	}
+}
+
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -147,10 +147,23 @@ type CommitStatus struct {
 	State       holdfast.StatusState `json:"state"`
 	Description string               `json:"description"`
 	URL         string               `json:"url,omitempty"`
+	NotSet      string               `json:"notSet,omitempty"` // Why the code host does not have it: what it answered to the last try.
 }
 
 // CommitStatusOf returns what the API says of a commit status.
-func CommitStatusOf(s holdfast.CommitStatus) CommitStatus { return CommitStatus(s) }
+func CommitStatusOf(s holdfast.CommitStatus) CommitStatus {
+	return CommitStatus{Revision: s.Revision, Context: s.Context, State: s.State, Description: s.Description, URL: s.URL}
+}
+
+// PostedStatusOf returns what the API says of a commit status on a code host, which may
+// not have taken it.
+func PostedStatusOf(p holdfast.Post) CommitStatus {
+	status := CommitStatusOf(p.Status)
+	if p.Failures > 0 || p.Wanted > p.Posted { // also of one that was refused before it was wanted otherwise
+		status.NotSet = p.LastError
+	}
+	return status
+}
 
 // RefusedPost is a comment, a status or a reaction that a code host has refused so often
 // that it is no longer tried.

@@ -182,6 +182,15 @@ func TestFleetRequests(t *testing.T) {
 			},
 			out: "cluster prod-eu is suspended by otto: moves\n            all clusters are suspended by anna since",
 		},
+		"describe a status that is not set": {
+			line: "describe pullrequest shop#7", answers: map[string]any{"GET /pullrequests/get": v1.PullRequestDetail{
+				PullRequest: v1.PullRequest{Repo: "shop", Number: 7},
+				Statuses: []v1.CommitStatus{{
+					Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusSuccess, Description: "1 cluster: 1 to change", NotSet: "GitHub answered 422: enough",
+				}},
+			}},
+			out: "3333333  holdfast/plan  not set  GitHub answered 422: enough (would be success: 1 cluster: 1 to change)\n",
+		},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
 		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},
 		"drift alone":            {line: "drift", code: 2, err: "takes what to drift: check"},

@@ -186,6 +186,10 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 	statuses := make([][]table.Cell, len(d.Statuses))
 	for i, s := range d.Statuses {
 		statuses[i] = []table.Cell{{Text: s.Revision.Short()}, {Text: s.Context}, stateCell(s.State), {Text: s.Description}}
+		if s.NotSet != "" { // the code host shows another one, or none
+			statuses[i][2] = table.Cell{Text: "not set", Colour: table.Yellow}
+			statuses[i][3].Text = table.OneLine(fmt.Sprintf("%s (would be %s: %s)", s.NotSet, s.State, s.Description))
+		}
 	}
 	out += a.Section("Statuses", []table.Column{
 		{Title: "COMMIT"}, {Title: "CONTEXT"}, {Title: "STATE"}, {Title: "DESCRIPTION", Min: 24},
