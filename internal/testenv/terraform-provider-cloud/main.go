@@ -12,6 +12,9 @@
 //	{"id": "cloud_cluster-web", "name": "web", "size": 3, "tags": {"team": "a"},
 //	 "scaling": [{"min": 1, "max": 5}], "status": "ready"}
 //
+// The ephemeral resource cloud_token has another value each time that it is opened; an
+// object keeps what it is given as token, which is write-only.
+//
 // Other files make it misbehave. OPERATION is create, read, update or delete:
 //
 //	fail.OPERATION.web   the operation fails with what the file says: its first
@@ -25,6 +28,7 @@ import (
 	"log"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -63,6 +67,11 @@ func (cloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp 
 	}
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 	resp.ResourceData = world(config.Folder.ValueString())
+}
+
+// EphemeralResources are tokens.
+func (cloud) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{func() ephemeral.EphemeralResource { return token{} }}
 }
 
 // DataSources are none.

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -32,6 +33,7 @@ type object struct {
 	Tags     map[string]string `json:"tags,omitempty"`
 	Scaling  []limits          `json:"scaling,omitempty"`
 	Password string            `json:"password,omitempty"`
+	Token    string            `json:"token,omitempty"`
 	Status   string            `json:"status"`
 }
 
@@ -75,6 +77,7 @@ type model struct {
 	Tags     types.Map    `tfsdk:"tags"`
 	Scaling  []limits     `tfsdk:"scaling"`
 	Password types.String `tfsdk:"password"`
+	Token    types.String `tfsdk:"token"`
 	Status   types.String `tfsdk:"status"`
 }
 
@@ -101,6 +104,7 @@ func (t *thing) Schema(_ context.Context, _ resource.SchemaRequest, resp *resour
 			"size":     schema.Int64Attribute{Optional: true},
 			"tags":     schema.MapAttribute{Optional: true, ElementType: types.StringType},
 			"password": schema.StringAttribute{Optional: true, Sensitive: true},
+			"token":    schema.StringAttribute{Optional: true, WriteOnly: true},
 			"status":   schema.StringAttribute{Computed: true, PlanModifiers: keep},
 		},
 		Blocks: map[string]schema.Block{
@@ -133,7 +137,7 @@ func (t *thing) Create(ctx context.Context, req resource.CreateRequest, resp *re
 	}
 	m.ID = types.StringValue(t.kind + "-" + m.Name.ValueString())
 	m.Status = types.StringValue("ready")
-	t.save(ctx, m, &resp.Diagnostics)
+	t.save(ctx, m, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }
 
@@ -174,7 +178,7 @@ func (t *thing) Update(ctx context.Context, req resource.UpdateRequest, resp *re
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	t.save(ctx, m, &resp.Diagnostics)
+	t.save(ctx, m, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }
 
@@ -205,11 +209,14 @@ func (t *thing) load(name string) (object, error) {
 	return o, json.Unmarshal(data, &o)
 }
 
-// save writes the object so that a reader sees the old one or the new one.
-func (t *thing) save(ctx context.Context, m model, diags *diag.Diagnostics) {
+// save writes the object so that a reader sees the old one or the new one. What is
+// write-only is in the configuration alone.
+func (t *thing) save(ctx context.Context, m model, config tfsdk.Config, diags *diag.Diagnostics) {
+	var given types.String
+	diags.Append(config.GetAttribute(ctx, path.Root("token"), &given)...)
 	o := object{
 		ID: m.ID.ValueString(), Name: m.Name.ValueString(), Region: m.Region.ValueString(), Size: m.Size.ValueInt64Pointer(),
-		Scaling: m.Scaling, Password: m.Password.ValueString(), Status: m.Status.ValueString(),
+		Scaling: m.Scaling, Password: m.Password.ValueString(), Token: given.ValueString(), Status: m.Status.ValueString(),
 	}
 	diags.Append(m.Tags.ElementsAs(ctx, &o.Tags, false)...)
 	data, err := json.MarshalIndent(o, "", "  ")
