@@ -92,9 +92,9 @@ func (m *member) replacedBy(process string) []string {
 	return former[max(0, len(former)-formerKept):]
 }
 
-// replaced reports whether another process of a run's agent, in the folder that the run
-// was handed to, has come after the one that it was handed to.
-func (a *agents) replaced(run holdfast.Run) bool {
+// Replaced reports whether the process of an agent that a run was handed to has made
+// room for another one in its folder.
+func (a *agents) Replaced(run holdfast.Run) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := a.by[run.Agent]
@@ -168,7 +168,9 @@ func (a *agents) age(ago time.Duration) {
 	}
 }
 
-func (a *agents) list() []holdfast.AgentStatus {
+// Heard returns the agents that were heard of, by id, without their runs: it asks
+// nobody. Those that have been silent for a day are left out.
+func (a *agents) Heard() []holdfast.AgentStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []holdfast.AgentStatus
@@ -188,6 +190,17 @@ func (a *agents) list() []holdfast.AgentStatus {
 	return out
 }
 
+// Signs counts the signs of life of an agent. While the number stays the same
+// nothing was heard of it; zero: nothing at all.
+func (a *agents) Signs(agent string) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m := a.by[agent]; m != nil {
+		return m.signs
+	}
+	return 0
+}
+
 // Present takes in that an agent is there and wants no run now, since all its
 // slots are taken. It is an *holdfast.AgentTakenError if another living process has
 // its id.
@@ -199,14 +212,6 @@ func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) err
 	return err
 }
 
-// Replaced reports whether the process of an agent that a run was handed to has made
-// room for another one in its folder.
-func (d *Dispatcher) Replaced(run holdfast.Run) bool { return d.agents.replaced(run) }
-
-// Heard returns the agents that were heard of, by id, without their runs: it asks
-// nobody. Those that have been silent for a day are left out.
-func (d *Dispatcher) Heard() []holdfast.AgentStatus { return d.agents.list() }
-
 // Agents is Heard with the runs that the records say they execute; an agent that
 // was not heard of and has runs is among them.
 func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error) {
@@ -214,7 +219,7 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 	if err != nil {
 		return nil, err
 	}
-	list := d.agents.list()
+	list := d.Heard()
 	for _, run := range running {
 		i := slices.IndexFunc(list, func(a holdfast.AgentStatus) bool { return a.ID == run.Agent })
 		if i < 0 {
@@ -231,17 +236,6 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 		}
 	}
 	return list, nil
-}
-
-// Signs counts the signs of life of an agent. While the number stays the same
-// nothing was heard of it; zero: nothing at all.
-func (d *Dispatcher) Signs(agent string) uint64 {
-	d.agents.mu.Lock()
-	defer d.agents.mu.Unlock()
-	if m := d.agents.by[agent]; m != nil {
-		return m.signs
-	}
-	return 0
 }
 
 func (d *Dispatcher) running(ctx context.Context) ([]holdfast.Run, error) {

@@ -152,13 +152,13 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 		Turns: decision.NewTurns(now, running, lately),
 	}
 	for provider := range d.opts.Limits.Provider {
-		if d.providerFull(load, provider) && !slices.Contains(filter.Providers, provider) {
+		if d.opts.Limits.providerFull(load, provider) && !slices.Contains(filter.Providers, provider) {
 			filter.Providers = append(filter.Providers, provider)
 		}
 	}
 	slices.Sort(filter.Providers)
 	for project := range load.projects {
-		if d.projectFull(load, project) {
+		if d.opts.Limits.projectFull(load, project) {
 			filter.Capped = append(filter.Capped, project)
 		}
 	}
@@ -200,7 +200,7 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 			return fmt.Errorf("list running runs: %w", err)
 		}
 		load := loadOf(running)
-		if d.providerFull(load, provider) || d.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift {
+		if d.opts.Limits.providerFull(load, provider) || d.opts.Limits.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift {
 			return holdfast.ErrConflict
 		}
 		return claim()

@@ -46,7 +46,7 @@ type Dispatcher struct {
 	opts     Options
 	work     *queue.Broadcast // a run may be claimable
 	breakers *breakers
-	agents   *agents
+	*agents       // some of its methods are the Dispatcher's
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
 
 	renewals *renewals

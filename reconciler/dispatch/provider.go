@@ -103,10 +103,10 @@ func (d *Dispatcher) CapWait(ctx context.Context, c holdfast.Cluster) (reason ho
 // capOf is the limit that a run of a cluster waits for; empty if it waits for none.
 func (d *Dispatcher) capOf(load load, c holdfast.Cluster) (reason holdfast.Reason, detail string) {
 	switch {
-	case d.providerFull(load, c.Provider):
+	case d.opts.Limits.providerFull(load, c.Provider):
 		return holdfast.ReasonProviderCapped,
 			fmt.Sprintf("%d of %d runs of %s are running", load.providers[c.Provider], d.opts.Limits.Provider[c.Provider], c.Provider)
-	case d.projectFull(load, c.Project):
+	case d.opts.Limits.projectFull(load, c.Project):
 		return holdfast.ReasonProjectCapped,
 			fmt.Sprintf("%d of %d runs of project %s are running", load.projects[c.Project], d.opts.Limits.Project, c.Project)
 	default:
@@ -132,11 +132,11 @@ func loadOf(running []holdfast.Lane) load {
 	return l
 }
 
-func (d *Dispatcher) providerFull(l load, provider string) bool {
-	most, capped := d.opts.Limits.Provider[provider]
-	return capped && provider != "" && l.providers[provider] >= most
+func (l Limits) providerFull(of load, provider string) bool {
+	most, capped := l.Provider[provider]
+	return capped && provider != "" && of.providers[provider] >= most
 }
 
-func (d *Dispatcher) projectFull(l load, project string) bool {
-	return d.opts.Limits.Project > 0 && l.projects[project] >= d.opts.Limits.Project
+func (l Limits) projectFull(of load, project string) bool {
+	return l.Project > 0 && of.projects[project] >= l.Project
 }

@@ -3,8 +3,6 @@
 package attempt
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -122,13 +119,6 @@ func (t *space) moduleCode(module []string) (plan.ModuleCode, bool) {
 	return code, ok
 }
 
-// maxOutside bounds how much of a file outside of the bundle is compared, in bytes, and
-// of a folder, in names.
-const (
-	maxOutside      = 256 << 20
-	maxOutsideNames = 50_000
-)
-
 // filesOutside returns hashes of those of the files that are not of the bundle, by
 // path: what a run reads by sandbox.paths, or of the machine.
 func (t *space) filesOutside(names []string) map[string]string {
@@ -142,40 +132,11 @@ func (t *space) filesOutside(names []string) map[string]string {
 		if inside || strings.HasPrefix(name, "~") { // its HOME is in the workspace
 			continue
 		}
-		hash, err := hashOutside(file)
+		hash, err := folders.Sum(file)
 		if err != nil { // as the engine finds it, or does not
 			hash = "cannot be read"
 		}
 		hashes[file] = hash
 	}
 	return hashes
-}
-
-// hashOutside returns a hash of what a file has, or of the names in a folder.
-func hashOutside(name string) (string, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	sum := sha256.New()
-	switch {
-	case err != nil:
-		return "", err
-	case info.Mode().IsRegular():
-		_, err = io.Copy(sum, io.LimitReader(file, maxOutside))
-	case info.IsDir():
-		n := 0
-		err = fs.WalkDir(os.DirFS(name), ".", func(below string, _ fs.DirEntry, err error) error {
-			if n++; n > maxOutsideNames {
-				return fs.SkipAll
-			}
-			fmt.Fprintf(sum, "%q\n", below)
-			return err
-		})
-	default:
-		return "", errors.New("neither a file nor a folder")
-	}
-	return hex.EncodeToString(sum.Sum(nil)), err
 }
