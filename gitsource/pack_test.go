@@ -1,3 +1,5 @@
+//go:build !race
+
 package gitsource_test
 
 import (
