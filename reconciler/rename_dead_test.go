@@ -193,3 +193,27 @@ func TestARenameKeepsAForeignState(t *testing.T) {
 	f.wantMayExist("live", holdfast.RunPlan, "a.work")
 	f.heldFor("live", "a.work")
 }
+
+// Before the first run of its new name, a state in a backend of the cluster's own is
+// still its, and not that of a document which names it as well.
+func TestARenamedClusterKeepsItsStateToItself(t *testing.T) {
+	t.Parallel()
+	const state = "state: {type: s3, bucket: states, key: prod, region: eu-west-1}"
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", state)
+	f := newFleet(t, files)
+	f.adopt()
+	renamed := strings.Replace(renamedDocument("live", "prod"), "spec:", "spec:\n  "+state, 1)
+	f.repo.Commit(master, "rename", map[string]string{"clusters/prod.yaml": strings.Replace(renamed, "infra/live", "infra/prod", 1)})
+	f.look()
+	if rec := f.cluster("live"); rec.Applied.Run == "" || len(f.runs("live")) > 0 {
+		t.Fatalf("live has the runs %v", f.runs("live"))
+	}
+	f.repo.Commit(master, "copy", map[string]string{
+		"clusters/prod.yaml": document("copy", state), "infra/copy/main.tf": module("one"),
+	})
+	f.look()
+	if faults := f.cluster("copy").Desired.Faults.Error(); !strings.Contains(faults, `is also that of "live"`) {
+		t.Errorf("the faults of the copy are %q", faults)
+	}
+}

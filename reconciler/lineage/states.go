@@ -2,7 +2,9 @@ package lineage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -22,7 +24,12 @@ func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.Clust
 	}
 	var out []holdfast.ClusterRecord
 	for _, rec := range records {
-		if rec.Deletion != nil {
+		// Until its first run the new name of a cluster has none with that state.
+		if rec, err = r.presentName(ctx, rec); err != nil {
+			return nil, err
+		}
+		listed := func(other holdfast.ClusterRecord) bool { return other.Name == rec.Name }
+		if rec.Deletion != nil || slices.ContainsFunc(out, listed) {
 			continue
 		}
 		if rec.Applied, err = r.Inherited(ctx, rec); err != nil {
@@ -33,6 +40,21 @@ func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.Clust
 		}
 	}
 	return out, nil
+}
+
+// presentName follows the renames of a cluster to the record of its present name.
+func (r *Reader) presentName(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.ClusterRecord, error) {
+	for seen := map[string]bool{}; rec.Deletion != nil && rec.Deletion.To != "" && !seen[rec.Name]; {
+		seen[rec.Name] = true
+		next, err := r.store.Cluster(ctx, rec.Deletion.To)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			break
+		} else if err != nil {
+			return rec, fmt.Errorf("read cluster %q: %w", rec.Deletion.To, err)
+		}
+		rec = next
+	}
+	return rec, nil
 }
 
 // SharedState is the fault of a cluster whose state is another one's too, as
