@@ -259,20 +259,41 @@ func (s *commandAPI) listSuspensions(c *gin.Context) {
 		answerList(s.base, c, p, part, same, cursor, nil)
 		return
 	}
-	summaries, err := records.ClusterSummaries(ctx, holdfast.ClusterFilter{})
-	for _, summary := range summaries {
-		if !summary.Suspended {
-			continue
-		}
-		var record holdfast.ClusterRecord
-		if record, err = records.Cluster(ctx, summary.Name); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			break
-		}
-		err = nil
-		answers = append(answers, v1.Suspension{
-			Cluster: summary.Name, Reason: record.SuspendedWhy, By: record.SuspendedBy, At: record.SuspendedAt,
-		})
-	}
+	clusters, err := suspendedClusters(ctx, records, p.part(0), p.limit+1)
+	answers = append(answers, clusters...)
 	part, cursor := cut(p, answers, key)
 	answerList(s.base, c, p, part, same, cursor, err)
+}
+
+// suspendedClusters returns the first clusters after a name that are suspended one by
+// one, at most limit. It goes through the fleet in parts, and reads no record that is
+// not asked for.
+func suspendedClusters(ctx context.Context, records Records, after string, limit int) ([]v1.Suspension, error) {
+	var found []v1.Suspension
+	filter := holdfast.ClusterFilter{After: after, Limit: maxItems}
+	for {
+		summaries, err := records.ClusterSummaries(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, summary := range summaries {
+			if !summary.Suspended {
+				continue
+			}
+			record, err := records.Cluster(ctx, summary.Name)
+			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+				return nil, err
+			}
+			found = append(found, v1.Suspension{
+				Cluster: summary.Name, Reason: record.SuspendedWhy, By: record.SuspendedBy, At: record.SuspendedAt,
+			})
+			if len(found) >= limit {
+				return found, nil
+			}
+		}
+		if len(summaries) < filter.Limit {
+			return found, nil
+		}
+		filter.After = summaries[len(summaries)-1].Name
+	}
 }

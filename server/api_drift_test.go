@@ -167,6 +167,42 @@ func TestSuspensions(t *testing.T) {
 	}
 }
 
+// A page of suspensions is read for itself: of a large fleet neither all lines are in
+// memory at once, nor are records read that it does not show.
+func TestSuspensionsInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", At: now}}
+	for i := range 2_500 {
+		name := fmt.Sprintf("c%05d", i)
+		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Suspended: i%2 == 0})
+		w.clusters[name] = holdfast.ClusterRecord{Name: name, SuspendedBy: "olga"}
+	}
+	api := serve(t, newServer(t, w).API())
+	var got []string
+	for cursor := ""; ; {
+		before, read := len(w.noted()), w.reads.Load()
+		list := decoded[v1.List[v1.Suspension]](t, request(t, "GET", api+"/api/v1/suspensions?limit=100&cursor="+cursor, viewerToken, ""))
+		for _, s := range list.Items {
+			got = append(got, s.Project+s.Cluster)
+		}
+		for _, note := range w.noted()[before:] {
+			if strings.HasPrefix(note, "summaries ") && !strings.Contains(note, `"Limit":1000`) {
+				t.Errorf("lines are read without a bound: %s", note)
+			}
+		}
+		if reads := w.reads.Load() - read; reads > 101 {
+			t.Fatalf("%d records are read for a page of 100", reads)
+		}
+		if cursor = list.Next; cursor == "" {
+			break
+		}
+	}
+	if len(got) != 1_251 || got[0] != "p" || got[1] != "c00000" || got[1_250] != "c02498" || !slices.IsSorted(got[1:]) {
+		t.Errorf("%d suspensions, from %q to %q", len(got), got[0], got[len(got)-1])
+	}
+}
+
 // BenchmarkSummaries is the answer with a line for each cluster of a large
 // fleet, without the store.
 func BenchmarkSummaries(b *testing.B) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -19,7 +20,8 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // world stands for everything behind the listeners: one fake of all ports.
 type world struct {
-	mu sync.Mutex
+	reads atomic.Int64 // of records of clusters, one by one
+	mu    sync.Mutex
 
 	runs      map[string]holdfast.Run
 	attempts  map[string][]holdfast.Attempt
@@ -331,6 +333,7 @@ func (w *world) Plan(_ context.Context, run string) (holdfast.Plan, error) {
 }
 
 func (w *world) Cluster(_ context.Context, name string) (holdfast.ClusterRecord, error) {
+	w.reads.Add(1)
 	return get(w, w.clusters, name)
 }
 
