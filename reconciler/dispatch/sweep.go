@@ -10,6 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// sweep is how a Dispatcher deals with what nobody reports of.
+type sweep struct{ *Dispatcher }
+
 // Sweep looks for running attempts whose leases have ended without a word, and
 // deals with them, and for queued runs that nobody executes. It is to be called
 // several times within a lease, and by one goroutine.
@@ -23,17 +26,17 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	var errs []error
 	for _, run := range running {
 		if d.signs.unheard(run) > d.opts.Limits.Lease {
-			errs = append(errs, d.silent(ctx, run))
+			errs = append(errs, sweep{d}.silent(ctx, run))
 		}
 	}
-	errs = append(errs, d.unserved(ctx))
+	errs = append(errs, sweep{d}.unserved(ctx))
 	return errors.Join(errs...)
 }
 
 // unserved says on queued runs, for people to see, that no living agent executes
 // them, and takes it back when one does. It looks at the queue only if a kind of runs
 // is executed by nobody, or was.
-func (d *Dispatcher) unserved(ctx context.Context) error {
+func (d sweep) unserved(ctx context.Context) error {
 	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool { return !d.agents.takes(kind, "") })
 	if served && !d.waiting {
 		return nil
@@ -81,7 +84,7 @@ func (d *Dispatcher) unserved(ctx context.Context) error {
 // no more: in our own backend, when nothing holds the state's lock (the
 // attempt's credential ends with the attempt). Elsewhere we wait for its agent,
 // or for a person who unlocks.
-func (d *Dispatcher) silent(ctx context.Context, run holdfast.Run) error {
+func (d sweep) silent(ctx context.Context, run holdfast.Run) error {
 	why := "its agent has been silent since " + run.HeartbeatAt.UTC().Format(time.TimeOnly) + " UTC"
 	if !run.Kind.Writes() {
 		return d.dead(ctx, run, why)
@@ -98,7 +101,7 @@ func (d *Dispatcher) silent(ctx context.Context, run holdfast.Run) error {
 
 // markSilent says on a run, for people to see, that nothing is heard of it and
 // that nobody may end it but its agent or a person.
-func (d *Dispatcher) markSilent(ctx context.Context, run holdfast.Run) error {
+func (d sweep) markSilent(ctx context.Context, run holdfast.Run) error {
 	if run.Reason == holdfast.ReasonAgentSilent {
 		return nil
 	}
@@ -172,7 +175,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 
 // dead ends an attempt of which no result will come. An apply may have begun,
 // whatever its last sign of life said.
-func (d *Dispatcher) dead(ctx context.Context, run holdfast.Run, why string) error {
+func (d sweep) dead(ctx context.Context, run holdfast.Run, why string) error {
 	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndAttempt)
 	return err
 }
