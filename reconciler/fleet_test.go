@@ -30,7 +30,7 @@ import (
 // the test speaks for, and the test as its only agent.
 type fleet struct {
 	finding string // what plans find besides what they are of
-	t       *testing.T
+	t       testing.TB
 	r       *reconciler.Reconciler
 	store   *datastore.Store
 	repo    *gitserver.Repo
@@ -66,7 +66,7 @@ func (c *clock) Advance(d time.Duration) {
 }
 
 // newFleet returns a fleet whose repository has files on its tracked branch.
-func newFleet(t *testing.T, files map[string]string, with ...func(*reconciler.Options)) *fleet {
+func newFleet(t testing.TB, files map[string]string, with ...func(*reconciler.Options)) *fleet {
 	t.Helper()
 	dir := memory.Dir(t)
 	f := &fleet{t: t, clock: &clock{now: noon}, locks: lock.NewMemory()}

@@ -79,7 +79,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		b.Agenda.RequestPatiently(req)
 	}
 	b.Upgrades.Ask(repo.Name)
-	return b.baseMoved(ctx, repo)
+	return b.baseMoved(ctx, repo, asked)
 }
 
 // tracked fetches the head of the tracked branch, empty if there is none, and
@@ -152,13 +152,19 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfas
 	return nil
 }
 
-// baseMoved asks for every open pull request: what merging it gives has changed.
-func (b *branches) baseMoved(ctx context.Context, repo Repository) error {
+// baseMoved asks for every open pull request: what merging it gives has changed. What it
+// would change of a cluster that was asked for is decided about in any case.
+func (b *branches) baseMoved(ctx context.Context, repo Repository, asked map[string]bool) error {
 	open, err := b.openPullRequests(ctx, repo.Name)
 	if err != nil {
 		return err
 	}
 	for _, pr := range open {
+		for _, c := range pr.Clusters {
+			if _, ok := asked[c.Name]; ok {
+				b.Agenda.Request(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
+			}
+		}
 		b.Agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number, Known: true})
 	}
 	return nil

@@ -1,7 +1,9 @@
 package intake
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,7 +70,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 			return err
 		}
 	}
-	if err := p.savePullRequest(ctx, repo, before, rec); err != nil {
+	if err := p.savePullRequest(ctx, repo, before, rec, known); err != nil {
 		return err
 	}
 	assessed := rec.Assessed
@@ -146,10 +148,15 @@ func (p *pullRequests) requiresMergeable(ctx context.Context, rec holdfast.PullR
 	return false, nil
 }
 
-func (p *pullRequests) savePullRequest(ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord) error {
+func (p *pullRequests) savePullRequest(
+	ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord, known bool,
+) error {
 	saved, err := p.opts.Store.SavePullRequest(ctx, rec)
 	if err != nil {
 		return fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+	}
+	if known && onlyMoved(before, saved) {
+		return nil
 	}
 	applies := make(map[string]bool) // by name: whether the merge would
 	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
@@ -176,6 +183,20 @@ func (p *pullRequests) savePullRequest(ctx context.Context, repo Repository, bef
 	}
 	p.Publisher.Show(saved.PullRequestRef)
 	return nil
+}
+
+// onlyMoved reports whether a push to the base of an open pull request has left what
+// merging it changes as it was: there is nothing to decide, and nothing new to show.
+func onlyMoved(before, rec holdfast.PullRequestRecord) bool {
+	if before.Version == 0 || rec.State != holdfast.PullRequestOpen || before.Base == rec.Base {
+		return false
+	}
+	for _, r := range []*holdfast.PullRequestRecord{&before, &rec} {
+		r.Base, r.Result, r.Version = "", "", 0
+	}
+	was, err := json.Marshal(before)
+	is, err2 := json.Marshal(rec)
+	return err == nil && err2 == nil && bytes.Equal(was, is)
 }
 
 // assess finds out what merging the pull request would change. Before is the record
