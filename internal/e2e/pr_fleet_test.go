@@ -144,15 +144,41 @@ resource "terraform_data" "who" {
   }
 }
 `)))
+	// What a plan is given is told by a warning of it. An apply that read the same would
+	// be held: its role is another one.
+	reads := w.fleet().open(join(document("beta"), moduleFile("beta", `
+locals {
+  role = regex("ROLE=([a-z]+)", file("/proc/self/environ"))[0]
+  key  = length(regex("KEY=([a-z-]+)", file("/proc/self/environ"))[0])
+}
+
+check "role" {
+  assert {
+    condition     = local.role == ""
+    error_message = "planned as ${local.role}, with a key of ${local.key} letters"
+  }
+}
+`)))
 	pr.untilPlanned("2 to create")
+	reads.untilPlanned("1 to create")
 	pr.merge()
 	pr.untilApplied("2 created")
-	out, stderr, code := w.cli("logs", w.runs("alpha")[0].ID)
-	if code != 0 || !strings.Contains(out, "role writer, key (sensitive value)") {
-		t.Errorf("logs: code %d: %s%s", code, out, stderr)
+	var all strings.Builder
+	for cluster, want := range map[string]string{
+		"alpha": "role writer, key (sensitive value)",
+		"beta":  "planned as reader, with a key of 20 letters",
+	} {
+		out, stderr, code := w.cli("logs", w.runs(cluster)[0].ID)
+		all.WriteString(out)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("the log of %s does not say %q: code %d: %s%s", cluster, want, code, out, stderr)
+		}
 	}
-	if all := out + pr.comment() + w.log.all() + w.agentLog(); strings.Contains(all, "to-be-written-with") {
-		t.Error("a key is shown")
+	all.WriteString(pr.comment() + reads.comment() + w.log.all() + w.agentLog())
+	for _, key := range []string{"only-to-be-read-with", "to-be-written-with"} {
+		if strings.Contains(all.String(), key) {
+			t.Errorf("the key %q is shown", key)
+		}
 	}
 }
 
