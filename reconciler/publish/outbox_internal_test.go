@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func publisher(r *records, w *watcher, h Forge) *Publisher {
 // A post is tried again for what may pass, and given up for what will not.
 func TestPostFailed(t *testing.T) {
 	t.Parallel()
-	locked := errors.New("issue is locked")
+	locked, ours := fmt.Errorf("issue is locked: %w", holdfast.ErrRejected), errors.New("disk full")
 	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
 	for name, test := range map[string]struct {
 		kind     holdfast.PostKind
@@ -116,6 +117,7 @@ func TestPostFailed(t *testing.T) {
 		"limited is not refused":          {holdfast.PostComment, 29, limited.Error(), limited, holdfast.PullRequestOpen, false, time.Hour},
 		"a comment refused twice":         {holdfast.PostComment, 2, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"refused in other words":          {holdfast.PostComment, 2, "other", locked, holdfast.PullRequestOpen, false, time.Second},
+		"trouble of our own":              {holdfast.PostComment, 29, ours.Error(), ours, holdfast.PullRequestOpen, false, time.Second},
 		"a status is refused for longer":  {holdfast.PostStatus, 9, locked.Error(), locked, holdfast.PullRequestOpen, false, time.Second},
 		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"not found may be hidden":         {holdfast.PostComment, 9, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
