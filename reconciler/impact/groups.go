@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -68,8 +69,8 @@ func (k *Keeper) dropForeign(ctx context.Context, repo string, users map[string]
 			others = append(others, name)
 		}
 	}
-	for some := range slices.Chunk(others, readAtOnce) {
-		records, err := k.records(ctx, some)
+	for some := range slices.Chunk(others, byname.AtOnce) {
+		records, err := byname.Records(ctx, k.opts.Store, some)
 		if err != nil {
 			return err
 		}
@@ -308,7 +309,7 @@ func (k *Keeper) chooseSample(
 		}
 	}
 	names = names[:min(len(names), sampleFrom)]
-	records, err := k.records(ctx, names)
+	records, err := byname.Records(ctx, k.opts.Store, names)
 	if err != nil {
 		return nil, err
 	}
@@ -325,8 +326,8 @@ func (k *Keeper) chooseSample(
 // plannable returns those of a group's clusters that can be planned.
 func (k *Keeper) plannable(ctx context.Context, g *group, names []string) ([]string, error) {
 	var out []string
-	for some := range slices.Chunk(names, readAtOnce) {
-		records, err := k.records(ctx, some)
+	for some := range slices.Chunk(names, byname.AtOnce) {
+		records, err := byname.Records(ctx, k.opts.Store, some)
 		if err != nil {
 			return nil, err
 		}
@@ -346,21 +347,4 @@ func (k *Keeper) plannable(ctx context.Context, g *group, names []string) ([]str
 func (g *group) plannable(name string, rec holdfast.ClusterRecord) bool {
 	m := g.members[name]
 	return m.coming || rec.Name == "" || rec.Deletion != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0
-}
-
-// readAtOnce is how many records are read, and kept in memory, at once.
-const readAtOnce = 100
-
-// records returns the records of clusters by name, without those that there are
-// none of.
-func (k *Keeper) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	list, err := k.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
-	if err != nil {
-		return nil, fmt.Errorf("read clusters: %w", err)
-	}
-	records := make(map[string]holdfast.ClusterRecord, len(list))
-	for _, rec := range list {
-		records[rec.Name] = rec
-	}
-	return records, nil
 }

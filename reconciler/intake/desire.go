@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
@@ -45,8 +46,8 @@ func (b *branches) desireAll(
 	}
 	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
-	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := b.readRecords(ctx, some)
+	for some := range slices.Chunk(names, byname.AtOnce) {
+		records, err := byname.Records(ctx, b.opts.Store, some)
 		if err != nil {
 			return nil, err
 		}
@@ -65,23 +66,6 @@ func (b *branches) desireAll(
 	}
 	b.marks.setRecheck(repo.Name, again)
 	return asked, nil
-}
-
-// recordsAtOnce is how many records are read, and kept in memory, at once.
-const recordsAtOnce = 100
-
-// readRecords returns the records of clusters by name, without those that there are
-// none of.
-func (b *branches) readRecords(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	list, err := b.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
-	if err != nil {
-		return nil, fmt.Errorf("read clusters: %w", err)
-	}
-	records := make(map[string]holdfast.ClusterRecord, len(list))
-	for _, rec := range list {
-		records[rec.Name] = rec
-	}
-	return records, nil
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -176,7 +160,7 @@ func (b *branches) desire(
 		}
 		// A conflict is a decision about it that was recorded meanwhile: it must
 		// not have all the others done again.
-		records, err := b.readRecords(ctx, []string{name})
+		records, err := byname.Records(ctx, b.opts.Store, []string{name})
 		if err != nil {
 			return taken{}, err
 		}

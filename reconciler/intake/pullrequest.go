@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 )
 
 const (
@@ -134,7 +135,7 @@ func (p *pullRequests) requiresMergeable(ctx context.Context, rec holdfast.PullR
 			}
 		}
 	}
-	for some := range slices.Chunk(names, recordsAtOnce) {
+	for some := range slices.Chunk(names, byname.AtOnce) {
 		known, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: some})
 		if err != nil {
 			return false, fmt.Errorf("read the clusters of %s: %w", rec.PullRequestRef, err)

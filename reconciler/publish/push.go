@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
@@ -73,8 +74,8 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 // there is to tell until somebody acts.
 func (u *pushes) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
 	settled = true
-	for some := range slices.Chunk(names, recordsAtOnce) {
-		records, err := u.records(ctx, some)
+	for some := range slices.Chunk(names, byname.AtOnce) {
+		records, err := byname.Records(ctx, u.opts.Store, some)
 		if err != nil {
 			return nil, false, err
 		}
@@ -138,20 +139,4 @@ func (u *pushes) supersededPush(ctx context.Context, key showKey, post holdfast.
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
 	return u.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, true)
-}
-
-// recordsAtOnce is how many records are read, and kept in memory, at once.
-const recordsAtOnce = 100
-
-// records returns those of some clusters, by name.
-func (u *pushes) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	list, err := u.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
-	if err != nil {
-		return nil, fmt.Errorf("read clusters: %w", err)
-	}
-	records := make(map[string]holdfast.ClusterRecord, len(list))
-	for _, rec := range list {
-		records[rec.Name] = rec
-	}
-	return records, nil
 }
