@@ -210,7 +210,7 @@ func (f *Forge) PutComment(
 		return comment, nil
 	case err != nil:
 		// It is there: whatever keeps us from the branches does not refuse it.
-		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w: %v", ref, holdfast.ErrUnavailable, err) //nolint:errorlint // not to be found in it
+		return holdfast.Comment{}, fmt.Errorf("look whether %s was merged before the comment: %w: %s", ref, holdfast.ErrUnavailable, err.Error())
 	case pr.State != holdfast.PullRequestMerged || comment.UpdatedAt.After(pr.MergedAt):
 		return comment, nil
 	}

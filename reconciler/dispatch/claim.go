@@ -19,7 +19,7 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	if err := d.agents.heard(req); err != nil {
 		return holdfast.Assignment{}, err
 	}
-	defer d.agents.waits(req.Agent)()
+	defer d.waits(req.Agent)()
 	doubtful, err := d.reap(ctx, req)
 	if err != nil {
 		return holdfast.Assignment{}, err

@@ -21,7 +21,7 @@ func (d *Dispatcher) Heartbeat(
 	if err != nil {
 		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
 	}
-	d.agents.beats(run, beat.Process)
+	d.beats(run, beat.Process)
 	if run.Reason == holdfast.ReasonAgentSilent {
 		if err := d.heard(ctx, run); err != nil {
 			return holdfast.HeartbeatReply{}, err

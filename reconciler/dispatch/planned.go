@@ -153,7 +153,7 @@ type artefactReader struct {
 
 func (r *artefactReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // what a Reader returns
+	if err != nil && err != io.EOF {
 		r.err = err
 	}
 	return n, err

@@ -37,7 +37,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 // them, and takes it back when one does. It looks at the queue only if a kind of runs
 // is executed by nobody, or was.
 func (d sweep) unserved(ctx context.Context) error {
-	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool { return !d.agents.takes(kind, "") })
+	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool { return !d.takes(kind, "") })
 	if served && !d.waiting {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (d sweep) unserved(ctx context.Context) error {
 	}
 	d.waiting = false
 	told := false
-	known, now := d.agents.known(), d.opts.Now()
+	known, now := d.known(), d.opts.Now()
 	for _, run := range queued {
-		said, takes := run.Reason == holdfast.ReasonNoAgent, d.agents.takes(run.Kind, run.Document.Project)
+		said, takes := run.Reason == holdfast.ReasonNoAgent, d.takes(run.Kind, run.Document.Project)
 		switch {
 		case said && takes:
 			run.Reason, run.Detail = "", ""
@@ -196,6 +196,6 @@ func killed(run holdfast.Run, why string) holdfast.Result {
 // Age makes all signs of life that were seen older by ago. It is for tests of what
 // happens when a lease ends.
 func (d *Dispatcher) Age(ago time.Duration) {
-	d.agents.age(ago)
+	d.age(ago)
 	d.signs.age(ago)
 }

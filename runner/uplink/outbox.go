@@ -212,7 +212,7 @@ func (o *outbox) deliver(ctx context.Context, i *parcel) bool {
 		var answer *AnswerError
 		var local *LocalError
 		if errors.As(err, &local) && failure.LocalFault(err) && time.Now().Before(patience) {
-			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, local) // the file is there, and our disk does not give it
+			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, local.Error()) // the file is there, and our disk does not give it
 		}
 		if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && garbled < 3 {
 			garbled++ // it may have suffered on its way
