@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,33 +22,6 @@ func halfMade(t *testing.T) *fleet {
 	f.finish(a, failing(a))
 	f.executeAll(withEngine)
 	return f
-}
-
-// What was half made is there to be destroyed, however often it was planned
-// since, and however long ago that was.
-func TestWhatWasHalfMadeLongAgoIsNotForgotten(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("has many clusters")
-	}
-	f := halfMade(t)
-	for i := range 60 {
-		f.repo.Commit(master, "again", map[string]string{"infra/prod/main.tf": module(fmt.Sprint(i))})
-		f.look()
-		f.executeAll(withEngine)
-	}
-	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed || rec.Phase != holdfast.PhaseFailed {
-		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
-	}
-	f.repo.Commit(master, "remove", map[string]string{"clusters/prod.yaml": gitserver.Delete})
-	f.look()
-	f.executeAll(withEngine)
-	if rec := f.cluster("prod"); rec.Deletion != nil || rec.Phase != holdfast.PhaseDeleting {
-		t.Errorf("prod is %s, ending %+v", rec.Phase, rec.Deletion)
-	}
-	if run := f.newest("prod"); !run.Destroy || run.StateLocation != "clusters/prod" {
-		t.Errorf("the newest run is a %s of %s, destroy %t", run.Kind, run.StateLocation, run.Destroy)
-	}
 }
 
 // A removal that was proven once has to be proven by each later head, too: the
@@ -163,37 +135,6 @@ func TestADestroyWaitsForALookAtGit(t *testing.T) {
 	}
 	if rec := f.cluster("prod"); rec.Phase != holdfast.PhaseActive || rec.Waiting != "" {
 		t.Errorf("prod is %s and waits for %q", rec.Phase, rec.Waiting)
-	}
-}
-
-// Of many that go at once one by one, those that nobody has confirmed wait, also
-// when so many are confirmed that the others are few.
-func TestAWordForSomeIsNoneForTheOthers(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("has many clusters")
-	}
-	f := built(t, many(60))
-	for i := range 7 {
-		f.open(i+1, map[string]string{fmt.Sprintf("clusters/c%02d.yaml", i): gitserver.Delete})
-	}
-	f.executeAll(withEngine)
-	for i := range 7 {
-		f.merge(i+1, byMerge)
-	}
-	if a := f.claim(); a.Run != "" {
-		t.Fatalf("the %s of %s begins", a.Kind, a.Cluster)
-	}
-	f.command(1, "alice", "/holdfast apply")
-	f.command(2, "alice", "/holdfast apply")
-	if order := f.writes(withEngine); len(order) != 2 {
-		t.Errorf("destroyed were %v", order)
-	}
-	f.restart()
-	f.r.Resume(t.Context())
-	f.look()
-	if order := f.writes(withEngine); len(order) != 0 {
-		t.Errorf("destroyed were %v, too", order)
 	}
 }
 

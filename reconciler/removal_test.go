@@ -142,51 +142,6 @@ func many(n int) map[string]string {
 	return files
 }
 
-func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
-	t.Parallel()
-	f := built(t, many(30))
-	gone := map[string]string{}
-	for i := range 6 {
-		gone[fmt.Sprintf("clusters/c%02d.yaml", i)] = gitserver.Delete
-	}
-	f.open(1, gone)
-	f.executeAll(withEngine)
-	if body := f.comment(1); !strings.Contains(body, "6 of 30") {
-		t.Errorf("the comment does not warn:\n%s", body)
-	}
-	f.merge(1, byMerge)
-	for i := range 6 {
-		if got := f.cluster(fmt.Sprintf("c%02d", i)).Waiting; got != holdfast.ReasonMassDeletion {
-			t.Errorf("c%02d waits for %q", i, got)
-		}
-	}
-	// A new process, which may see them one after another, holds them as well.
-	f.restart()
-	f.r.Resume(t.Context())
-	f.settle()
-	f.look()
-	if run := f.newest("c00"); run.Kind == holdfast.RunDestroy {
-		t.Fatalf("after a restart c00 has %s %s", run.Kind, run.Status)
-	}
-
-	f.command(1, "alice", "/holdfast apply c01")
-	f.executeAll(withEngine)
-	if got := f.cluster("c01").Phase; got != holdfast.PhaseDeleted {
-		t.Errorf("c01 was confirmed and is %s", got)
-	}
-	// The others were not, though fewer are left than are many.
-	if got := f.cluster("c00"); got.Waiting != holdfast.ReasonMassDeletion || got.Phase != holdfast.PhaseDeleting {
-		t.Errorf("c00 is %s and waits for %q", got.Phase, got.Waiting)
-	}
-	f.command(1, "alice", "/holdfast apply")
-	f.executeAll(withEngine)
-	for i := range 6 {
-		if got := f.cluster(fmt.Sprintf("c%02d", i)).Phase; got != holdfast.PhaseDeleted {
-			t.Errorf("c%02d is %s", i, got)
-		}
-	}
-}
-
 func TestAPullRequestThatLeavesNothingSaysWhatComesOfIt(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())
