@@ -131,7 +131,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../templates", "maxJitter", "30 * time.Minute", "drift.md", "at most 30 minutes"},
 		{"../reconciler", "driftRetry", "10 * time.Minute", "drift.md", "again in 10 minutes"},
 		{"../reconciler", "driftRetryMost", "24 * time.Hour", "drift.md", "doubling up to a day"},
-		{"../reconciler", "DriftFresh", "time.Hour", "drift.md", "more than an hour ago"},
+		{"../reconciler", "DriftFresh", "time.Hour", "drift.md", "older than an hour"},
 		{"../reconciler", "maxIssues", "10", "drift.md", "`drift.maxIssues` (10)"},
 		{"../reconciler", "failuresTold", "3", "drift.md", "after the third in a row"},
 		{"../report", "failuresTold", "3", "drift.md", "after the third in a row"},

@@ -105,13 +105,13 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := newFleet(t, nil).opts
 	for name, spoil := range map[string]func(*reconciler.Options){
-		"store":    func(o *reconciler.Options) { o.Store = nil },
-		"git":      func(o *reconciler.Options) { o.Sources.Git = nil },
-		"locker":   func(o *reconciler.Options) { o.Replica.Locker = nil },
-		"command":  func(o *reconciler.Options) { o.Sources.Commands = nil },
-		"32 bytes": func(o *reconciler.Options) { o.Replica.TokenKey = o.Replica.TokenKey[:31] },
-		"identity": func(o *reconciler.Options) { o.Replica.Identity = "" },
-		"forge":    func(o *reconciler.Options) { o.Sources.Forges = nil },
+		"store":     func(o *reconciler.Options) { o.Store = nil },
+		"git":       func(o *reconciler.Options) { o.Sources.Git = nil },
+		"locker":    func(o *reconciler.Options) { o.Replica.Locker = nil },
+		"command":   func(o *reconciler.Options) { o.Sources.Commands = nil },
+		"32 bytes":  func(o *reconciler.Options) { o.Replica.TokenKey = o.Replica.TokenKey[:31] },
+		"identity":  func(o *reconciler.Options) { o.Replica.Identity = "" },
+		"code host": func(o *reconciler.Options) { o.Sources.Forges = nil },
 	} {
 		opts := good
 		spoil(&opts)
