@@ -322,7 +322,7 @@ func hasVersionFile(dir, bundle string) (bool, error) {
 				}
 			}
 		}
-		if dir == bundle || len(dir) <= len(bundle) {
+		if dir == bundle || len(dir) <= len(bundle) || dir == filepath.Dir(dir) {
 			return found, nil
 		}
 		dir = filepath.Dir(dir)
