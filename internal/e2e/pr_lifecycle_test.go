@@ -148,12 +148,8 @@ func TestBaseMoves(t *testing.T) {
 
 	w.fleet().push(files{"README.md": "Nothing that a cluster reads.\n"})
 	w.until("the pull request was looked at with the new base", func() (bool, string) {
-		for _, run := range w.runs("alpha") {
-			if run.PullRequest.Number == pr.number {
-				return string(run.Base) == w.fleet().git.Rev("main"), string(run.Base)
-			}
-		}
-		return false, "no run"
+		base := string(w.pullRequest(pr.number).Base)
+		return base == w.fleet().git.Rev("main"), base
 	})
 	w.untilIdle()
 	if n := w.countCalls("plan alpha"); n != plans {
