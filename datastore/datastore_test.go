@@ -45,6 +45,7 @@ func TestStore(t *testing.T) {
 		"outbox faults":   testWantedFaults,
 		"many posters":    testManyPosters,
 		"posts of others": testPostsOfOthers,
+		"turns of posts":  testTurnsOfPosts,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

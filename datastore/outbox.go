@@ -218,9 +218,19 @@ func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) er
 	return nil
 }
 
+// postTurn orders posts by what waits for them: a merge waits for statuses, checks and
+// the comment that they speak of, nothing for a reply or a reaction. An index has it.
+const postTurn = `CASE kind WHEN 'issue' THEN 1 WHEN 'reply' THEN 2 WHEN 'reaction' THEN 3 ELSE 0 END`
+
+// postPatience is how long a post is kept waiting by those that come before it. Then it
+// has the one place of a claim that goes by age.
+const postPatience = 2 * time.Minute
+
 // ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
-// come and whose After is on the forge, those that wait longest first, and hides
-// them from other claims for ttl. Those of the repositories in except are passed over.
+// come and whose After is on the forge, and hides them from other claims for ttl:
+// statuses, checks and comments first, then issues, replies and reactions, of each
+// those that wait longest. Of more than one the last is that which waits longest of
+// all, once that is minutes. Those of the repositories in except are passed over.
 func (s *PostStore) ClaimPosts(
 	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
 ) ([]holdfast.Post, error) {
@@ -245,12 +255,8 @@ func (s *PostStore) ClaimPosts(
 	}
 	var posts []holdfast.Post
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		err := q.each(ctx, func(row scanner) error {
-			p, err := s.scanPost(row)
-			posts = append(posts, p.Post)
-			return err
-		}, `SELECT `+postColumns+due+` ORDER BY wanted_at, post_key LIMIT ? + 0`+q.forUpdate, append(args, limit)...)
-		if err != nil {
+		var err error
+		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
 			return err
 		}
 		for _, p := range posts {
@@ -265,6 +271,31 @@ func (s *PostStore) ClaimPosts(
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
 	return posts, nil
+}
+
+// duePosts reads the posts that a claim takes of those that are due.
+func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []any, now time.Time, limit int) ([]holdfast.Post, error) {
+	var posts []holdfast.Post
+	read := func(row scanner) error {
+		p, err := s.scanPost(row)
+		posts = append(posts, p.Post)
+		return err
+	}
+	err := q.each(ctx, read, `SELECT `+postColumns+due+` ORDER BY `+postTurn+`, wanted_at, post_key LIMIT ? + 0`+q.forUpdate,
+		append(slices.Clone(args), limit)...)
+	if err != nil || limit < 2 || len(posts) < limit {
+		return posts, err
+	}
+	first := posts
+	posts = nil
+	err = q.each(ctx, read, `SELECT `+postColumns+due+` AND wanted_at <= ? ORDER BY wanted_at, post_key LIMIT 1`+q.forUpdate,
+		append(slices.Clone(args), nanos(now.Add(-postPatience)))...)
+	for _, late := range posts {
+		if !slices.ContainsFunc(first, func(p holdfast.Post) bool { return p.Key == late.Key }) {
+			first[limit-1] = late
+		}
+	}
+	return first, err
 }
 
 // Posted records that the content of post (its Wanted, as it was claimed) is on

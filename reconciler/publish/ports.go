@@ -54,7 +54,8 @@ type Changed interface {
 type Outbox interface {
 	// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore
 	// has come and whose After is on the forge, and hides them from other claims
-	// for ttl. Those of the repositories in except are passed over.
+	// for ttl: first those that merges wait for, and one that has waited for minutes.
+	// Those of the repositories in except are passed over.
 	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]holdfast.Post, error)
 	// Posted records that the content of post (its Wanted, as it was claimed) is
 	// on the forge under post.ExternalID since at (the forge's clock), ends the

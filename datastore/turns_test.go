@@ -1,0 +1,61 @@
+package datastore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// testTurnsOfPosts: replies and reactions, which anybody can cause, wait for what merges
+// wait for, and not for ever.
+func testTurnsOfPosts(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	post := func(kind holdfast.PostKind, name string) {
+		want(t, store, holdfast.Post{
+			Key: string(kind) + ":" + name, Kind: kind, Repo: "fleet", PullRequest: thePullRequest, Title: "t", Body: "b",
+			Status: holdfast.CommitStatus{Revision: "abc"}, Reaction: holdfast.ReactionSeen, CommentID: "1",
+		})
+	}
+	for i := range 20 {
+		post(holdfast.PostReaction, fmt.Sprintf("%02d", i))
+		post(holdfast.PostReply, fmt.Sprintf("%02d", i))
+	}
+	post(holdfast.PostIssue, "1")
+	comment := commentPost("b", "abc")
+	want(t, store, comment)
+	want(t, store, holdfast.Post{
+		Key: "status:1", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
+	})
+	post(holdfast.PostStatus, "2")
+	post(holdfast.PostCheck, "1")
+
+	claim := func(at time.Time, limit int) (keys []string, posts []holdfast.Post) {
+		posts = must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", at, time.Hour, limit))
+		for _, p := range posts {
+			keys = append(keys, p.Key)
+		}
+		return keys, posts
+	}
+	keys, posts := claim(noon, 6)
+	if want := "[check:1 comment:fleet#7 status:2 issue:1 reply:00 reply:01]"; fmt.Sprint(keys) != want {
+		t.Fatalf("first come %v, want %s", keys, want)
+	}
+	posted(t, store, posts[1], noon)
+	if keys, _ = claim(noon, 2); fmt.Sprint(keys) != "[status:1 reply:02]" {
+		t.Errorf("once the comment is there come %v, want its status and a reply", keys)
+	}
+	for i := range 4 {
+		post(holdfast.PostStatus, fmt.Sprint("new-", i))
+	}
+	if keys, _ = claim(noon.Add(time.Second), 2); fmt.Sprint(keys) != "[status:new-0 status:new-1]" {
+		t.Errorf("before reactions have waited for long come %v", keys)
+	}
+	if keys, _ = claim(noon.Add(postsPatience), 2); fmt.Sprint(keys) != "[status:new-2 reaction:00]" {
+		t.Errorf("when reactions have waited for long come %v, want one of them", keys)
+	}
+}
+
+// postsPatience is how long a post waits for those that come before it.
+const postsPatience = 2 * time.Minute
