@@ -28,10 +28,16 @@ func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Com
 		}
 		return c, nil
 	}
+	if quiet, err := h.unanswered(ctx, &c); err != nil || quiet {
+		return c, err
+	}
 	if err := h.Publisher.React(ctx, c, holdfast.ReactionSeen); err != nil {
 		return c, err
 	}
 	reply, err := h.carryOut(ctx, &c)
+	if asksNobody(c) || errors.As(err, new(strange)) {
+		h.strangers.count(c, h.opts.Now())
+	}
 	var refused refusal
 	switch {
 	case errors.As(err, &refused):

@@ -75,9 +75,10 @@ func NewOperator(opts Options) *Operator { return &Operator{newShared(opts)} }
 // Handler carries out commands. It is safe for concurrent use.
 type Handler struct {
 	shared
-	operator *Operator
-	stored   *queue.Broadcast // a command is in the store
-	direct   direct
+	operator  *Operator
+	stored    *queue.Broadcast // a command is in the store
+	direct    direct
+	strangers strangers
 }
 
 // NewHandler returns a Handler.

@@ -24,13 +24,13 @@ func (h *Handler) permitted(ctx context.Context, c holdfast.Command) error {
 	permission, err := forge.Permission(ctx, c.PullRequest.Repo, c.Author)
 	barred := errors.Is(err, holdfast.ErrForbidden) || errors.Is(err, holdfast.ErrUnauthorized)
 	if barred && h.opts.Now().Sub(c.CreatedAt) > permissionPatience {
-		return refusal("the code host does not say who may command: its App or token needs to read members and metadata")
+		return strange{"the code host does not say who may command: its App or token needs to read members and metadata"}
 	}
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("ask for the permission of %q: %w", c.Author, err)
 	}
 	if !permission.CanWrite() {
-		return refusal(fmt.Sprintf("%s needs write permission in the repository for this", c.Author))
+		return strange{refusal(fmt.Sprintf("%s needs write permission in the repository for this", c.Author))}
 	}
 	if c.Verb == holdfast.VerbUnlock && c.Force && permission != holdfast.PermissionAdmin {
 		return refusal(fmt.Sprintf("%s needs admin permission in the repository to take a lock from a living run", c.Author))
