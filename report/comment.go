@@ -186,8 +186,11 @@ func (w *writer) breakdown(one, many string, faults int) string {
 		word := map[stage]string{
 			stageWorking: "is in progress", stageDone: one, stageUnchanged: "has no changes", stageLeft: "is left as it is",
 		}[o.stage]
-		if o.stage == stageFailed || o.stage == stageHeld {
+		switch {
+		case o.stage == stageFailed, o.stage == stageHeld:
 			word, _ = o.needs()
+		case o.stage == stageLeft && o.cluster.Superseded != "":
+			word = "is " + o.result
 		}
 		return markdown.Code(markdown.Shorten(o.cluster.Name, 63)) + " " + word
 	}

@@ -125,6 +125,10 @@ var over = map[holdfast.Reason]string{
 
 // appliedOutcome is what became of a cluster after a merge, or a push.
 func appliedOutcome(c Cluster, now time.Time) outcome {
+	if c.Superseded != "" && c.Apply == nil { // replaced before it was applied
+		o := outcome{cluster: c, destroy: c.Removed}
+		return o.as(stageLeft, "⚪", markdown.Words("superseded by "+c.Superseded))
+	}
 	o := applyOutcome(c, now)
 	if c.Superseded != "" {
 		o.reason, o.detail, o.failing = "", "", nil // nobody has to act for it

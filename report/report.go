@@ -71,8 +71,8 @@ type Cluster struct {
 	// the plan of what it has left; nil if there is none.
 	Failed *holdfast.Run
 
-	// Superseded is what took the place of a merge whose Apply has failed: a pull
-	// request (#3) or a commit. Nothing more is done for the merge itself.
+	// Superseded is what took the place of a merge whose Apply has failed or, without
+	// one, that was not applied yet: a pull request (#3) or a commit. Nothing more is done for the merge itself.
 	Superseded string
 }
 

@@ -255,10 +255,25 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case t.by[stageHeld] > 0:
 		return holdfast.StatusPending, heldDescription(outcomes)
 	case t.by[stageDone] == 0:
-		return holdfast.StatusSuccess, "nothing to apply in " + markdown.Plural(t.all, "cluster")
+		return holdfast.StatusSuccess, "nothing to apply in " + markdown.Plural(t.all, "cluster") + replacedDescription(outcomes, ": ")
 	default:
-		return holdfast.StatusSuccess, doneWord(t) + ": " + countsInWords(t.counts, true)
+		return holdfast.StatusSuccess, doneWord(t) + ": " + countsInWords(t.counts, true) + replacedDescription(outcomes, "; ")
 	}
+}
+
+// replacedDescription says what is applied of other merges instead, after a separator;
+// empty if nothing is.
+func replacedDescription(outcomes []outcome, separator string) string {
+	var by []string
+	for _, o := range outcomes {
+		if o.stage == stageLeft && o.cluster.Superseded != "" && !slices.Contains(by, o.cluster.Superseded) {
+			by = append(by, o.cluster.Superseded)
+		}
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return separator + "superseded by " + markdown.List(by, 3)
 }
 
 // doneWord is "applied 2 clusters, destroyed 1".

@@ -244,6 +244,23 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// merged is a pull request that was merged so long ago.
+func merged(number int, ago time.Duration) v1.PullRequest {
+	return v1.PullRequest{Repo: "shop", Number: number, State: holdfast.PullRequestMerged, PullRequestCommits: v1.PullRequestCommits{
+		Head: holdfast.Revision(fmt.Sprintf("h%d", number)), MergedAt: testNow.Add(-ago),
+	}}
+}
+
+// reviewedRun is the plan of prod-eu that a pull request has shown, an hour ago or more.
+func reviewedRun(id string, number int) v1.Run {
+	at := testNow.Add(-time.Hour)
+	return v1.Run{
+		ID: id, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: at,
+		RunSpec:    v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: number}, Revision: holdfast.Revision(fmt.Sprintf("h%d", number))},
+		RunOutcome: v1.RunOutcome{Counts: v1.Counts{Create: 1}, PostedAt: at},
+	}
+}
+
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	lock := v1.Lock{Cluster: "prod-eu", Holder: v1.LockHolder{Owner: applyID + "/2", Since: testNow.Add(-time.Hour)}, Run: v1.Run{ID: applyID, Kind: holdfast.RunApply, RunSpec: v1.RunSpec{Revision: "2222222222"}}}
@@ -290,6 +307,19 @@ func TestRequests(t *testing.T) {
 			)},
 			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`,
 			out:   "prod-eu: the plan of " + planID + " (+1 ~2), made 60s ago\nprod-eu: apply queued\n",
+		},
+		"apply a merge that waits": {
+			line: "apply prod-eu", answers: map[string]any{
+				"POST /commands": done, "GET /clusters/prod-eu": v1.Cluster{Name: "prod-eu", Owner: "shop", Waiting: holdfast.ReasonManual, Applied: v1.Applied{Run: "run-01jnv5c3hw1111111111"}},
+				"GET /pullrequests": list(merged(7, time.Hour), merged(8, time.Minute), merged(9, time.Second)),
+				"GET /runs": list(
+					v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 9}, Revision: "h9"}},
+					reviewedRun("run-01jnv5c3hw8888888888", 8), reviewedRun("run-01jnv5c3hw7777777777", 7),
+					v1.Run{ID: "run-01jnv5c3hw1111111111", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied},
+				),
+			},
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["run-01jnv5c3hw8888888888"]}`,
+			out:   "prod-eu: the plan of run-01jnv5c3hw8888888888 of shop#8 (+1), made 60m ago\nprod-eu: apply queued\n",
 		},
 		"apply a plan that waits, in JSON": {
 			line: "apply prod-eu -o json", answers: map[string]any{"POST /commands": done, "GET /runs": list(

@@ -16,8 +16,8 @@ import (
 )
 
 // lookAtPlans prints which plans clusters wait with, and returns the runs that are the
-// newest ones of what is confirmed: an apply of what somebody else has planned since is
-// refused.
+// newest ones of what is confirmed: an apply of what somebody else has planned or merged
+// since is refused.
 func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, clusters []string, format string) ([]string, error) {
 	var shown []string
 	for _, cluster := range clusters {
@@ -25,11 +25,20 @@ func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, clusters []str
 		if err != nil {
 			return nil, err
 		}
+		rec, err := cl.Cluster(ctx, cluster)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return nil, err
+		}
+		if merged, err := mergedPlan(ctx, cl, rec, run); err != nil {
+			return nil, err
+		} else if merged.ID != "" {
+			run = merged
+		}
 		if run.ID != "" {
 			shown = append(shown, run.ID)
 		}
-		if run.Status != holdfast.RunPlanned {
-			check, err := driftCheck(ctx, cl, cluster)
+		if run.Status != holdfast.RunPlanned && run.PullRequest.IsZero() {
+			check, err := driftCheck(ctx, cl, rec)
 			if err != nil {
 				return nil, err
 			}
@@ -38,11 +47,61 @@ func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, clusters []str
 			}
 		}
 		if run.Status == holdfast.RunPlanned && format == "table" {
-			_, _ = fmt.Fprintf(a.Out, "%s: the plan of %s (%s), made %s ago\n",
-				cluster, run.ID, show.CountsText(run.Counts), table.ShortDuration(a.Now().Sub(run.FinishedAt)))
+			of := ""
+			if !run.PullRequest.IsZero() {
+				of = " of " + holdfast.PullRequestRef(run.PullRequest).String()
+			}
+			_, _ = fmt.Fprintf(a.Out, "%s: the plan of %s%s (%s), made %s ago\n",
+				cluster, run.ID, of, show.CountsText(run.Counts), table.ShortDuration(a.Now().Sub(run.FinishedAt)))
 		}
 	}
 	return shown, nil
+}
+
+// mergedPlan is the reviewed plan of the newest pull request whose merge a cluster waits
+// with; the zero Run if it has none, or if somebody has planned the cluster since: last
+// is the newest run of its branch.
+func mergedPlan(ctx context.Context, cl *client.Client, rec v1.Cluster, last v1.Run) (v1.Run, error) {
+	if rec.Waiting == "" || rec.Drift.Hold != "" {
+		return v1.Run{}, nil
+	}
+	const enough = 20
+	prs, err := cl.PullRequests(ctx, url.Values{
+		"cluster": {rec.Name}, "repo": {rec.Owner}, "state": {string(holdfast.PullRequestMerged)}, "limit": {strconv.Itoa(enough)},
+	})
+	if err != nil {
+		return v1.Run{}, err
+	}
+	slices.SortStableFunc(prs, func(a, b v1.PullRequest) int { return b.MergedAt.Compare(a.MergedAt) })
+	for _, pr := range prs {
+		runs, err := cl.Runs(ctx, url.Values{
+			"cluster": {rec.Name}, "repo": {pr.Repo}, "number": {strconv.Itoa(pr.Number)}, "kind": {string(holdfast.RunPlan)},
+		})
+		if err != nil {
+			return v1.Run{}, err
+		}
+		for _, run := range runs {
+			if !reviewedIn(run, pr) {
+				continue
+			}
+			if run.ID <= rec.Applied.Run {
+				return v1.Run{}, nil // it is applied, and so are those before it
+			}
+			asked := last.Kind != holdfast.RunPlan || last.Actor != "" || len(last.Reviews) > 0
+			if asked && last.Status == holdfast.RunPlanned && last.CreatedAt.After(pr.MergedAt) {
+				return v1.Run{}, nil
+			}
+			return run, nil
+		}
+	}
+	return v1.Run{}, nil
+}
+
+// reviewedIn reports whether a run is a plan that people could see when they merged.
+func reviewedIn(run v1.Run, pr v1.PullRequest) bool {
+	return run.PullRequest == (v1.PullRequestRef{Repo: pr.Repo, Number: pr.Number}) && run.Revision == pr.Head &&
+		run.Kind == holdfast.RunPlan && !run.Sample && run.Status.Good() &&
+		!run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
 }
 
 // newestEnded is the newest run of what the tracked branch says of a cluster, of those
@@ -66,12 +125,9 @@ func newestEnded(ctx context.Context, cl *client.Client, cluster string) (v1.Run
 
 // driftCheck is the check that has found the drift of a cluster; the zero Run if it has
 // none.
-func driftCheck(ctx context.Context, cl *client.Client, cluster string) (v1.Run, error) {
-	rec, err := cl.Cluster(ctx, cluster)
-	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Drift.Status != holdfast.DriftFound {
+func driftCheck(ctx context.Context, cl *client.Client, rec v1.Cluster) (v1.Run, error) {
+	if rec.Drift.Status != holdfast.DriftFound {
 		return v1.Run{}, nil
-	} else if err != nil {
-		return v1.Run{}, err
 	}
 	run, err := cl.Run(ctx, rec.Drift.Run)
 	if errors.Is(err, holdfast.ErrNotFound) {

@@ -231,7 +231,7 @@ func (o *observer) merge(
 	}
 	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
 	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
-	if run, ok := reviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
+	if run, ok := decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
 		plan = run
 		about := m.Review.PullRequest
 		m.Review, m.Unchanged = decision.ReviewOf(run), run.Status == holdfast.RunNoChanges
@@ -260,27 +260,6 @@ func (o *observer) merge(
 		}
 	}
 	return m, nil
-}
-
-// reviewedPlan returns the plan that was reviewed among the runs of a cluster in a
-// merged pull request, newest first. A head that moved at the last moment, before
-// anybody looked, brought nothing new if the newest plan is of what is desired now.
-func reviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired holdfast.Digest, removed bool) (holdfast.Run, bool) {
-	for _, run := range runs {
-		if run.Revision == pr.Head && run.Destroy == removed && shownBeforeMerge(run, pr) {
-			return run, true
-		}
-	}
-	last := decision.Newest(runs)
-	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed && shownBeforeMerge(last, pr)
-}
-
-// shownBeforeMerge reports whether a run is a plan that people could see on the
-// forge when they merged.
-func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
-	plan := run.Kind == holdfast.RunPlan && !run.Sample &&
-		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
-	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
 }
 
 // suspension is what a cluster is suspended with: itself, its project, as it is

@@ -51,15 +51,19 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 		return "", err
 	}
 	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
+	if c.Trusted { // a comment is about what its pull request shows
+		ask.Seen = c.Shown
+	}
 	if named := slices.IndexFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named >= 0 {
 		asked = slices.Contains(c.Clusters, last.ID)
 		ask.Run = c.Clusters[named] // another one was seen
+		ask.Seen = []string{ask.Run}
 	}
 	if asked {
 		ask.Run = last.ID
 	}
 	reply, err := h.decideFor(ctx, req, &ask)
-	if reasonOf(err) == holdfast.ReasonPlanMoved && !asked && last.ID != "" {
+	if errors.Is(err, refuseFor(holdfast.ReasonPlanMoved, "")) && !asked && last.ID != "" {
 		err = refuseFor(holdfast.ReasonPlanMoved, "the newest is `"+last.ID+"`")
 	}
 	return reply, err

@@ -46,3 +46,45 @@ func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
 	}
 	return report
 }
+
+// ReviewedPlan returns the plan that was reviewed among the runs of a cluster in a
+// merged pull request, newest first. A head that moved at the last moment, before
+// anybody looked, brought nothing new if the newest plan is of what is desired now.
+func ReviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired holdfast.Digest, removed bool) (holdfast.Run, bool) {
+	for _, run := range runs {
+		if run.Revision == pr.Head && run.Destroy == removed && shownBeforeMerge(run, pr) {
+			return run, true
+		}
+	}
+	last := Newest(runs)
+	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed && shownBeforeMerge(last, pr)
+}
+
+// shownBeforeMerge reports whether a run is a plan that people could see on the
+// forge when they merged.
+func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
+	plan := run.Kind == holdfast.RunPlan && !run.Sample &&
+		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
+	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
+}
+
+// AppliedInsteadOf is the number of the pull request of which a person has had the plan
+// applied by run, where that stands for an older merge as well, and for none of its own
+// plans; zero if it is not so.
+func AppliedInsteadOf(run holdfast.Run, pr holdfast.PullRequestRef) int {
+	if run.Actor == "" || run.Shown != "" || !run.Kind.Writes() {
+		return 0
+	}
+	newest := 0
+	for _, v := range run.Reviews {
+		switch {
+		case v.PullRequest == pr && v.Run == "":
+			return newest
+		case v.PullRequest == pr:
+			return 0
+		case newest == 0 && v.Run != "":
+			newest = v.PullRequest.Number
+		}
+	}
+	return 0
+}

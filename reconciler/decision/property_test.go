@@ -138,6 +138,8 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies what nobody has seen"
 	case len(d.Reviews) != len(in.Merges):
 		return "does not compare with all merges"
+	case asked && meansOther(in, d):
+		return "applies another plan than the one that was named"
 	case failed != nil && !seenSince:
 		return "applies over a failed apply"
 	case (desired.Document.Apply.Manual || in.Cluster.Applied.Document.Apply.Manual) && !asked:
@@ -148,6 +150,23 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies what was not mergeable"
 	}
 	return ""
+}
+
+// meansOther: the word names a plan or a pull request, and what would be applied is, or
+// may be, another plan.
+func meansOther(in decision.Input, d decision.Decision) bool {
+	newest := newestReviewed(in).Review
+	if len(in.Ask.Seen) == 0 && in.Ask.PullRequest.IsZero() {
+		return false
+	}
+	for i, m := range in.Merges {
+		older := i > slices.IndexFunc(in.Merges, func(m decision.Merge) bool { return m.Review == newest })
+		if older && m.Review.PullRequest == in.Ask.PullRequest && m.Review.PullRequest != newest.PullRequest {
+			return true
+		}
+	}
+	return len(in.Ask.Seen) > 0 && !slices.Contains(in.Ask.Seen, newest.Run) ||
+		slices.ContainsFunc(d.Reviews, func(v holdfast.Review) bool { return v.Run != "" && v.Run != newest.Run })
 }
 
 func neverResumed(in decision.Input, d decision.Decision, failed *holdfast.Run) string {
@@ -289,9 +308,9 @@ func draw(rnd *rand.Rand) decision.Input {
 	} else if chance(10) {
 		in.Parents = []holdfast.Relation{{Name: "network", Phase: holdfast.PhaseActive, Settled: chance(50), Failed: chance(20)}}
 	}
-	for range rnd.IntN(3) {
+	for i := range rnd.IntN(3) {
 		in.Merges = append(in.Merges, decision.Merge{
-			Review:   holdfast.Review{PullRequest: onePR, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
+			Review:   holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: onePR.Repo, Number: 2 - i}, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
 			Approved: chance(50), Mergeable: chance(80),
 		})
 	}
@@ -299,6 +318,11 @@ func draw(rnd *rand.Rand) decision.Input {
 		in.Ask = &decision.Ask{
 			Verb: pick(rnd, holdfast.VerbApply, holdfast.VerbApply, holdfast.VerbPlan), Actor: "alice",
 			Run: pick(rnd, "", "run-2", "run-3", "run-4", "run-5"),
+		}
+		if chance(30) {
+			in.Ask.Seen = []string{pick(rnd, "run-1", "run-3", "run-7")}
+		} else if chance(40) {
+			in.Ask.PullRequest = holdfast.PullRequestRef{Repo: onePR.Repo, Number: pick(rnd, 1, 2, 3)}
 		}
 	}
 	if chance(20) {

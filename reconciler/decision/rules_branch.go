@@ -104,7 +104,7 @@ func approvedApply(in Input) (Decision, bool) {
 	}
 	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
 	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
-	mine := in.Ask.Run == last.ID
+	mine := in.Ask.Run == last.ID && (speaksOf(*in.Ask, in.Merges) || standsFor(last, in.Ask.PullRequest))
 	switch {
 	case current && last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
@@ -124,6 +124,12 @@ func approvedApply(in Input) (Decision, bool) {
 		if reason, detail := barred(in, *merge); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
+		if meansOther(*in.Ask, in.Merges, *merge) {
+			return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: waitingPlan(*merge)}, true
+		}
+		if in.Ask.bound() {
+			apply.Reviews = only(apply.Reviews, merge.Review.Run)
+		}
 		return apply, true
 	case current && last.Status == holdfast.RunPlanned:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
@@ -137,6 +143,40 @@ func approvedApply(in Input) (Decision, bool) {
 func speaksOf(ask Ask, merges []Merge) bool {
 	return ask.PullRequest.IsZero() ||
 		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == ask.PullRequest })
+}
+
+// standsFor reports whether a run is of the merge of a pull request, among others.
+func standsFor(run holdfast.Run, pr holdfast.PullRequestRef) bool {
+	return slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.PullRequest == pr })
+}
+
+// meansOther reports whether a person's word about merges is of another plan than that
+// of merge, which is the newest that was reviewed: a merge that a later one has replaced
+// is not applied any more, nor is a plan that was named before.
+func meansOther(ask Ask, merges []Merge, merge Merge) bool {
+	older := false
+	for _, m := range merges {
+		if older && m.Review.PullRequest == ask.PullRequest && !ask.PullRequest.IsZero() {
+			return true
+		}
+		older = older || m.Review.Run == merge.Review.Run
+	}
+	return len(ask.Seen) > 0 && !slices.Contains(ask.Seen, merge.Review.Run)
+}
+
+// waitingPlan says which plan of a merge an apply would have to come to.
+func waitingPlan(merge Merge) string {
+	return fmt.Sprintf("what waits is `%s`, the plan of %s", merge.Review.Run, merge.Review.PullRequest)
+}
+
+// only leaves of reviews the plan of one run: the others stand for their merges alone.
+func only(reviews []holdfast.Review, run string) []holdfast.Review {
+	for i, v := range reviews {
+		if v.Run != run {
+			reviews[i] = holdfast.Review{PullRequest: v.PullRequest}
+		}
+	}
+	return reviews
 }
 
 func replanOnBranch(in Input) (Decision, bool) {

@@ -39,6 +39,15 @@ func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.
 			return err
 		}
 	}
+	if known && !superseded {
+		if rc.Superseded, err = v.replaced(ctx, rec, pr, runs, mine); err != nil {
+			return err
+		}
+		if rc.Superseded != "" { // what becomes of it is shown there
+			rc.Apply, rc.Failed = nil, nil
+			return nil
+		}
+	}
 	if rc.Apply != nil {
 		if rc.Applied, err = v.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
@@ -146,6 +155,76 @@ func (v *viewer) successor(
 		}
 	}
 	return by.Short(), nil
+}
+
+// replaced is the pull request that took the place of a merge which was to be applied by
+// a person's word: that applies the newest reviewed plan alone, or has done so. Empty if
+// none has. Runs are those of the branch, and mine those that stand for the merge.
+func (v *viewer) replaced(
+	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs, mine []holdfast.Run,
+) (string, error) {
+	for _, run := range mine {
+		if by := decision.AppliedInsteadOf(run, pr.PullRequestRef); by != 0 {
+			return fmt.Sprintf("#%d", by), nil
+		}
+	}
+	if len(mine) > 0 || rec.Waiting != holdfast.ReasonManual && rec.Waiting != holdfast.ReasonNewState {
+		return "", nil
+	}
+	merged, err := v.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
+	})
+	if err != nil {
+		return "", fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
+	}
+	if waits, err := v.unapplied(ctx, rec, pr); err != nil || !waits {
+		return "", err
+	}
+	by := pr
+	for _, other := range merged {
+		if !other.MergedAt.After(by.MergedAt) {
+			continue
+		}
+		if seen, err := v.seenBefore(ctx, rec, other, runs); err != nil {
+			return "", err
+		} else if seen {
+			by = other
+		}
+	}
+	if by.Number == pr.Number {
+		return "", nil
+	}
+	return fmt.Sprintf("#%d", by.Number), nil
+}
+
+// seenBefore reports whether people have seen a plan of a pull request before they
+// merged it, and it is among what a cluster waits with.
+func (v *viewer) seenBefore(
+	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
+) (bool, error) {
+	plans, err := history.PullRequest(ctx, v.opts.Store, pr.PullRequestRef, rec.Name)
+	if err != nil {
+		return false, err
+	}
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, runs)})
+	if _, seen := decision.ReviewedPlan(plans, pr, desired, rec.Desired.Removed); !seen {
+		return false, nil
+	}
+	return v.includes(ctx, pr, rec.WaitingFor)
+}
+
+// unapplied reports whether a merge is among what a cluster waits with, and not in what
+// is applied.
+func (v *viewer) unapplied(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+	waits, err := v.includes(ctx, pr, rec.WaitingFor)
+	if err != nil || !waits || rec.Applied.Revision == "" {
+		return waits, err
+	}
+	done, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, rec.Applied.Revision)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, rec.Applied.Revision.Short(), err)
+	}
+	return !done, nil
 }
 
 // includes reports whether the merge of a pull request is part of a revision; so

@@ -141,7 +141,7 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 	case pr.State == holdfast.PullRequestMerged && rc.Sample:
 		return true
 	case pr.State == holdfast.PullRequestMerged:
-		return ended(rc.Apply) || rc.Waiting != ""
+		return ended(rc.Apply) || rc.Waiting != "" || rc.Superseded != ""
 	case pr.Reason != "" || !c.Removed && c.SourceDigest == "" || slices.Contains(unplannable, rc.Waiting):
 		return true
 	default:

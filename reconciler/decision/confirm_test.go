@@ -1,0 +1,45 @@
+package decision_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// TestDecideAppliesWhatIsNamed: of several merges that wait for a person's word, the
+// newest one that was reviewed is applied, and only if the word is about that.
+func TestDecideAppliesWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	twoPR := holdfast.PullRequestRef{Repo: onePR.Repo, Number: 2}
+	later := holdfast.Review{PullRequest: twoPR, Run: "run-3", Fingerprint: "sha256:g", InputDigest: "sha256:j", PlanDigest: "sha256:e"}
+	first := func(in *decision.Input) { in.Merges = append([]decision.Merge{{Review: later}}, in.Merges...) }
+	about := func(pr holdfast.PullRequestRef, seen ...string) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Ask = &decision.Ask{Verb: holdfast.VerbApply, Actor: "alice", PullRequest: pr, Seen: seen}
+		}
+	}
+	branch := holdfast.PullRequestRef{}
+	moved := decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: "what waits is `run-3`, the plan of infra#2"}
+	alone := act(decision.ActionApply, holdfast.ReasonApproved, on(later, holdfast.Review{PullRequest: onePR}), alice)
+	for name, c := range map[string]situation{
+		"the later pull request":                {onBranch(merged, first, manual, about(twoPR)), alone},
+		"the earlier pull request":              {onBranch(merged, first, manual, about(onePR)), moved},
+		"the plan of the later":                 {onBranch(merged, first, manual, about(branch, "run-3")), alone},
+		"the plan of the earlier":               {onBranch(merged, first, manual, about(branch, "run-1")), moved},
+		"the plan of the earlier, and where":    {onBranch(merged, first, manual, about(onePR, "run-1")), moved},
+		"another plan of the later":             {onBranch(merged, first, manual, about(twoPR, "run-2")), moved},
+		"a plan of the branch":                  {onBranch(merged, first, manual, about(branch, "run-0")), moved},
+		"nothing but the cluster":               {onBranch(merged, first, manual, about(branch)), act(decision.ActionApply, holdfast.ReasonApproved, on(later, seen), alice)},
+		"the earlier, and the later was unseen": {onBranch(mergedUnseen, merged, manual, about(onePR, "run-1")), act(decision.ActionApply, holdfast.ReasonApproved, on(holdfast.Review{PullRequest: onePR}, seen), alice)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, decision.Decide(c.in), sameEmpty); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
