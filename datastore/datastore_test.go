@@ -46,6 +46,7 @@ func TestStore(t *testing.T) {
 		"many posters":    testManyPosters,
 		"posts of others": testPostsOfOthers,
 		"turns of posts":  testTurnsOfPosts,
+		"posts left":      testPostsLeft,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

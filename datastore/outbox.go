@@ -298,6 +298,20 @@ func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []
 	return first, err
 }
 
+// PostsLeft counts the statuses, checks, comments and issues that were wanted at since
+// or later and can be posted now: none that has failed, or waits for one that has.
+func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, error) {
+	var left int
+	err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM posts WHERE wanted > posted AND wanted > abandoned AND wanted_at >= ?
+		AND `+postTurn+` < 2 AND failures = 0 AND not_before <= ?
+		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted
+			AND (p.failures > 0 OR p.not_before > ?))`, nanos(since), nanos(now), nanos(now)).Scan(&left)
+	if err != nil {
+		return 0, fmt.Errorf("count posts: %w", err)
+	}
+	return left, nil
+}
+
 // Posted records that the content of post (its Wanted, as it was claimed) is on
 // the forge under post.ExternalID since at (the forge's clock), ends the claim,
 // and sets PostedAt of post.Runs where it is not set.

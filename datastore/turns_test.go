@@ -57,5 +57,30 @@ func testTurnsOfPosts(t *testing.T, open opener) {
 	}
 }
 
+// testPostsLeft: a server that ends waits for what is worth it and can be posted.
+func testPostsLeft(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	left := func(since time.Time) int { return must[int](t)(store.PostsLeft(ctx, noon, since)) }
+	comment := commentPost("b", "abc")
+	want(t, store, comment)
+	want(t, store, holdfast.Post{
+		Key: "status:1", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
+	})
+	want(t, store, holdfast.Post{Key: "reply:1", Kind: holdfast.PostReply, Repo: "fleet", Body: "b"})
+	want(t, store, holdfast.Post{Key: "reaction:1", Kind: holdfast.PostReaction, Repo: "fleet", Reaction: holdfast.ReactionSeen})
+	if got := left(noon); got != 2 {
+		t.Errorf("left are %d, want the comment and the status that waits for it", got)
+	}
+	if got := left(noon.Add(1)); got != 0 {
+		t.Errorf("left are %d that were wanted before", got)
+	}
+	if err := store.PostFailed(ctx, comment.Key, "locked", noon); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(noon); got != 0 {
+		t.Errorf("left are %d once the comment has failed", got)
+	}
+}
+
 // postsPatience is how long a post waits for those that come before it.
 const postsPatience = 2 * time.Minute

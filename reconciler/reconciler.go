@@ -143,10 +143,12 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return err
 }
 
-// WorkOff waits, while Run runs, until what has happened is decided about and told, or
-// ctx is done. It does not wait for looks at repositories, nor for what was put off.
-func (r *Reconciler) WorkOff(ctx context.Context) {
-	for ctx.Err() == nil && (r.agenda.Deciding() || r.publish.Busy()) {
+// WorkOff waits, while Run runs, until what has happened is decided about, and what is
+// to be told of it since a time or later is told, or ctx is done. It does not wait for
+// looks at repositories, for what was put off, nor for replies and reactions: these are
+// in the outbox for the next start.
+func (r *Reconciler) WorkOff(ctx context.Context, since time.Time) {
+	for ctx.Err() == nil && (r.agenda.Deciding() || r.publish.Busy(ctx, since)) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Millisecond):

@@ -2,6 +2,8 @@ package reconciler_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,7 @@ func TestWorkOff(t *testing.T) {
 	f.must(err)
 	f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
 	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, planned(a))))
-	f.r.WorkOff(t.Context())
+	f.r.WorkOff(t.Context(), time.Time{})
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.PostedAt.IsZero() {
 		t.Errorf("the plan is not on the forge: %v", err)
 	}
@@ -36,6 +38,44 @@ func TestWorkOff(t *testing.T) {
 	}
 	cancel()
 	f.must(<-done)
+}
+
+// TestWorkOffLeavesReplies: what is in the outbox for longer, and what nobody waits for,
+// is left to the next start, however slow the code host is.
+func TestWorkOffLeavesReplies(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	release, begun := make(chan struct{}), make(chan struct{}, 100)
+	f.forge.watch = func(string, holdfast.CommitStatus) { begun <- struct{}{}; <-release }
+	pr := holdfast.PullRequestRef{Repo: infra, Number: 1}
+	f.must(f.store.Want(t.Context(), holdfast.Post{
+		Key: "status:old", Kind: holdfast.PostStatus, Repo: infra, PullRequest: pr, Status: holdfast.CommitStatus{Revision: "abc"},
+	}))
+	f.clock.Advance(time.Minute)
+	since := f.clock.Now()
+	for i := range 20 {
+		f.must(f.store.Want(t.Context(), holdfast.Post{Key: fmt.Sprint("reply:", i), Kind: holdfast.PostReply, Repo: infra, PullRequest: pr, Body: "no"}))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.r.Run(ctx) }()
+	<-begun
+	patience, over := context.WithTimeout(t.Context(), 30*time.Second)
+	defer over()
+	f.r.WorkOff(patience, since)
+	if patience.Err() != nil {
+		t.Error("it waits for replies")
+	}
+	stop()
+	close(release)
+	f.must(<-done)
+	posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{Kind: holdfast.PostReply})
+	f.must(err)
+	left := slices.DeleteFunc(posts, func(p holdfast.Post) bool { return p.Posted > 0 })
+	if len(left) == 0 || len(left) == 20 {
+		t.Errorf("%d of 20 replies are left to the next start: want some, and those that were begun posted", len(left))
+	}
 }
 
 // hangingGit is a Git host that accepts and never answers.
@@ -62,7 +102,7 @@ func TestHangingFetchIsAborted(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.r.Run(ctx) }()
 	<-git.begun
-	f.r.WorkOff(t.Context()) // is not for looks at repositories
+	f.r.WorkOff(t.Context(), time.Time{}) // is not for looks at repositories
 	stop()
 	abort()
 	f.must(<-done)

@@ -165,7 +165,6 @@ func (o *outbox) want(ctx context.Context, post holdfast.Post) error {
 	if err := o.opts.Store.Want(ctx, post); err != nil {
 		return fmt.Errorf("want %s: %w", post.Key, err)
 	}
-	o.wants.Add(1)
 	o.posts.Send()
 	o.opts.Watcher.Wanted(ctx)
 	return nil

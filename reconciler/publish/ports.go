@@ -57,6 +57,10 @@ type Outbox interface {
 	// for ttl: first those that merges wait for, and one that has waited for minutes.
 	// Those of the repositories in except are passed over.
 	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]holdfast.Post, error)
+	// PostsLeft counts the statuses, checks, comments and issues that were wanted at
+	// since or later and can be posted now: none that has failed, or waits for one that
+	// has.
+	PostsLeft(ctx context.Context, now, since time.Time) (int, error)
 	// Posted records that the content of post (its Wanted, as it was claimed) is
 	// on the forge under post.ExternalID since at (the forge's clock), ends the
 	// claim, and sets PostedAt of post.Runs where it is not set.

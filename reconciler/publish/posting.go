@@ -54,7 +54,7 @@ func (o *outbox) postAll(ctx context.Context) error {
 	var batches errgroup.Group
 	posting := newPosting()
 	for {
-		woken, wants, busy := o.posts.Wait(), o.wants.Load(), posting.now()
+		woken, busy := o.posts.Wait(), posting.now()
 		byRepo, err := o.claim(ctx, busy...)
 		if err != nil && ctx.Err() == nil {
 			o.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
@@ -72,9 +72,6 @@ func (o *outbox) postAll(ctx context.Context) error {
 		}
 		if len(byRepo) > 0 {
 			continue
-		}
-		if len(busy) == 0 {
-			o.posted.Store(wants)
 		}
 		select {
 		case <-ctx.Done():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,11 +53,9 @@ type Publisher struct {
 
 // outbox brings to the forges what is wanted there.
 type outbox struct {
-	opts   Options
-	shows  *queue.Queue[showKey]
-	posts  *queue.Broadcast // the outbox has something new
-	wants  atomic.Int64     // how often something was written to the outbox here
-	posted atomic.Int64     // the same, when the outbox was last found to have nothing to be done now
+	opts  Options
+	shows *queue.Queue[showKey]
+	posts *queue.Broadcast // the outbox has something new
 
 	strangers *posting // repositories that are not configured here and have posts
 
@@ -122,10 +119,18 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Busy reports whether something was asked for that is not on the forges, and not
-// put off either. It is for while Run runs.
-func (p *Publisher) Busy() bool {
-	return p.shows.Busy() || p.drifts.Busy() || p.posted.Load() < p.wants.Load()
+// Busy reports whether something was asked for that is not in the outbox, or is there
+// since a time or later, is worth waiting for, and was not tried yet: no reply and no
+// reaction. It is for while Run runs.
+func (p *Publisher) Busy(ctx context.Context, since time.Time) bool {
+	if p.shows.Busy() || p.drifts.Busy() {
+		return true
+	}
+	left, err := p.opts.Store.PostsLeft(ctx, p.opts.Settings.Now(), since)
+	if err != nil && ctx.Err() == nil {
+		p.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
+	}
+	return left > 0
 }
 
 // Close drops what is asked for; nothing more is taken.

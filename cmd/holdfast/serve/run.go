@@ -93,6 +93,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	case <-fail:
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
+	stopping := time.Now()
 	graceful, over := context.WithTimeout(last, cfg.Server.Grace)
 	defer over()
 	if opts.Hurry != nil {
@@ -101,13 +102,16 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	closeIntake()
 	s.reconciler.Dispatcher().Drain()
 	s.finishRuns(last, graceful, own, logger)
-	s.reconciler.WorkOff(graceful) // their results are reported before we go
+	// Their results are reported before we go; what waits for longer waits for the next start.
+	s.reconciler.WorkOff(graceful, stopping.Add(-justNow))
 	stopReconciling()
 	closeAgents()
 	return s.finishWork(graceful, &g, abort)
 }
 
 const (
+	// justNow is how long before the end a run may have ended whose result is reported.
+	justNow   = 10 * time.Second
 	lastWork  = 5 * time.Second // at most, for work that was begun when the server is about to end
 	leastWork = time.Second     // the same where the grace is over
 	lastWait  = 2 * time.Second // for work that was aborted to notice it
