@@ -248,3 +248,87 @@ func TestARenameOfARenameThatWaits(t *testing.T) {
 		t.Errorf("best continues from %q, and waits for %q: %v", rec.Applied.Run, rec.Waiting, rec.Desired.Faults)
 	}
 }
+
+// A rename of a rename, both of which come with one push: nobody knows the name in
+// between. That is a fault of the document; nothing is created or destroyed, and the
+// merge in between gets its last word.
+func TestTwoRenamesInOnePush(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/prod.yaml": renamedDocument("prodd", "prod"), "infra/prodd/main.tf": module("one")})
+	f.executeAll(withEngine)
+	f.open(2, map[string]string{"clusters/prod.yaml": renamedDocument("best", "prodd"), "infra/best/main.tf": module("two")})
+	f.executeAll(withEngine)
+	f.post()
+	if said := f.forge.comment(2); strings.Contains(said, "history continue") || !strings.Contains(said, "say renamedFrom: prod if") {
+		t.Errorf("the comment says:\n%s", said)
+	}
+	f.mergeUnnoticed(1, byMerge)
+	second := f.forge.get(2)
+	f.repo.CommitOn("both", master, "both", map[string]string{
+		"clusters/prod.yaml": renamedDocument("best", "prodd"), "infra/best/main.tf": module("two"),
+	})
+	second.Branch = "both"
+	f.forge.set(second)
+	f.mergeUnnoticed(2, byMerge)
+	f.look()
+	f.executeAll(withEngine)
+	f.restart()
+	f.look()
+	f.executeAll(withEngine)
+	if rec := f.cluster("best"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "say renamedFrom: prod if") {
+		t.Errorf("best waits for %q: %v", rec.Waiting, rec.Desired.Faults)
+	}
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.Desired.Missing, `continues as "best"`) {
+		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	f.post()
+	if got := f.forge.status(f.forge.get(1).MergeCommit, holdfast.ContextApply); got != holdfast.StatusSuccess {
+		t.Errorf("the status of the first merge is %q: %v", got, f.forge.told(f.forge.get(1).MergeCommit, holdfast.ContextApply))
+	}
+	if said := f.forge.comment(1); !strings.Contains(said, "superseded by") || strings.Contains(said, "history continue") {
+		t.Errorf("the comment of the first says:\n%s", said)
+	}
+	if said := f.forge.comment(2); strings.Contains(said, "history continue") {
+		t.Errorf("the comment of the second says:\n%s", said)
+	}
+	f.repo.Commit(master, "say so", map[string]string{"clusters/prod.yaml": renamedDocument("best", "prod")})
+	f.look()
+	if rec := f.cluster("best"); rec.Applied.Run == "" || rec.Applied.Document.RenamedFrom != "prod" {
+		t.Errorf("best continues from %+v, and waits for %q: %v", rec.Applied, rec.Waiting, rec.Desired.Faults)
+	}
+}
+
+// A former name that was misspelt, or is not the last one that the cluster had, is a
+// fault; one that has stayed in the document of a cluster with a state is not.
+func TestAFormerNameThatLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.repo.Commit(master, "misspelt", map[string]string{"clusters/prod.yaml": renamedDocument("live", "produ"), "infra/live/main.tf": module("two")})
+	f.look()
+	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "say renamedFrom: prod if") {
+		t.Errorf("live waits for %q: %v", rec.Waiting, rec.Desired.Faults)
+	}
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
+		t.Errorf("prod is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	f.repo.Commit(master, "mended", map[string]string{"clusters/prod.yaml": renamedDocument("live", "prod")})
+	f.look()
+	f.repo.Commit(master, "too old", map[string]string{"clusters/prod.yaml": renamedDocument("best", "prod"), "infra/best/main.tf": module("three")})
+	f.look()
+	if rec := f.cluster("best"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "say renamedFrom: live") {
+		t.Errorf("best waits for %q: %v", rec.Waiting, rec.Desired.Faults)
+	}
+	if rec := f.cluster("live"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {
+		t.Errorf("live is %s and waits for %q (%s)", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	f.repo.Commit(master, "whatever", map[string]string{
+		"clusters/prod.yaml": renamedDocument("best", "live"), "clusters/preprod.yaml": renamedDocument("preprod", "long-ago"),
+	})
+	f.look()
+	for _, name := range []string{"best", "preprod"} {
+		if rec := f.cluster(name); rec.Waiting == holdfast.ReasonInvalid || rec.Applied.Run == "" {
+			t.Errorf("%s waits for %q: %v", name, rec.Waiting, rec.Desired.Faults)
+		}
+	}
+}

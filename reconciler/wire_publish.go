@@ -56,6 +56,15 @@ func (p publishing) Plan(ctx context.Context, run string) (holdfast.Plan, error)
 	return history.Plan(ctx, p.r.opts.Store, run)
 }
 
+// Defines reports whether a revision has a document of a cluster.
+func (p publishing) Defines(ctx context.Context, repo string, revision holdfast.Revision, cluster string) (bool, error) {
+	cat, err := p.r.catalogs.Read(ctx, repo, string(revision))
+	if err != nil {
+		return false, err
+	}
+	return len(cat.Named(cluster)) > 0, nil
+}
+
 // Wanted wakes the other replicas.
 func (p publishing) Wanted(ctx context.Context) { p.r.wakeOthers(ctx, topicPosts) }
 

@@ -70,7 +70,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	}
 	switch {
 	case hasFault(r.PullRequest.Faults, c.Name):
-		o.plan = nil
+		o.plan, o.cluster.Document.RenamedFrom = nil, ""
 		return o.as(stageFailed, "❌", "has faults")
 	case over[c.Waiting] != "" && c.Removed:
 		o.plan = nil
@@ -127,6 +127,7 @@ var over = map[holdfast.Reason]string{
 func appliedOutcome(c Cluster, now time.Time) outcome {
 	if c.Superseded != "" && c.Apply == nil { // replaced before it was applied
 		o := outcome{cluster: c, destroy: c.Removed}
+		o.cluster.Document.RenamedFrom = ""
 		return o.as(stageLeft, "⚪", markdown.Words("superseded by "+c.Superseded))
 	}
 	o := applyOutcome(c, now)

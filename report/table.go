@@ -104,7 +104,7 @@ func resultCell(o outcome) string {
 	if extra := otherCounts(o.counts); extra != "" {
 		result += " (" + extra + ")"
 	}
-	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy {
+	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy && o.reason != holdfast.ReasonInvalid {
 		result += "; renamed from " + markdown.Code(markdown.Shorten(from, 63)) + ": state and history continue"
 	}
 	if ahead := o.provisional(); len(ahead) > 0 {

@@ -348,6 +348,14 @@ func (c *Catalog) Renamed(name string) []string {
 	return c.renames[name]
 }
 
+// Renaming returns the names, sorted, of the clusters whose documents say that they had
+// another one.
+func (c *Catalog) Renaming() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.renaming))
+}
+
 // Named returns the documents that claim a name; more than one are a fault.
 func (c *Catalog) Named(name string) []Entry { return c.names.get(name) }
 

@@ -38,7 +38,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		return nil
 	}
 	first, behind := !b.marks.isReady(repo.Name), b.marks.takeBehind(repo.Name)
-	asked, err := b.takeHead(ctx, repo, source.Head, head, retagged, behind)
+	asked, merged, err := b.takeHead(ctx, repo, source.Head, head, retagged, behind)
 	if err != nil {
 		if behind {
 			b.marks.setBehind(repo.Name)
@@ -79,6 +79,9 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		b.Agenda.RequestPatiently(req)
 	}
 	b.Upgrades.Ask(repo.Name)
+	if err := b.showMerged(ctx, repo, merged, first); err != nil {
+		return err
+	}
 	return b.baseMoved(ctx, repo, asked)
 }
 
@@ -104,31 +107,54 @@ func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.Repos
 
 // takeHead brings the records from what a former head of the tracked branch
 // said to what the present one does, and returns the clusters to decide about,
-// and of which of them there is news.
+// and of which of them there is news, and the pull requests that were merged for it.
 func (b *branches) takeHead(
 	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged catalog.TagSet, all bool,
-) (map[string]bool, error) {
+) (asked map[string]bool, merged []int, err error) {
 	cat, err := b.Catalogs.Read(ctx, repo.Name, string(head), string(former))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if former != "" && former != head {
-		if err := b.takeMerges(ctx, repo, head); err != nil {
-			return nil, err
+		if merged, err = b.takeMerges(ctx, repo, head); err != nil {
+			return nil, nil, err
 		}
 	}
 	if all {
 		former = ""
 	}
-	return b.desireAll(ctx, repo, former, head, cat, retagged)
+	asked, err = b.desireAll(ctx, repo, former, head, cat, retagged)
+	return asked, merged, err
 }
 
-// takeMerges learns which pull requests brought the branch to head, before
+// showMerged shows the pull requests that were merged for a head which was taken in: of
+// a cluster that came with one and went with the next nothing else would ever tell. After
+// a start, that may have been missed of the last ones.
+func (b *branches) showMerged(ctx context.Context, repo Repository, merged []int, first bool) error {
+	for _, number := range merged {
+		b.Publisher.Show(holdfast.PullRequestRef{Repo: repo.Name, Number: number})
+	}
+	if !first {
+		return nil
+	}
+	last, err := b.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: repo.Name, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Limit: 20,
+	})
+	if err != nil {
+		return fmt.Errorf("list merged pull requests of %q: %w", repo.Name, err)
+	}
+	for _, pr := range last {
+		b.Publisher.Show(pr.PullRequestRef)
+	}
+	return nil
+}
+
+// takeMerges learns, and returns, which pull requests brought the branch to head, before
 // anybody decides that nobody has reviewed it.
-func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfast.Revision) error {
+func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfast.Revision) ([]int, error) {
 	prs, err := b.opts.Sources.Forges[repo.Name].PullRequestsOf(ctx, repo.Name, head)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("ask for the pull requests of %s: %w", head.Short(), err)
+		return nil, fmt.Errorf("ask for the pull requests of %s: %w", head.Short(), err)
 	}
 	numbers := make(map[int]bool)
 	for _, pr := range prs {
@@ -136,7 +162,7 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfas
 	}
 	open, err := b.openPullRequests(ctx, repo.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, pr := range open { // several merges may have come at once
 		in, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, pr.Head, head)
@@ -144,12 +170,13 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfas
 			numbers[pr.Number] = true
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+	merged := slices.Sorted(maps.Keys(numbers))
+	for _, n := range merged {
 		if err := b.pullRequests.take(ctx, repo, n, false); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return merged, nil
 }
 
 // baseMoved asks for every open pull request: what merging it gives has changed. What it

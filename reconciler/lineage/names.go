@@ -114,11 +114,16 @@ func (r *Reader) notRenamed(
 		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
 	}
 	if foreign.Name == "" {
-		first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, waiting)
-		if err != nil || first == "" {
+		if first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, waiting); err != nil {
 			return nil, err
+		} else if first != "" {
+			return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
 		}
-		return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+	}
+	if wrong, err := r.formerNotFound(ctx, cat, c, rec); err != nil {
+		return nil, err
+	} else if wrong.message != "" {
+		return fault(wrong.hint, "%s", wrong.message), nil
 	}
 	if foreign.Applied.Run != "" && foreign.Owner != cat.Repo {
 		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil

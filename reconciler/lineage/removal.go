@@ -20,6 +20,9 @@ func (r *Reader) Unproven(
 	if why, err := r.retitled(ctx, cat, gone, rec); err != nil || why != "" {
 		return why, err
 	}
+	if why, err := r.unknownHeir(ctx, cat, rec); err != nil || why != "" {
+		return why, err
+	}
 	return r.stateElsewhere(ctx, cat, rec)
 }
 

@@ -56,10 +56,36 @@ func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.
 			return err
 		}
 	}
+	if !known && rc.Apply == nil {
+		rc.Superseded, err = v.cameAndWent(ctx, rc.Name, pr)
+		return err
+	}
 	if !known || superseded {
 		return nil
 	}
 	return v.viewRecord(ctx, rc, rec, pr, runs)
+}
+
+// cameAndWent returns the head that has taken the place of a merge which brought a
+// cluster that nobody knows: one push brought a later commit as well, and that has it no
+// more. Empty if it has it, or was not taken in yet.
+func (v *viewer) cameAndWent(ctx context.Context, cluster string, pr holdfast.PullRequestRecord) (string, error) {
+	source, err := v.opts.Store.RepositoryState(ctx, pr.Repo)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && (source.Head == "" || source.Head == pr.MergeCommit) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("read source %q: %w", pr.Repo, err)
+	}
+	in, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && !in {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
+	}
+	if defined, err := v.opts.Fleet.Defines(ctx, pr.Repo, source.Head, cluster); err != nil || defined {
+		return "", err
+	}
+	return source.Head.Short(), nil
 }
 
 // viewRecord shows what the record of a cluster adds to the runs that stand for a

@@ -124,6 +124,13 @@ type Fleet interface {
 	DriftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error)
 	// Plan reads the plan that a run made; ErrNotFound if it was not kept.
 	Plan(ctx context.Context, run string) (holdfast.Plan, error)
+	Trees
+}
+
+// Trees know what the documents say.
+type Trees interface {
+	// Defines reports whether a revision has a document of a cluster.
+	Defines(ctx context.Context, repo string, revision holdfast.Revision, cluster string) (bool, error)
 }
 
 // Watcher is notified of what the Publisher does. Its methods must not block.

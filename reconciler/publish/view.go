@@ -172,8 +172,8 @@ func (v *viewer) viewRelated(
 		return in.Last, nil
 	}
 	if !rc.Removed {
-		if in.Cluster.Applied.Run != "" {
-			rc.Document.RenamedFrom = "" // it continues under the new name already
+		if in.Cluster.Applied.Run != "" || in.Last.Run == "" {
+			rc.Document.RenamedFrom = "" // it continues under the new name already, or there is nothing to continue
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
 		return in.Last, nil

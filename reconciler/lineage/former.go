@@ -1,0 +1,107 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// notFound is a former name that leads to no cluster which could be continued.
+type notFound struct {
+	message string // completes "renamedFrom is "x", "; empty: there is nothing wrong
+	hint    string
+}
+
+// formerNotFound says what is wrong with the former name of a document whose cluster,
+// with the record rec, has no state yet: nobody knows that name, or its cluster has
+// another one by now. It would begin with nothing, and its document says otherwise.
+func (r *Reader) formerNotFound(
+	ctx context.Context, cat *catalog.Catalog, doc holdfast.Cluster, rec holdfast.ClusterRecord,
+) (notFound, error) {
+	if doc.RenamedFrom == "" {
+		return notFound{}, nil
+	}
+	if rec.Name != "" {
+		if own, err := r.Inherited(ctx, rec); err != nil || own.Run != "" {
+			return notFound{}, err // it was renamed long ago, or has a state of its own
+		}
+	}
+	old, err := r.store.Cluster(ctx, doc.RenamedFrom)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		hint, err := r.nearName(ctx, cat, doc.RenamedFrom)
+		return notFound{"and no cluster has or had that name on this branch", hint}, err
+	} else if err != nil {
+		return notFound{}, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
+	}
+	now, err := r.presentName(ctx, old)
+	if err != nil || now.Name == old.Name || now.Name == doc.Name || now.Deletion != nil || now.Owner != cat.Repo {
+		return notFound{}, err
+	}
+	if has, err := r.Inherited(ctx, now); err != nil || has.Run == "" {
+		return notFound{}, err
+	}
+	hint := "say renamedFrom: " + now.Name
+	if len(cat.Named(now.Name)) > 0 {
+		hint = "remove renamedFrom"
+	}
+	return notFound{fmt.Sprintf("whose cluster continues as %q", now.Name), hint}, nil
+}
+
+// nearName is the hint to a former name that nobody knows: the nearest of the clusters
+// that a tree has no more, or else of those that it has.
+func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, name string) (string, error) {
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
+	if err != nil {
+		return "", fmt.Errorf("list clusters of %q: %w", cat.Repo, err)
+	}
+	var gone []string
+	for _, rec := range records {
+		if rec.Deletion == nil && len(cat.Named(rec.Name)) == 0 {
+			gone = append(gone, rec.Name)
+		}
+	}
+	const remove = "remove renamedFrom if it is a new cluster"
+	if near := nearest.Of(name, gone); near != "" {
+		return fmt.Sprintf("say renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
+	}
+	return "say the name that it has on record (`holdfast get clusters`); " + remove, nil
+}
+
+// unknownHeir is why a cluster that is gone must not be destroyed: a document of the
+// tree continues from a name that nobody knows, and may mean this one. Rec is the
+// record of the cluster that is gone.
+func (r *Reader) unknownHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
+	if rec.Name == "" {
+		return "", nil
+	}
+	if applied, err := r.Inherited(ctx, rec); err != nil || applied.Run == "" {
+		return "", err
+	}
+	for some := range slices.Chunk(cat.Renaming(), byname.AtOnce) {
+		records, err := byname.Records(ctx, r.store, some)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range some {
+			if records[name].Applied.Run != "" {
+				continue
+			}
+			doc := cat.Named(name)[0].Doc.Cluster
+			wrong, err := r.formerNotFound(ctx, cat, doc, records[name])
+			if err != nil {
+				return "", err
+			}
+			if wrong.message != "" {
+				return fmt.Sprintf("it may be the one that continues as %q: renamedFrom in %s:%d is %q, %s",
+					name, doc.Path, doc.Line, doc.RenamedFrom, wrong.message), nil
+			}
+		}
+	}
+	return "", nil
+}
