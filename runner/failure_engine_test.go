@@ -100,6 +100,33 @@ func TestInterruptedApply(t *testing.T) {
 	}
 }
 
+// TestInterruptedProvisioner: an engine that ends when it is asked to, and has saved what
+// it was at, leaves nothing that may exist besides the state.
+func TestInterruptedProvisioner(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "cloud")
+	files := map[string]string{"main.tf": `
+resource "terraform_data" "slow" {
+  provisioner "local-exec" { command = "exec sleep 600" }
+}
+`}
+	planned, _ := l.run("plan-1", holdfast.RunPlan, files, nil)
+	l.want(planned, "plan-1", holdfast.RunPlanned, "")
+	l.assign("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+	l.server.until(t, "the provisioner runs", func() bool {
+		return strings.Contains(string(l.server.logs["apply-1"]), "terraform_data.slow (local-exec)")
+	})
+	l.server.set(func() { l.server.cancel = "by ann" })
+	stopped := l.server.result(t, "apply-1")
+	l.want(stopped, "apply-1", holdfast.RunCanceled, holdfast.ReasonCanceled)
+	if f := stopped.Failure; len(f.Unrecorded) > 0 {
+		t.Errorf("unrecorded: %v", f.Unrecorded)
+	}
+	if got := l.resources("apply-1"); len(got) != 1 {
+		t.Errorf("resources: %v\n%s", got, l.log("apply-1"))
+	}
+}
+
 // TestCompletedIsBounded: of what a long apply had done its first 200 are told.
 func TestCompletedIsBounded(t *testing.T) {
 	t.Parallel()

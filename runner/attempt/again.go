@@ -17,8 +17,9 @@ var _ = [1]int{}[journal.MaxCompleted-holdfast.MaxCompleted]
 var nameSum = regexp.MustCompile(` #[A-Za-z0-9_-]{16}$`)
 
 // createdAgain returns the addresses that the plan would create although an apply
-// that died may have created them. One that is in the state is updated, or not
-// changed at all.
+// that died may have created them. One that is in the state is updated, destroyed before
+// it is created anew, or not changed at all. One that is created before it is destroyed
+// counts: what is in the state may be what there was before that apply.
 func (t *attempt) createdAgain() []string {
 	if len(t.a.MayExist) == 0 && !t.a.AnyMayExist {
 		return nil
@@ -29,7 +30,7 @@ func (t *attempt) createdAgain() []string {
 	}
 	var again []string
 	for _, r := range t.document.Resources {
-		if r.Deposed != "" || !slices.Contains(r.Actions, "create") {
+		if r.Deposed != "" || !slices.Contains(r.Actions, "create") || r.Actions[0] == "delete" {
 			continue
 		}
 		// Both had their secrets taken out: they were in a log, and a document.

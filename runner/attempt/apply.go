@@ -74,12 +74,12 @@ func (t *applying) apply(ctx context.Context) error {
 	if err != nil {
 		t.log.Release(true)
 		err = t.rescueState(ctx, err)
-		t.keepLeft(ctx, err)
+		t.keepLeft(ctx, before, err)
 		return err
 	}
 	if err := t.checkRecorded(before); err != nil {
 		t.log.Release(true)
-		t.keepLeft(ctx, err)
+		t.keepLeft(ctx, before, err)
 		return err
 	}
 	t.result.Status = holdfast.RunApplied

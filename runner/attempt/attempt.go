@@ -51,6 +51,7 @@ type attempt struct {
 	counts   holdfast.Counts
 	progress *journal.Progress   // of the apply; nil: none has begun
 	left     []holdfast.Resource // what the state held after a failed apply
+	saved    savedObjects        // what an apply that failed has saved, as far as that is known
 	keep     bool                // something in the workspace must not be lost
 }
 

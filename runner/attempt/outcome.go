@@ -47,8 +47,11 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		begun := t.progress.Addresses()
 		if known.Killed || ctx.Err() != nil {
 			shown.Unrecorded = begun
-			if ctx.Err() != nil && known.Exit != nil && known.Exit.Signal != 0 {
+			switch forced := known.Exit != nil && known.Exit.Signal != 0; {
+			case ctx.Err() != nil && forced:
 				shown.Unrecorded = append(begun, created(t.progress.Completed())...) // it had no time to save that
+			case known.Exit != nil && !forced && t.result.Status != holdfast.RunInterrupted:
+				shown.Unrecorded = t.notIn(t.saved, begun) // it has saved what it had come to
 			}
 		} else if shown.Address == "" && len(begun) == 1 {
 			shown.Address = begun[0] // engines do not name what they could not destroy

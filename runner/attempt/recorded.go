@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -54,6 +55,46 @@ func (t *applying) changesState(before []byte) bool {
 		}
 	}
 	return false
+}
+
+// savedObjects are the objects in a state by their addresses, before an apply and after
+// it. Nil: that is not known.
+type savedObjects struct{ before, after map[string]string }
+
+// noteSaved notes what an apply that failed has saved. Before is the state as the
+// session saw it when the apply began.
+func (t *applying) noteSaved(before []byte, after contents) {
+	if !t.watched {
+		before = t.pulled
+	}
+	if found, err := contentsOf(before); err == nil {
+		t.saved = savedObjects{found.objects, after.objects}
+	}
+}
+
+// notIn returns the addresses, of those that an engine was at when it was asked to end,
+// of which the state does not have what it has made: a provider that gives up a creation
+// may not know what comes of it. An object that is replaced is the new one only if it is
+// not the one from before.
+func (t *attempt) notIn(saved savedObjects, begun []string) []string {
+	if saved.after == nil {
+		return begun
+	}
+	creates := make(map[string]bool, len(t.document.Resources))
+	for _, r := range t.document.Resources {
+		if r.Deposed == "" && slices.Contains(r.Actions, string(holdfast.ActionCreate)) {
+			creates[r.Address] = true
+		}
+	}
+	var missing []string
+	for _, address := range begun {
+		was, had := saved.before[address]
+		is, has := saved.after[address]
+		if !has || creates[address] && had && was == is {
+			missing = append(missing, address)
+		}
+	}
+	return missing
 }
 
 // checkLocalState refuses a state in a file that ends with the run: the next one would

@@ -4,7 +4,68 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/redact"
 )
+
+// stateWith is a state that holds a.x with an id.
+func stateWith(id string) []byte {
+	return fmt.Appendf(nil, `{"version": 4, "resources": [{"mode": "managed", "type": "a", "name": "x", "instances": [%s]}]}`, id)
+}
+
+// Of an engine that has ended by itself, what it was at is in the state it has saved, if
+// that has what the engine has made, and not what there was before.
+func TestNotIn(t *testing.T) {
+	t.Parallel()
+	const one, two, deposed = `{"attributes": {"id": "1"}}`, `{"attributes": {"id": "2"}, "status": "tainted"}`, `{"deposed": "1a2b3c4d", "attributes": {"id": "1"}}`
+	for name, c := range map[string]struct {
+		before, after string
+		actions       []string
+		recorded      bool
+	}{
+		"created, and tainted":             {"", two, []string{"create"}, true},
+		"its creation was given up":        {"", "", []string{"create"}, false},
+		"updated":                          {one, one, []string{"update"}, true},
+		"replaced":                         {one, two, []string{"delete", "create"}, true},
+		"its replacement was given up":     {one, "", []string{"delete", "create"}, false},
+		"the former one was put back":      {one, one, []string{"create", "delete"}, false},
+		"of its replacement nothing is it": {one, deposed, []string{"create", "delete"}, false},
+	} {
+		tr := &attempt{stateView: &stateView{}}
+		tr.document = holdfast.PlanDocument{Resources: []holdfast.PlanResource{{Address: "a.x", Actions: c.actions}}}
+		tr.pulled = stateWith(c.before)
+		after, err := contentsOf(stateWith(c.after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&applying{tr}).noteSaved(nil, after)
+		want := []string{"a.x"}
+		if c.recorded {
+			want = nil
+		}
+		if diff := cmp.Diff(want, tr.notIn(tr.saved, []string{"a.x"})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := (&attempt{}).notIn(savedObjects{}, []string{"a.x"}); len(got) != 1 {
+		t.Errorf("of a state that nobody has read: %v", got)
+	}
+}
+
+// Only what would be there twice is created again.
+func TestCreatedAgain(t *testing.T) {
+	t.Parallel()
+	tr := &attempt{a: holdfast.Assignment{AssignedResume: holdfast.AssignedResume{AnyMayExist: true}}, logbook: &logbook{redact: redact.New(nil)}}
+	for i, actions := range [][]string{{"create"}, {"create", "delete"}, {"delete", "create"}, {"update"}, {"delete"}} {
+		tr.document.Resources = append(tr.document.Resources, holdfast.PlanResource{Address: fmt.Sprintf("a.x[%d]", i), Actions: actions})
+	}
+	if diff := cmp.Diff([]string{"a.x[0]", "a.x[1]"}, tr.createdAgain()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
 
 // A state in a file is one only where that outlives the run.
 func TestCheckLocalState(t *testing.T) {

@@ -52,7 +52,7 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 // keepLeft keeps what the state holds after an apply that failed, if that can be
 // told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
-func (t *applying) keepLeft(ctx context.Context, ended error) {
+func (t *applying) keepLeft(ctx context.Context, before []byte, ended error) {
 	var known *failure.Error
 	if errors.As(ended, &known) && (known.Cause == holdfast.CauseStateUnsaved || known.Cause == holdfast.CauseStalePlan) {
 		return
@@ -67,6 +67,7 @@ func (t *applying) keepLeft(ctx context.Context, ended error) {
 		if err != nil {
 			return err
 		}
+		t.noteSaved(before, found)
 		return t.keepResources(ctx, found)
 	}))
 }
@@ -125,6 +126,7 @@ type stateDocument struct {
 
 // contents is what a state holds.
 type contents struct {
+	objects   map[string]string   // ids of managed ones that are not deposed, by address
 	outputs   []holdfast.Output   // by name
 	resources []holdfast.Resource // managed ones, by address, at most 50,000
 }
@@ -132,8 +134,9 @@ type contents struct {
 // contentsOf reads a state as the engines store it. An empty one holds nothing.
 func contentsOf(state []byte) (contents, error) {
 	var found plan.ResourceList
+	objects := map[string]string{}
 	if len(bytes.TrimSpace(state)) == 0 {
-		return contents{resources: found.Sorted()}, nil
+		return contents{objects: objects, resources: found.Sorted()}, nil
 	}
 	var doc stateDocument
 	if err := jsontree.Decode(state, &doc); err != nil {
@@ -157,12 +160,15 @@ func contentsOf(state []byte) (contents, error) {
 					id = ""
 				}
 			}
+			if at := address + indexOf(instance.IndexKey); instance.Deposed == "" {
+				objects[at] = plan.IDOf(instance.Attributes.ID)
+			}
 			found.Add(holdfast.Resource{
 				Address: address + indexOf(instance.IndexKey), Type: r.Type, Provider: providerSource(r.Provider), ID: id,
 			}, instance.Deposed != "")
 		}
 	}
-	c := contents{outputs: make([]holdfast.Output, 0, len(doc.Outputs)), resources: found.Sorted()}
+	c := contents{objects: objects, outputs: make([]holdfast.Output, 0, len(doc.Outputs)), resources: found.Sorted()}
 	for name, output := range doc.Outputs {
 		c.outputs = append(c.outputs, holdfast.Output{Name: name, Sensitive: output.Sensitive, Value: output.Value})
 	}
