@@ -18,7 +18,7 @@ var nameSum = regexp.MustCompile(` #[A-Za-z0-9_-]{16}$`)
 
 // createdAgain returns the addresses that the plan would create although an apply
 // that died may have created them. One that is in the state is updated, destroyed before
-// it is created anew, or not changed at all. One that is created before it is destroyed
+// it is created again, or not changed at all. One that is created before it is destroyed
 // counts: what is in the state may be what there was before that apply.
 func (t *attempt) createdAgain() []string {
 	if len(t.a.MayExist) == 0 && !t.a.AnyMayExist {
