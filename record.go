@@ -214,6 +214,7 @@ type Post struct {
 // PostDelivery is how far a post has come.
 type PostDelivery struct {
 	Wanted    int64     `json:"wanted"` // grows with each change of the content
+	WantedAt  time.Time `json:"wantedAt,omitzero"`
 	Posted    int64     `json:"posted"` // the Wanted that was last posted; 0: never
 	PostedAt  time.Time `json:"postedAt,omitzero"`
 	NotBefore time.Time `json:"notBefore,omitzero"`

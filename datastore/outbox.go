@@ -15,7 +15,7 @@ import (
 // PostStore is the outbox: what the forges shall show, and what they show.
 type PostStore struct{ *records }
 
-const postColumns = `post_key, runs, head, external_id, wanted, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
+const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
 
 // storedPost is a post with what is for the outbox alone.
 type storedPost struct {
@@ -25,14 +25,15 @@ type storedPost struct {
 
 func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	var (
-		p                   storedPost
-		key, runs           string
-		postedAt, notBefore int64
-		claimed             int64
-		doc                 []byte
-		meta                holdfast.Post
+		p                  storedPost
+		key, runs          string
+		wantedAt, postedAt int64
+		notBefore          int64
+		claimed            int64
+		doc                []byte
+		meta               holdfast.Post
 	)
-	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &meta.Posted, &postedAt, &p.abandoned,
+	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &wantedAt, &meta.Posted, &postedAt, &p.abandoned,
 		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &doc); err != nil {
 		return p, err
 	}
@@ -44,7 +45,8 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		return p, fmt.Errorf("read post %q: %w", key, err)
 	}
 	p.Runs, p.Head, p.ExternalID = list, meta.Head, meta.ExternalID
-	p.Wanted, p.Posted, p.PostedAt = meta.Wanted, meta.Posted, fromNanos(postedAt)
+	p.Wanted, p.WantedAt = meta.Wanted, fromNanos(wantedAt)
+	p.Posted, p.PostedAt = meta.Posted, fromNanos(postedAt)
 	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
 	p.After, p.GivenUp = meta.After, p.Wanted > p.Posted && p.abandoned == p.Wanted
 	p.Tried = p.Wanted > p.Posted && claimed == p.Wanted

@@ -69,6 +69,7 @@ func testOutbox(t *testing.T, open opener) {
 	posted(t, store, again[0], noon.Add(3*time.Second))
 	expected := commentPost("planned", "abc", "run-1")
 	expected.ExternalID, expected.Wanted, expected.Posted, expected.PostedAt = "77", 2, 2, noon.Add(3*time.Second)
+	expected.WantedAt = noon
 	if diff := differ(expected, must[holdfast.Post](t)(store.Post(ctx, expected.Key))); diff != "" {
 		t.Errorf("Post() (-want +got):\n%s", diff)
 	}

@@ -82,8 +82,9 @@ func (s *pullRequestAPI) troubledPosts(
 		return nil, nil, fmt.Errorf("list posts of %s: %w", ref, err)
 	}
 	for _, post := range posts {
-		waits := post.Wanted > post.Posted && post.Failures > 0 && post.LastError != ""
-		if !post.GivenUp && !waits {
+		failed := post.Failures > 0 && post.LastError != ""
+		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: told if it fails
+		if !post.GivenUp && (post.Wanted <= post.Posted || said && !failed) {
 			continue
 		}
 		what := "of " + ref.String()
@@ -97,7 +98,7 @@ func (s *pullRequestAPI) troubledPosts(
 		if post.GivenUp {
 			refused = append(refused, v1.RefusedPost{Kind: post.Kind, What: what, Reason: post.LastError})
 		} else {
-			delayed = append(delayed, v1.DelayedPost{Kind: post.Kind, What: what, Reason: post.LastError, RetryAt: post.NotBefore})
+			delayed = append(delayed, v1.DelayedPost{Kind: post.Kind, What: what, Reason: v1.NotPosted(post), RetryAt: post.NotBefore})
 		}
 	}
 	return refused, delayed, nil
@@ -121,7 +122,7 @@ func (s *pullRequestAPI) comments(ctx context.Context, ref holdfast.PullRequestR
 	}
 	return []v1.Comment{{
 		ID: post.ExternalID, Author: "holdfast", Bot: true,
-		Body: post.Body, CreatedAt: post.PostedAt, UpdatedAt: post.PostedAt,
+		Body: post.Body, CreatedAt: post.PostedAt, UpdatedAt: post.PostedAt, NotPosted: v1.NotPosted(post),
 	}}, nil
 }
 

@@ -254,7 +254,8 @@ func TestAStatusThatIsNotSet(t *testing.T) {
 	}{
 		"refused once":        {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 1, LastError: refused}, refused},
 		"refused for good":    {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 10, LastError: refused, GivenUp: true}, refused},
-		"about to be set":     {holdfast.PostDelivery{Wanted: 2, Posted: 1}, ""},
+		"about to be set":     {holdfast.PostDelivery{Wanted: 2, Posted: 1, WantedAt: now}, "not posted yet, waits since " + now.UTC().Format(time.RFC3339)},
+		"set":                 {holdfast.PostDelivery{Wanted: 2, Posted: 2, WantedAt: now}, ""},
 		"set after a refusal": {holdfast.PostDelivery{Wanted: 2, Posted: 2, LastError: refused}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,8 @@ type PullRequestDetail struct {
 	// What the code host does not take. It is posted again when it changes, or after a
 	// reconcile request or a command.
 	Refused []RefusedPost `json:"refused,omitempty"`
-	// What could not be posted so far and is tried again, whoever was at fault.
+	// What is not posted so far: it waits, or could not be posted and is tried again,
+	// whoever was at fault.
 	Delayed []DelayedPost `json:"delayed,omitempty"`
 }
 
@@ -132,7 +133,8 @@ type Comment struct {
 	Body      string    `json:"body"`          // Markdown.
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
-	Editor    string    `json:"editor,omitempty"` // Who edited it last, as far as the code host says.
+	Editor    string    `json:"editor,omitempty"`    // Who edited it last, as far as the code host says.
+	NotPosted string    `json:"notPosted,omitempty"` // Why the code host does not have it as it is here.
 }
 
 // CommentOf returns what the API says of a comment.
@@ -147,7 +149,7 @@ type CommitStatus struct {
 	State       holdfast.StatusState `json:"state"`
 	Description string               `json:"description"`
 	URL         string               `json:"url,omitempty"`
-	NotSet      string               `json:"notSet,omitempty"` // Why the code host does not have it: what it answered to the last try.
+	NotSet      string               `json:"notSet,omitempty"` // Why the code host does not have it: what it answered to the last try, or that there was none yet.
 }
 
 // CommitStatusOf returns what the API says of a commit status.
@@ -159,10 +161,22 @@ func CommitStatusOf(s holdfast.CommitStatus) CommitStatus {
 // not have taken it.
 func PostedStatusOf(p holdfast.Post) CommitStatus {
 	status := CommitStatusOf(p.Status)
-	if p.Failures > 0 || p.Wanted > p.Posted { // also of one that was refused before it was wanted otherwise
-		status.NotSet = p.LastError
-	}
+	status.NotSet = NotPosted(p)
 	return status
+}
+
+// NotPosted is why a code host does not have a post as it is wanted; empty if it does.
+func NotPosted(p holdfast.Post) string {
+	switch {
+	case p.Failures == 0 && p.Wanted <= p.Posted:
+		return ""
+	case p.LastError != "": // also of one that was refused before it was wanted otherwise
+		return p.LastError
+	case p.WantedAt.IsZero():
+		return "not posted yet"
+	default:
+		return "not posted yet, waits since " + p.WantedAt.UTC().Format(time.RFC3339)
+	}
 }
 
 // RefusedPost is a comment, a status or a reaction that a code host has refused so often
@@ -173,10 +187,10 @@ type RefusedPost struct {
 	Reason string            `json:"reason"`
 }
 
-// DelayedPost is a comment, a status or a reaction that could not be posted so far.
+// DelayedPost is a comment, a status or a reaction that is not posted so far.
 type DelayedPost struct {
 	Kind    holdfast.PostKind `json:"kind"`
 	What    string            `json:"what"`   // Such as "holdfast/plan of 1a2b3c4".
-	Reason  string            `json:"reason"` // Why the last try failed.
-	RetryAt time.Time         `json:"retryAt"`
+	Reason  string            `json:"reason"` // Why the last try failed, or since when it waits for the first one.
+	RetryAt time.Time         `json:"retryAt,omitzero"`
 }

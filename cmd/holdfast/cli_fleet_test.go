@@ -191,6 +191,14 @@ func TestFleetRequests(t *testing.T) {
 			}},
 			out: "3333333  holdfast/plan  not set  GitHub answered 422: enough (would be success: 1 cluster: 1 to change)\n",
 		},
+		"describe a comment that waits": {
+			line: "describe pullrequest shop#7", answers: map[string]any{"GET /pullrequests/get": v1.PullRequestDetail{
+				PullRequest: v1.PullRequest{Repo: "shop", Number: 7},
+				Comments:    []v1.Comment{{Author: "holdfast", Body: "1 to change", NotPosted: "not posted yet, waits since 2026-03-01T11:00:00Z"}},
+				Delayed:     []v1.DelayedPost{{Kind: holdfast.PostComment, What: "of shop#7", Reason: "not posted yet, waits since 2026-03-01T11:00:00Z"}},
+			}},
+			out: "Comment by holdfast as it will be: not posted yet, waits since 2026-03-01T11:00:00Z\n",
+		},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
 		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},
 		"drift alone":            {line: "drift", code: 2, err: "takes what to drift: check"},

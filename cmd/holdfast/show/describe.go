@@ -203,7 +203,11 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 	}, refused)
 	delayed := make([][]table.Cell, len(d.Delayed))
 	for i, p := range d.Delayed {
-		delayed[i] = table.Cells(string(p.Kind), p.What, p.RetryAt.UTC().Format(time.RFC3339), table.OneLine(p.Reason))
+		again := ""
+		if !p.RetryAt.IsZero() {
+			again = p.RetryAt.UTC().Format(time.RFC3339)
+		}
+		delayed[i] = table.Cells(string(p.Kind), p.What, again, table.OneLine(p.Reason))
 	}
 	out += a.Section("Not posted yet, tried again automatically", []table.Column{
 		{Title: "KIND"}, {Title: "WHAT"}, {Title: "AGAIN"}, {Title: "REASON", Min: 24},
@@ -215,7 +219,11 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		if c.UpdatedAt.After(written) {
 			written = c.UpdatedAt
 		}
-		out += table.Section(fmt.Sprintf("Comment by %s, %s", table.OneLine(c.Author), a.When(written)), commentText(&a.Printer, c.Body))
+		heading := fmt.Sprintf("Comment by %s, %s", table.OneLine(c.Author), a.When(written))
+		if c.NotPosted != "" {
+			heading = fmt.Sprintf("Comment by %s as it will be: %s", table.OneLine(c.Author), table.OneLine(c.NotPosted))
+		}
+		out += table.Section(heading, commentText(&a.Printer, c.Body))
 	}
 	return out
 }
