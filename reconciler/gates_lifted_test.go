@@ -62,3 +62,74 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 		})
 	}
 }
+
+// A pull request that takes away a condition and does nothing else is applied by nobody,
+// and meets none: the next one still has to, as has one that a plan without changes
+// makes part of what is applied.
+func TestAConditionIsNotLiftedUnseen(t *testing.T) {
+	t.Parallel()
+	unchanged := func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} }
+	lifted := map[string]string{"clusters/prod.yaml": document("prod")}
+	both := map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("same")}
+	for name, tt := range map[string]struct {
+		before string
+		lift   func(*fleet)
+		held   holdfast.Reason
+		by     string
+	}{
+		"a pull request that does nothing else": {"apply: {requires: [approved]}", func(f *fleet) {
+			f.open(1, lifted)
+			f.executeAll(good)
+			f.merge(1, byMerge)
+		}, holdfast.ReasonNotApproved, "/holdfast approve"},
+		"by hand": {"apply: {onMerge: false}", func(f *fleet) {
+			f.open(1, lifted)
+			f.executeAll(good)
+			f.merge(1, byMerge)
+		}, holdfast.ReasonManual, "/holdfast apply"},
+		"a push without changes": {"apply: {requires: [approved]}", func(f *fleet) {
+			f.repo.Commit(master, "push", both)
+			f.look()
+			f.executeAll(unchanged)
+		}, holdfast.ReasonNotApproved, "/holdfast approve"},
+		"a merge that nobody has seen, without changes": {"apply: {requires: [approved]}", func(f *fleet) {
+			f.openUnnoticed(1, both)
+			f.merge(1, byMerge)
+			f.executeAll(unchanged)
+		}, holdfast.ReasonNotApproved, "/holdfast approve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["clusters/prod.yaml"] = document("prod", tt.before)
+			f := newFleet(t, files)
+			f.adopt()
+			tt.lift(f)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Fatalf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			f.ticks() // what settles it settles it again
+			f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			if comment := f.forge.comment(2); tt.held != holdfast.ReasonManual && !strings.Contains(comment, "what was last applied does") {
+				t.Errorf("the comment says:\n%s", comment)
+			}
+			f.merge(2, byMerge)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != tt.held {
+				t.Fatalf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			if done := f.command(2, "alice", tt.by); done.Status != holdfast.CommandDone {
+				t.Fatalf("%s is %s: %s", tt.by, done.Status, done.Reply)
+			}
+			f.executeAll(good)
+			f.open(3, map[string]string{"infra/prod/main.tf": module("three")})
+			f.executeAll(good)
+			f.merge(3, byMerge)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("the next one waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+		})
+	}
+}

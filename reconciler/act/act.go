@@ -227,6 +227,8 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	rec.Applied = decision.AppliedBy(run)
 	if run.Kind.Writes() {
 		rec.Left = holdfast.Leftover{}
+	} else { // a plan without changes is no apply that has met the conditions
+		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied)
 	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {
 		return err
@@ -304,8 +306,9 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 	}
 	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRevertFailed
 	if asGitSays && !rec.Desired.Removed {
-		// Policies and labels hold from here on: what they are next to is applied.
-		rec.Applied.Document, rec.Applied.Revision = rec.Desired.Document, rec.Desired.Revision
+		// Policies and labels hold from here on: what they are next to is applied. The
+		// conditions of an apply that they take away hold until one has met them.
+		rec.Applied.Document, rec.Applied.Revision = decision.InForce(rec.Desired.Document, rec.Applied), rec.Desired.Revision
 	}
 	if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || len(d.Cancel) > 0 {
 		var err error

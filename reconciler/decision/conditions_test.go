@@ -57,3 +57,36 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 func required(gate string) func(*decision.Input) {
 	return func(in *decision.Input) { in.Cluster.Applied.Document.Apply.Requires = []string{gate} }
 }
+
+// A document that nobody has applied takes no condition away, and may add some.
+func TestInForce(t *testing.T) {
+	t.Parallel()
+	settings := func(manual bool, requires ...string) holdfast.ApplySettings {
+		return holdfast.ApplySettings{Manual: manual, Requires: requires}
+	}
+	windows := []holdfast.ApplyWindow{{Kind: "allow", Schedule: "0 9 * * *"}}
+	for name, c := range map[string]struct {
+		run                 string
+		last, document, now holdfast.ApplySettings
+	}{
+		"none":            {"run-1", settings(false), settings(false), settings(false)},
+		"taken away":      {"run-1", settings(true, "approved"), settings(false), settings(true, "approved")},
+		"another":         {"run-1", settings(false, "approved"), settings(false, "mergeable"), settings(false, "mergeable", "approved")},
+		"more":            {"run-1", settings(false, "approved"), settings(true, "approved", "mergeable"), settings(true, "approved", "mergeable")},
+		"never applied":   {"", settings(true, "approved"), settings(false), settings(false)},
+		"its own windows": {"run-1", holdfast.ApplySettings{Windows: windows}, settings(false), settings(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := holdfast.Applied{Run: c.run, Document: holdfast.Cluster{Apply: c.last}}
+			document := holdfast.Cluster{Name: "prod", Apply: c.document}
+			last.Document = decision.InForce(document, last)
+			if diff := cmp.Diff(holdfast.Cluster{Name: "prod", Apply: c.now}, last.Document, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("in force (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(last.Document, decision.InForce(document, last)); diff != "" {
+				t.Errorf("and once more (-before +after):\n%s", diff)
+			}
+		})
+	}
+}

@@ -62,6 +62,22 @@ func Required(document holdfast.Cluster, last holdfast.Applied) (names, lifted [
 	return names, lifted
 }
 
+// InForce is a document that came to be what is applied without an apply, with the
+// conditions of what was last applied: nobody has met them, so it takes none away.
+func InForce(document holdfast.Cluster, last holdfast.Applied) holdfast.Cluster {
+	names := slices.Clone(document.Apply.Requires)
+	for _, settings := range Conditions(document, last) {
+		document.Apply.Manual = document.Apply.Manual || settings.Manual
+		for _, name := range settings.Requires {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	document.Apply.Requires = names
+	return document
+}
+
 // ApplySettings are those that say when a cluster is applied: its document's.
 // The last document of one that is gone may have been at fault: what was applied
 // holds, too.

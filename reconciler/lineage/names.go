@@ -58,6 +58,7 @@ func inherited(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Applied
 	applied := decision.LastApplied(rec, runs)
 	if decision.Begun(decision.Input{Cluster: rec, Runs: runs}) != nil {
 		applied.SourceDigest, applied.InputDigest = "", ""
+		applied.Document = decision.InForce(applied.Document, rec.Applied)
 		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
 	}
 	return applied
