@@ -34,7 +34,9 @@ func (f *fleet) heldFor(cluster string, addresses ...string) {
 	if want := "may exist already: " + strings.Join(addresses, ", "); rec.Waiting != holdfast.ReasonMayExist || rec.WaitingDetail != want || rec.Phase != holdfast.PhaseFailed {
 		f.t.Fatalf("%s is %s and waits for %q (%s), want %q: %v", cluster, rec.Phase, rec.Waiting, rec.WaitingDetail, want, f.runs(cluster))
 	}
-	f.apply(cluster)
+	if c := f.apply(cluster); !strings.Contains(c.Reply, "of exactly the plan of") || !strings.HasSuffix(c.Reply, "may exist already: "+strings.Join(addresses, ", ")) {
+		f.t.Errorf("the answer to who has it applied is %q", c.Reply)
+	}
 	f.execute(func(a holdfast.Assignment) holdfast.Result {
 		if a.Kind != holdfast.RunApply || len(a.MayExist) > 0 || a.AnyMayExist {
 			f.t.Errorf("the %s that a person has asked for is held again: %+v", a.Kind, a.AssignedResume)

@@ -63,6 +63,9 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 		ask.Run = last.ID
 	}
 	reply, err := h.decideFor(ctx, req, &ask)
+	if err == nil && last.Reason == holdfast.ReasonMayExist && reply == queuedOf(last.ID) {
+		reply += ": what it creates " + last.Detail
+	}
 	if errors.Is(err, refuseFor(holdfast.ReasonPlanMoved, "")) && !asked && last.ID != "" {
 		err = refuseFor(holdfast.ReasonPlanMoved, "the newest is `"+last.ID+"`")
 	}
@@ -86,7 +89,7 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 		case d.Action == decision.ActionPlan:
 			return "plan queued", nil
 		case d.Action == decision.ActionApply && d.Shown != "":
-			return "apply queued, of exactly the plan of `" + d.Shown + "`", nil
+			return queuedOf(d.Shown), nil
 		case d.Action == decision.ActionApply:
 			return "apply queued", nil
 		case d.Confirmed != "":
@@ -98,6 +101,9 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 		return "", refuseFor(d.Reason, d.Detail)
 	}
 }
+
+// queuedOf is the answer to who had a plan applied that a run has made.
+func queuedOf(run string) string { return "apply queued, of exactly the plan of `" + run + "`" }
 
 // cancelFor stops what is queued or running for a cluster: the plans of the
 // pull request or, merged, the applies that follow from it.
