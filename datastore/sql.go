@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -60,6 +61,8 @@ type database struct {
 	// writing is held by the one writer; unlike a mutex it can be waited for
 	// with a context, and unlike SQLite's own lock it is fair.
 	writing chan struct{}
+
+	disk atomic.Pointer[diskError] // what was wrong with the disk in the last write
 }
 
 const readerConns = 4
@@ -213,6 +216,12 @@ func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Contex
 }
 
 func (db *database) commit(ctx context.Context, pool *statements, do func(ctx context.Context, q querier) error) error {
+	err := ofDisk(db.transact(ctx, pool, do))
+	db.note(err)
+	return err
+}
+
+func (db *database) transact(ctx context.Context, pool *statements, do func(ctx context.Context, q querier) error) error {
 	select {
 	case db.writing <- struct{}{}:
 	case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -141,6 +142,7 @@ func TestClaim(t *testing.T) {
 		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "not what is expected"},
 		"two values":       {token: agentToken, body: `{"agent":"a"}{}`, want: 400, wantError: "more than one"},
 		"out of reach":     {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
+		"our disk is full": {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: fmt.Errorf("write: %w", syscall.ENOSPC), want: 503, wantError: "the server's disk is full"},
 		"our own trouble":  {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: errors.New("sql: secret detail"), want: 500, wantError: "internal error"},
 		"larger than wait": {token: agentToken, body: `{"agent":"a/1","wait":9000000000000,"process":"p","folder":"f"}`, queued: true, want: 200},
 	} {

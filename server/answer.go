@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/gin-gonic/gin"
 
@@ -65,6 +66,10 @@ func (s *base) fail(c *gin.Context, err error) {
 		s.refuse(c, bad.status, bad.text, bad.hint)
 	case errors.As(err, &tooLarge):
 		s.refuse(c, http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit), "")
+	case diskProblem(err) != "":
+		s.log.ErrorContext(c.Request.Context(), "could not serve request", "method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
+		c.Header("Retry-After", "5")
+		s.refuse(c, http.StatusServiceUnavailable, diskProblem(err), "see to the disk of dataDir; the server goes on by itself then")
 	case errors.Is(err, holdfast.ErrUnauthorized):
 		s.refuse(c, http.StatusUnauthorized, err.Error(), "")
 	case errors.Is(err, holdfast.ErrForbidden):
@@ -87,6 +92,24 @@ func (s *base) fail(c *gin.Context, err error) {
 		s.log.ErrorContext(c.Request.Context(), "could not serve request",
 			"method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
 		s.refuse(c, http.StatusInternalServerError, "internal error", "see the server's log")
+	}
+}
+
+// diskProblem is what is wrong with a disk of the server, in words; empty if err is not
+// of that.
+func diskProblem(err error) string {
+	var disk interface{ DiskProblem() string }
+	switch {
+	case errors.As(err, &disk):
+		return disk.DiskProblem()
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "the server's disk is full"
+	case errors.Is(err, syscall.EROFS):
+		return "the server's disk is read-only"
+	case errors.Is(err, syscall.EIO):
+		return "the server's disk cannot be read or written"
+	default:
+		return ""
 	}
 }
 

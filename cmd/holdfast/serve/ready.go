@@ -44,6 +44,9 @@ func (s *services) whyUnread(repo string) string {
 // agents elsewhere to come.
 func (s *services) lacks() []string {
 	out := lacking(s.reconciler.Dispatcher().Heard())
+	if problem := s.store.DiskProblem(); problem != "" {
+		out = append(out, problem+": nothing can be stored")
+	}
 	for _, repo := range s.reconciler.PassedBy() {
 		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")
 	}
