@@ -461,7 +461,7 @@ func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root,
 	}
 	var b backend
 	if code := g.Modules[dir].BackendFor(c.Engine.Name); code != nil {
-		b = backendIn(code, dir)
+		b = backendIn(code, dir, c)
 	} else {
 		b = backendOf(c)
 		root.files = append(root.files, File{

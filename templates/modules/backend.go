@@ -6,13 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/holdfast-dev/holdfast"
 )
 
 // Backend is a block in a module's code that says where its state is.
 type Backend struct {
-	Kind       string         // of a backend; "cloud" or "state_store"
-	Attributes map[string]any // those that are literal text
+	Kind       string            // of a backend; "cloud" or "state_store"
+	Attributes map[string]any    // those that are literal: texts, else as the code writes them
+	Unread     map[string]string // the expressions of those that are not
 	File       string
 	Line       int
 }
@@ -95,4 +99,58 @@ func (b *Backend) Words() string {
 		return "cloud block"
 	}
 	return fmt.Sprintf("backend %q", b.Kind)
+}
+
+func (b *Backend) read(body hcl.Body, kind string, code []byte) {
+	var workspaces *hcl.BodyContent
+	if kind == "cloud" || kind == "remote" {
+		workspaces, body, _ = body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "workspaces"}}})
+	}
+	attrs, _ := body.JustAttributes()
+	b.literals("", attrs, code)
+	if workspaces == nil {
+		return
+	}
+	for _, block := range workspaces.Blocks {
+		attrs, _ := block.Body.JustAttributes()
+		b.literals("workspaces.", attrs, code)
+	}
+}
+
+func (b *Backend) literals(prefix string, attrs hcl.Attributes, code []byte) {
+	for name, attr := range attrs {
+		if text, ok := literalText(attr); ok {
+			b.Attributes[prefix+name] = text
+		} else if pairs, diags := hcl.ExprMap(attr.Expr); !diags.HasErrors() {
+			b.nested(prefix+name+".", pairs, code)
+		} else if text := string(attr.Expr.Range().SliceBytes(code)); isConstant(attr.Expr) { // a number, a list
+			b.Attributes[prefix+name] = text
+		} else {
+			b.Unread[prefix+name] = text
+		}
+	}
+}
+
+// nested adds the literal texts of an argument that is an object.
+func (b *Backend) nested(prefix string, pairs []hcl.KeyValuePair, code []byte) {
+	for _, pair := range pairs {
+		name, text := hcl.ExprAsKeyword(pair.Key), ""
+		if value, ok := constant(pair.Value, nil); ok && value.Type() == cty.String {
+			text = value.AsString()
+		}
+		if key, ok := constant(pair.Key, nil); name == "" && ok && key.Type() == cty.String {
+			name = key.AsString()
+		}
+		switch {
+		case name != "" && text != "":
+			b.Attributes[prefix+name] = text
+		case name != "":
+			b.Unread[prefix+name] = string(pair.Value.Range().SliceBytes(code))
+		}
+	}
+}
+
+func isConstant(expr hcl.Expression) bool {
+	_, ok := constant(expr, nil)
+	return ok
 }

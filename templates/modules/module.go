@@ -131,7 +131,7 @@ func (m *Module) read(file string, data []byte) {
 		case "output":
 			m.Outputs[block.Labels[0]] = true
 		case "terraform":
-			m.settings(file, block)
+			m.settings(file, data, block)
 		case "locals":
 			values, _ := block.Body.JustAttributes()
 			for name, a := range values {
@@ -363,7 +363,7 @@ func (v Variable) Fits(value any) string {
 	return "a " + v.kind
 }
 
-func (m *Module) settings(file string, block *hcl.Block) {
+func (m *Module) settings(file string, data []byte, block *hcl.Block) {
 	content, _, _ := block.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "backend", LabelNames: []string{"type"}},
 		{Type: "cloud"},
@@ -377,51 +377,11 @@ func (m *Module) settings(file string, block *hcl.Block) {
 		if b.Type == "backend" {
 			kind = b.Labels[0]
 		}
-		found := &Backend{Kind: kind, Attributes: map[string]any{}, File: file, Line: b.DefRange.Start.Line}
-		found.read(b.Body, kind)
+		found := &Backend{
+			Kind: kind, Attributes: map[string]any{}, Unread: map[string]string{}, File: file, Line: b.DefRange.Start.Line,
+		}
+		found.read(b.Body, kind, data)
 		m.backends = append(m.backends, found)
-	}
-}
-
-func (b *Backend) read(body hcl.Body, kind string) {
-	var workspaces *hcl.BodyContent
-	if kind == "cloud" || kind == "remote" {
-		workspaces, body, _ = body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "workspaces"}}})
-	}
-	attrs, _ := body.JustAttributes()
-	b.literals("", attrs)
-	if workspaces == nil {
-		return
-	}
-	for _, block := range workspaces.Blocks {
-		attrs, _ := block.Body.JustAttributes()
-		b.literals("workspaces.", attrs)
-	}
-}
-
-func (b *Backend) literals(prefix string, attrs hcl.Attributes) {
-	for name, attr := range attrs {
-		if text, ok := literalText(attr); ok {
-			b.Attributes[prefix+name] = text
-		} else if pairs, diags := hcl.ExprMap(attr.Expr); !diags.HasErrors() {
-			b.nested(prefix+name+".", pairs)
-		}
-	}
-}
-
-// nested adds the literal texts of an argument that is an object.
-func (b *Backend) nested(prefix string, pairs []hcl.KeyValuePair) {
-	for _, pair := range pairs {
-		name, text := hcl.ExprAsKeyword(pair.Key), ""
-		if value, ok := constant(pair.Value, nil); ok && value.Type() == cty.String {
-			text = value.AsString()
-		}
-		if key, ok := constant(pair.Key, nil); name == "" && ok && key.Type() == cty.String {
-			name = key.AsString()
-		}
-		if name != "" && text != "" {
-			b.Attributes[prefix+name] = text
-		}
 	}
 }
 
