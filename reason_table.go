@@ -181,7 +181,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "The code or `spec.state` names another backend, or another place in it. The plan is of that place: what the present state has is neither changed nor destroyed, and is no longer managed",
 		One:  "would get another state", Many: "would get other states", Early: true,
 		Next: []Verb{VerbApply}, Does: "confirms it and applies the plan that was shown",
-		Hint: "To keep what exists, copy the state to its new place first: the plan then has no changes, and nothing is held",
+		Hint: "To keep what exists, copy the state to its new place first: if the plan has no changes then, and finds all resources that the cluster is known to have, nothing is held",
 	},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no living agent executes such runs; it resumes automatically when one does",

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 const (
@@ -67,18 +70,127 @@ func TestAMergeThatMovesTheStateIsHeld(t *testing.T) {
 	}
 }
 
+// without ends every run without changes, having found addresses in its state.
+func (f *fleet) without(addresses ...string) {
+	f.t.Helper()
+	for a := f.claim(); a.Run != ""; a = f.claim() {
+		f.found(a, holdfast.Result{Status: holdfast.RunNoChanges}, nil, addresses...)
+	}
+	f.post()
+}
+
+// keeping is a fleet of prod, which has addresses in its state.
+func keeping(t *testing.T, addresses ...string) *fleet {
+	t.Helper()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", oldState), "infra/prod/main.tf": module("one")})
+	f.look()
+	if len(addresses) == 0 {
+		f.adopt()
+	}
+	f.without(addresses...)
+	return f
+}
+
 // A state that was copied to its new place first leaves nothing behind: its plan has no
-// changes.
+// changes, and it has all that the present one has.
 func TestAStateThatWasCopiedIsNotHeld(t *testing.T) {
 	t.Parallel()
-	f := stateMoves(t, nil, func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f := keeping(t, "a.a", "a.b")
+	f.open(1, map[string]string{"clusters/prod.yaml": document("prod", newState)})
+	f.without("a.a", "a.b", "a.c")
 	if status := f.planStatus(1); strings.Contains(status, "NewState") {
 		t.Errorf("the plan's status is %s", status)
 	}
 	f.merge(1, byMerge)
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.without("a.a", "a.b", "a.c")
 	if rec := f.cluster("prod"); rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") {
 		t.Errorf("prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
+	}
+}
+
+// A plan without changes is no copy: nothing in an empty state, and nothing that the
+// document asks for, agree. A person may confirm it all the same.
+func TestAnEmptyStateIsNoCopy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ has, found []string }{
+		"empty":                {[]string{"a.a", "a.b"}, nil},
+		"a part":               {[]string{"a.a", "a.b"}, []string{"a.a"}},
+		"as many others":       {[]string{"a.a", "a.b"}, []string{"a.a", "a.c"}},
+		"nobody knows of what": {nil, []string{"a.a"}},
+	} {
+		for _, how := range []string{"merged", "pushed"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				f := keeping(t, c.has...)
+				before := f.inventory()
+				if how == "pushed" {
+					f.repo.Commit(master, "move", map[string]string{"clusters/prod.yaml": document("prod", newState)})
+					f.look()
+					f.without(c.found...)
+				} else {
+					f.open(1, map[string]string{"clusters/prod.yaml": document("prod", newState)})
+					f.without(c.found...)
+					if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+						t.Errorf("the plan's status is %s", status)
+					}
+					f.merge(1, byMerge)
+				}
+				rec := f.cluster("prod")
+				if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.Applied.StateLocation, "key=old") {
+					t.Fatalf("prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
+				}
+				if diff := cmp.Diff(before, f.inventory()); diff != "" {
+					t.Errorf("what prod has (-before +now):\n%s", diff)
+				}
+				f.api("alice", holdfast.VerbApply, "prod")
+				f.without(c.found...)
+				if rec := f.cluster("prod"); rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") {
+					t.Errorf("confirmed, prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
+				}
+			})
+		}
+	}
+}
+
+// A cluster on record whose state an earlier version has called otherwise has the same
+// state: nothing is held, and the record takes the new name.
+func TestAStateOnRecordUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	const before = "pg:infra/prod"
+	code := map[string]string{
+		"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one"),
+		"infra/prod/backend.tf": "terraform {\n  backend \"pg\" {\n    schema_name = \"one\"\n  }\n}\n",
+	}
+	f := newFleet(t, code)
+	f.look()
+	f.without("a.a")
+	now := f.cluster("prod").Applied.StateLocation
+	rec := f.cluster("prod")
+	rec.Applied.StateLocation, rec.Desired.StateLocation = before, before
+	_, err := f.store.SaveCluster(t.Context(), rec)
+	f.must(err)
+
+	f.restart(func(*reconciler.Options) {})
+	f.look()
+	if got := f.cluster("prod").Applied.StateLocation; got != now || got == before {
+		t.Errorf("after the start, the record says %s, not %s", got, now)
+	}
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	if status := f.planStatus(1); strings.Contains(status, "NewState") {
+		t.Errorf("the plan's status is %s", status)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != "" {
+		t.Errorf("prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+
+	f.open(2, map[string]string{"infra/prod/backend.tf": strings.Replace(code["infra/prod/backend.tf"], "one", "two", 1)})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+		t.Errorf("with another schema, prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 }
 

@@ -224,7 +224,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 		return l.recordDestroyed(ctx, in, d, run)
 	}
 	rec := in.Cluster
-	rec.Applied = decision.AppliedBy(run)
+	rec.Applied = decision.Relocated(decision.AppliedBy(run), rec.Desired)
 	if run.Kind.Writes() {
 		rec.Left = holdfast.Leftover{}
 	} else { // a plan without changes is no apply that has met the conditions

@@ -234,7 +234,7 @@ func (o *observer) merge(
 	if run, ok := decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
 		plan = run
 		about := m.Review.PullRequest
-		m.Review, m.Unchanged = decision.ReviewOf(run), run.Status == holdfast.RunNoChanges
+		m.Review, m.Copied = decision.ReviewOf(run), run.Copied
 		m.Review.PullRequest = about
 	}
 	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied)

@@ -14,10 +14,20 @@ func LastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.App
 			if last.EngineVersion == "" { // its agent died before it could say
 				last.EngineName, last.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
 			}
-			return last
+			return Relocated(last, rec.Desired)
 		}
 	}
-	return rec.Applied
+	return Relocated(rec.Applied, rec.Desired)
+}
+
+// Relocated is what was applied with its state called as it is today: an earlier version
+// may have recorded another name. The backend is part of the source, and so the state is
+// the same one where that is the same.
+func Relocated(last holdfast.Applied, desired holdfast.Desired) holdfast.Applied {
+	if last.SourceDigest != "" && last.SourceDigest.Equal(desired.SourceDigest) && OtherState(last.StateLocation, desired.StateLocation) {
+		last.StateLocation = desired.StateLocation
+	}
+	return last
 }
 
 // AppliedBy is what a cluster's record says after a run has applied.

@@ -96,7 +96,7 @@ type Merge struct {
 	Review    holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
 	Approved  bool
 	Mergeable bool
-	Unchanged bool // the plan that was reviewed has no changes
+	Copied    bool // the plan that was reviewed has found all that there is in another state
 	// Missing says in words what the conditions of apply.requires lack that are
 	// not met, by their names.
 	Missing map[string]string

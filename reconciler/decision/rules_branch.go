@@ -43,6 +43,8 @@ func RecordOutcome(in Input) (Decision, bool) {
 	switch {
 	case last.Status == holdfast.RunApplied:
 		return d, true
+	case leftBehind(in, last):
+		return Decision{}, false
 	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(Desired(in))):
 		if last.Kind == holdfast.RunPlan && !last.Destroy {
 			d.Reason = holdfast.ReasonAdopted
@@ -105,12 +107,13 @@ func approvedApply(in Input) (Decision, bool) {
 	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
 	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
 	mine := in.Ask.Run == last.ID && (speaksOf(*in.Ask, in.Merges) || standsFor(last, in.Ask.PullRequest))
+	planned := last.Status == holdfast.RunPlanned || last.Status == holdfast.RunNoChanges && leftBehind(in, last)
 	switch {
 	case current && last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
-	case current && last.Status == holdfast.RunPlanned && mine && last.StateSerial != in.Cluster.StateSerial:
+	case current && planned && mine && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
-	case current && last.Status == holdfast.RunPlanned && mine:
+	case current && planned && mine:
 		// To have seen a plan is not to have approved the merge.
 		if len(in.Merges) > 0 {
 			if reason, detail := barred(in, in.Merges[0]); reason != "" {
@@ -131,7 +134,7 @@ func approvedApply(in Input) (Decision, bool) {
 			apply.Reviews = only(apply.Reviews, merge.Review.Run)
 		}
 		return apply, true
-	case current && last.Status == holdfast.RunPlanned:
+	case current && planned:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	default:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonNothingPlanned}, true

@@ -36,7 +36,8 @@ func afterUnsaved(in Input, d Decision) Decision {
 
 // inPlace holds an apply back that would begin with another state, until a person has
 // asked for it: what is in the present one would be left behind. A state that was copied
-// to its new place shows by a plan without changes.
+// to its new place has what is in the present one. That a plan has no changes says less:
+// an empty state and a document that asks for nothing agree as well.
 func inPlace(in Input, d Decision) Decision {
 	begins := d.Action == ActionApply ||
 		d.Action == ActionWait && (d.Reason == holdfast.ReasonUnreviewed || d.Reason == holdfast.ReasonManual)
@@ -44,10 +45,17 @@ func inPlace(in Input, d Decision) Decision {
 	if !begins || in.Ask != nil || in.Cluster.Desired.Removed || !OtherState(is, to) {
 		return d
 	}
-	if merge := reviewed(in.Merges); merge != nil && merge.Unchanged {
+	if merge := reviewed(in.Merges); merge != nil && merge.Copied {
 		return d
 	}
 	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(is, to), Cancel: d.Cancel}
+}
+
+// leftBehind reports whether a plan of what is desired was made with another state than
+// the present one, and does not have what is in that.
+func leftBehind(in Input, plan holdfast.Run) bool {
+	is := LastApplied(in.Cluster, in.Runs).StateLocation
+	return plan.Kind == holdfast.RunPlan && !plan.Destroy && !plan.Copied && OtherState(is, plan.StateLocation)
 }
 
 // OtherState reports whether two locations are of different states, as far as both are

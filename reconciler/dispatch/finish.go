@@ -161,10 +161,12 @@ func (d *Dispatcher) saveOutcome(
 		return run, err
 	}
 	var plan holdfast.Plan
+	copied := false
 	if run.Kind != holdfast.RunState { // which plans nothing
 		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
 			return run, err
 		}
+		copied = result.Status == holdfast.RunNoChanges && d.results.copied(ctx, run)
 	}
 	for {
 		run, err := d.opts.Store.Run(ctx, ref.Run)
@@ -172,6 +174,7 @@ func (d *Dispatcher) saveOutcome(
 			return run, err
 		}
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
+		ended.Copied = copied && ended.Status == holdfast.RunNoChanges
 		run, err = store(ctx, ref, ended)
 		if errors.Is(err, holdfast.ErrUnsaved) {
 			// It was made of a state that is no longer the newest: nobody is to see it.

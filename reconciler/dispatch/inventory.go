@@ -37,7 +37,7 @@ func newResults(store Store, logger *slog.Logger, now func() time.Time) results 
 // found it in the state. It is not part of the run's outcome: what goes wrong
 // here is logged, and tried again by the sweep.
 func (r results) recordInventory(ctx context.Context, run holdfast.Run) {
-	if !takesInventory(run) {
+	if !takesInventory(run) || run.Kind == holdfast.RunPlan && !run.Copied && r.elsewhere(ctx, run) {
 		return
 	}
 	if err := r.saveInventory(ctx, run); err != nil {

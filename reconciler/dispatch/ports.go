@@ -58,6 +58,7 @@ type Inventory interface {
 	Artefacts
 	SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error
 	Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error)
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 }
 
 // Locker excludes across replicas; its contract is that of reconciler.Locker.

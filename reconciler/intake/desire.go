@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
@@ -223,6 +224,7 @@ func (b *branches) desireOnce(
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
 	}
+	rec.Applied = decision.Relocated(rec.Applied, rec.Desired)
 	absent := before.Desired.Removed || before.Desired.Missing != "" || before.Desired.Revision == ""
 	if before.Desired.SourceDigest != rec.Desired.SourceDigest || absent || now.rewritten {
 		rec.Desired.Revision = now.revision
@@ -234,7 +236,7 @@ func (b *branches) desireOnce(
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
 		return b.takeOver(ctx, repo, now, old, rec)
-	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil:
+	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil && rec.Applied.StateLocation == before.Applied.StateLocation:
 		return took, nil
 	}
 	rec.Deletion = nil // a new life

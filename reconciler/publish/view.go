@@ -239,8 +239,9 @@ func (v *viewer) viewState(ctx context.Context, rc *report.Cluster, pr holdfast.
 		}
 		showState(rc, rec, branch)
 	}
-	changes := rc.Plan.Status == holdfast.RunPlanned && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
-	if changes && decision.OtherState(rc.State, rc.Plan.StateLocation) {
+	ended := rc.Plan.Status == holdfast.RunPlanned || rc.Plan.Status == holdfast.RunNoChanges && !rc.Plan.Copied
+	applies := ended && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
+	if applies && decision.OtherState(rc.State, rc.Plan.StateLocation) {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.OtherStateText(rc.State, rc.Plan.StateLocation)
 	}
 	return nil
