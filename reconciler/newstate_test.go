@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -191,6 +192,38 @@ func TestAStateOnRecordUnderAnotherName(t *testing.T) {
 	f.merge(2, byMerge)
 	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
 		t.Errorf("with another schema, prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+// What is gone since an earlier version has recorded its state under another name is not
+// destroyed under another cluster of the same code.
+func TestAStateOnRecordUnderAnotherNameIsAnothersToo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ backend, before string }{
+		"after the folder":    {`backend "pg" {}`, "pg:infra/prod"},
+		"without an argument": {`backend "http" { address = "http://h.invalid/x?id=1" }`, "http:address=http://h.invalid/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, map[string]string{
+				"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one"),
+				"infra/prod/backend.tf": "terraform {\n" + c.backend + "\n}\n",
+			})
+			f.look()
+			f.without("a.a")
+			rec := f.cluster("prod")
+			rec.Applied.StateLocation, rec.Desired.StateLocation = c.before, c.before
+			_, err := f.store.SaveCluster(t.Context(), rec)
+			f.must(err)
+
+			live := strings.Replace(document("live", "deletion: {protected: true}"), "infra/live", "infra/prod", 1)
+			f.repo.Commit(master, "another name", map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": live})
+			f.restart(func(*reconciler.Options) {})
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, `is also that of "live"`) {
+				t.Errorf("prod is removed %t, missing %q", rec.Desired.Removed, rec.Desired.Missing)
+			}
+		})
 	}
 }
 

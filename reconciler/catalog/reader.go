@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
@@ -190,6 +192,19 @@ func (r *Reader) ResolveAll(ctx context.Context, c *Catalog) error {
 		_, err := r.Resolve(ctx, c, names[i])
 		return err
 	})
+}
+
+// InFolder returns the clusters of a tree whose root module is a folder of it and whose
+// state's location begins so, by name.
+func (r *Reader) InFolder(ctx context.Context, cat *Catalog, dir, location string) []Entry {
+	var out []Entry
+	for _, name := range slices.Sorted(maps.Keys(maps.Collect(cat.All()))) {
+		res, err := r.Resolve(ctx, cat, name) // its own failure is reported where it is looked at
+		if err == nil && res != nil && res.Dir == dir && strings.HasPrefix(res.Location, location) {
+			out = append(out, cat.names.get(name)[0])
+		}
+	}
+	return out
 }
 
 // WithState returns the clusters of a tree that have a state location, sorted.

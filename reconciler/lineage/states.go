@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -122,6 +123,12 @@ func (r *Reader) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec h
 			return fmt.Sprintf(why, location, c.Name), nil
 		}
 	}
+	for _, e := range r.catalogs.InFolder(ctx, cat, rec.Applied.Dir, earlier(rec.Applied)) {
+		c := e.Doc.Cluster
+		if c.Name != rec.Name && c.RenamedFrom != rec.Name && reflect.DeepEqual(c.State, rec.Applied.Document.State) {
+			return fmt.Sprintf(why, location, c.Name), nil
+		}
+	}
 	tenants, err := r.tenants(ctx, location)
 	if err != nil {
 		return "", err
@@ -132,4 +139,14 @@ func (r *Reader) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec h
 		}
 	}
 	return "", nil
+}
+
+// earlier is how the location of the same state begins, if an earlier version has
+// recorded it: it left arguments out, or called a state after the folder of the code
+// whatever they said.
+func earlier(applied holdfast.Applied) string {
+	if kind, folder, _ := strings.Cut(applied.StateLocation, ":"); folder == applied.Dir {
+		return kind + ":"
+	}
+	return applied.StateLocation + ","
 }
