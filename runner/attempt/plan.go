@@ -49,16 +49,43 @@ func (t *planning) makePlan(ctx context.Context) error {
 	if err := t.takeFile(made, t.planFile, t.exec.opts.Limits.Plan); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("plan: %w", err)}
 	}
-	if info, err := os.Stat(t.planFile); (err != nil || info.Size() == 0) && ended != nil {
-		return ended // 2 is also how a program written in Go ends that was refused memory
-	} else if err != nil || info.Size() == 0 {
-		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: errors.New("plan: the engine left no plan file")}
+	if info, err := os.Stat(t.planFile); err != nil || info.Size() == 0 {
+		return t.noPlanFile(ended)
 	}
 	t.taken = true
 	if err := t.setAside(ctx); err != nil {
 		return err
 	}
 	return t.readPlan(ctx, printed.String())
+}
+
+// noPlanFile is why there is none: ended is how the engine ended, nil if that was well.
+func (t *planning) noPlanFile(ended error) error {
+	if err := probeSpace(t.dir); failure.DiskFull(err) {
+		return &failure.Error{
+			Cause: holdfast.CauseDiskFull, Transient: true, Hint: failure.HintDisk,
+			Err: fmt.Errorf("plan: the engine could not write the plan file: %w", err),
+		}
+	}
+	if ended != nil {
+		return ended // 2 is also how a program written in Go ends that was refused memory
+	}
+	return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: errors.New("plan: the engine left no plan file")}
+}
+
+// probeSpace writes a small file in a folder, and removes it.
+func probeSpace(dir string) error {
+	const size = 64 << 10
+	f, err := os.CreateTemp(dir, ".space-*")
+	if err != nil {
+		return fmt.Errorf("look for space: %w", err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, size))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("look for space: %w", err)
+	}
+	return nil
 }
 
 // setAside puts what the plan has left in the workspace out of the way, and lays
