@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -62,7 +63,7 @@ func (s *stateAPI) getUnsaved(c *gin.Context) {
 func (s *stateAPI) getUnsavedFile(c *gin.Context) {
 	file, err := s.opts.Rescuer.OpenUnsaved(c.Request.Context(), c.Param("cluster"), caller(c).Name)
 	if err != nil {
-		s.fail(c, err)
+		s.failState(c, err)
 		return
 	}
 	c.Header("Cache-Control", "no-store")
@@ -71,7 +72,12 @@ func (s *stateAPI) getUnsavedFile(c *gin.Context) {
 
 // failState says of which cluster something about its state is refused.
 func (s *stateAPI) failState(c *gin.Context, err error) {
-	s.fail(c, named(fmt.Sprintf("unsaved state of cluster %q", c.Param("cluster")), err))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		err = missing(fmt.Sprintf("cluster %q has no state that could not be saved", c.Param("cluster")), "")
+	} else {
+		err = fmt.Errorf("unsaved state of cluster %q: %w", c.Param("cluster"), err)
+	}
+	s.fail(c, err)
 }
 
 func (s *stateAPI) postStatePush(c *gin.Context) {

@@ -15,6 +15,9 @@ func (o *Operator) Reconcile(ctx context.Context, repo, cluster string) error {
 		if err != nil {
 			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
+		if _, ok := o.repos[rec.Owner]; !ok && rec.Owner != "" {
+			return &holdfast.RefusedError{Text: string(unwatched(rec.Owner))}
+		}
 		o.Agenda.RequestCluster(cluster)
 		repo = rec.Owner
 	}

@@ -188,6 +188,8 @@ func TestEach(t *testing.T) {
 		"done by the API":       {"", nil, "`app`: queued\n`db`: queued", "", 0},
 		"refused for one":       {"1", map[string]error{"db": refuseFor(holdfast.ReasonNotMerged, "")}, "`app`: queued\n`db`: ", "", 0},
 		"refused for all":       {"1", map[string]error{"app": refusal("a"), "db": refusal("b")}, "", "`app`: a\n`db`: b", 0},
+		"one idle":              {"", map[string]error{"app": errIdle}, "`db`: queued\n`app`: nothing is queued", "", 0},
+		"both idle":             {"", map[string]error{"app": errIdle, "db": errIdle}, "", "`app`: nothing is queued or running\n`db`: ", 0},
 		"nothing left, API":     {"", map[string]error{"app": errUpToDate, "db": errUpToDate}, "`app`: it is up to date", "", 2},
 		"nothing left, comment": {"1", map[string]error{"app": errUpToDate, "db": errUpToDate}, "", "`app`: it is up to date", 0},
 	} {
@@ -205,7 +207,8 @@ func TestEach(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || !strings.HasPrefix(reply, test.reply) || test.reply == "" && reply != "" || len(c.UpToDate) != test.uptodate {
+			if err != nil || !strings.HasPrefix(reply, test.reply) || test.reply == "" && reply != "" || len(c.UpToDate) != test.uptodate ||
+				name == "one idle" && len(c.Refused) > 0 {
 				t.Errorf("each() = %q, %v with %d up to date, want %q with %d", reply, err, len(c.UpToDate), test.reply, test.uptodate)
 			}
 		})
@@ -246,4 +249,23 @@ func TestForAnotherEntry(t *testing.T) {
 			t.Errorf("into %s: %q, %v, want %q", base, other, err, want)
 		}
 	}
+}
+
+// Who asks for a look at a cluster whose repository is no longer configured is told so.
+func TestReconcileOfAnUnwatchedCluster(t *testing.T) {
+	t.Parallel()
+	h := handler(records{}, host{})
+	h.opts.Store = orphaned{}
+	err := (&Operator{h.shared}).Reconcile(t.Context(), "", "app")
+	var refused *holdfast.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Text, "gone, is no longer watched") {
+		t.Errorf("Reconcile() = %v, want that the repository is not watched", err)
+	}
+}
+
+// orphaned has clusters of a repository that is not configured.
+type orphaned struct{ Store }
+
+func (orphaned) Cluster(_ context.Context, name string) (holdfast.ClusterRecord, error) {
+	return holdfast.ClusterRecord{Name: name, Owner: "gone"}, nil
 }

@@ -127,7 +127,7 @@ func (h *Handler) each(
 	ctx context.Context, c *holdfast.Command, targets []target,
 	do func(context.Context, holdfast.Command, target) (string, error),
 ) (string, error) {
-	var done, refused []string
+	var done, idle, refused []string
 	var reason holdfast.Reason
 	for _, t := range targets {
 		word, err := do(ctx, *c, t)
@@ -136,6 +136,8 @@ func (h *Handler) each(
 		case errors.Is(err, errUpToDate) && asksForGit(*c): // as it is
 			c.UpToDate = append(c.UpToDate, t.cluster)
 			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, upToDate))
+		case errors.Is(err, errIdle) && len(targets) > 1:
+			idle = append(idle, t.cluster)
 		case errors.As(err, &no):
 			c.Refused = append(c.Refused, t.cluster)
 			reason = cmp.Or(reason, reasonOf(err))
@@ -144,6 +146,13 @@ func (h *Handler) each(
 			return "", err
 		case word != "":
 			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, word))
+		}
+	}
+	for _, cluster := range idle {
+		if word := fmt.Sprintf("`%s`: %s", cluster, errIdle); len(done) > 0 {
+			done = append(done, word)
+		} else {
+			c.Refused, refused = append(c.Refused, cluster), append(refused, word)
 		}
 	}
 	if len(refused) == len(targets) {

@@ -105,6 +105,9 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 // queuedOf is the answer to who had a plan applied that a run has made.
 func queuedOf(run string) string { return "apply queued, of exactly the plan of `" + run + "`" }
 
+// errIdle refuses to cancel nothing. Who cancels many clusters has what they want of it.
+var errIdle error = refusal("nothing is queued or running")
+
 // cancelFor stops what is queued or running for a cluster: the plans of the
 // pull request or, merged, the applies that follow from it.
 func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (string, error) {
@@ -124,7 +127,7 @@ func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (
 		runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return !slices.Contains(c.Shown, run.ID) })
 	}
 	if len(runs) == 0 {
-		return "", refusal("nothing is queued or running")
+		return "", errIdle
 	}
 	for _, run := range runs {
 		if err := h.Records.Cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
@@ -148,9 +151,14 @@ func (h *Handler) watched(ctx context.Context, req holdfast.Request) error {
 		return fmt.Errorf("read cluster %q: %w", req.Cluster, err)
 	}
 	if _, ok := h.repos[rec.Owner]; !ok && req.PullRequest.IsZero() {
-		return refusal(fmt.Sprintf("its repository, %s, is no longer watched: configure it again, or `holdfast transfer` the cluster", rec.Owner))
+		return unwatched(rec.Owner)
 	}
 	return nil
+}
+
+// unwatched refuses what is asked of a cluster whose repository is not configured.
+func unwatched(repo string) refusal {
+	return refusal(fmt.Sprintf("its repository, %s, is no longer watched: configure it again, or `holdfast transfer` the cluster", repo))
 }
 
 // unlockFor is Unlock for a command.
