@@ -43,3 +43,28 @@ func TestDecideAppliesWhatIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// A plan of the branch is not applied by a word in a pull request that it is not of.
+func TestDecideAppliesWhereItIsSaid(t *testing.T) {
+	t.Parallel()
+	other := holdfast.PullRequestRef{Repo: onePR.Repo, Number: 9}
+	planned := ran("run-2", plan, holdfast.RunPlanned)
+	planned.Reviews = []holdfast.Review{{PullRequest: onePR}}
+	said := func(pr holdfast.PullRequestRef) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Ask = &decision.Ask{Verb: holdfast.VerbApply, Actor: "alice", Run: "run-2", PullRequest: pr}
+		}
+	}
+	for name, c := range map[string]struct {
+		pr   holdfast.PullRequestRef
+		want decision.Action
+	}{"there": {onePR, decision.ActionApply}, "not in one": {holdfast.PullRequestRef{}, decision.ActionApply}, "elsewhere": {other, decision.ActionRefuse}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := decision.Decide(onBranch(runs(planned), said(c.pr)))
+			if d.Action != c.want || c.want == decision.ActionRefuse && d.Reason != holdfast.ReasonPlanMoved {
+				t.Errorf("it is %s (%s)", d.Action, d.Reason)
+			}
+		})
+	}
+}
