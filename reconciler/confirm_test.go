@@ -130,3 +130,25 @@ func TestAReplacedMergeSaysSo(t *testing.T) {
 		t.Errorf("prod waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }
+
+// A word about a merge that was applied long ago does not revert what has drifted since.
+func TestAWordAboutAMergeRevertsNothing(t *testing.T) {
+	t.Parallel()
+	f := driftFleet(t, hourly)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	check := f.drift(scaled("5"))
+	if d := f.cluster("prod").Drift; d.Status != holdfast.DriftFound || d.Run != check.ID {
+		t.Fatalf("the drift is %+v", d)
+	}
+	c, err := f.r.Command(t.Context(), holdfast.Command{
+		Author: "alice", Trusted: true, Verb: holdfast.VerbApply, PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1},
+	})
+	f.must(err)
+	f.settle()
+	if last := f.newest("prod"); last.ID != check.ID || !strings.Contains(c.Reply, "up to date") {
+		t.Errorf("it is %s (%s): %v", c.Status, c.Reply, f.runs("prod"))
+	}
+}

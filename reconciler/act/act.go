@@ -227,7 +227,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	rec.Applied = decision.Relocated(decision.AppliedBy(run), rec.Desired)
 	if run.Kind.Writes() {
 		rec.Left = holdfast.Leftover{}
-	} else { // a plan without changes is no apply that has met the conditions
+	} else { // a plan without changes has met no conditions
 		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied)
 	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {

@@ -50,7 +50,9 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if err != nil {
 		return "", err
 	}
-	asked := len(c.Shown) == 0 && c.Trusted || slices.Contains(c.Shown, last.ID)
+	// Who names a merge does not mean what has drifted since.
+	drifted := t.pr != nil && last.Kind == holdfast.RunDrift
+	asked := len(c.Shown) == 0 && c.Trusted && !drifted || slices.Contains(c.Shown, last.ID)
 	if c.Trusted { // a comment is about what its pull request shows
 		ask.Seen = c.Shown
 	}
