@@ -69,6 +69,9 @@ func newGetRunsCommand(a *app) *cobra.Command {
 		columns: a.runColumns(),
 		empty:   "no runs",
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.Run, error) {
+			if err := atLeastOne(limit); err != nil {
+				return nil, err
+			}
 			query := url.Values{"kind": kinds, "status": statuses, "limit": {strconv.Itoa(limit)}}
 			for _, word := range kinds {
 				if err := cli.OneOf("kind", word, runKinds); err != nil {
@@ -156,6 +159,9 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 		columns: a.pullRequestColumns(),
 		empty:   "no pull requests",
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.PullRequest, error) {
+			if err := atLeastOne(limit); err != nil {
+				return nil, err
+			}
 			query := setValues(values)
 			query.Set("limit", strconv.Itoa(limit))
 			for _, word := range states {

@@ -41,6 +41,9 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 		},
 		empty: "no runs wait",
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]entry, error) {
+			if err := atLeastOne(limit); err != nil {
+				return nil, err
+			}
 			return cl.Queue(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
 		},
 	})
@@ -60,4 +63,12 @@ func aheadText(a v1.Ahead) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// atLeastOne refuses a list of nothing.
+func atLeastOne(limit int) error {
+	if limit < 1 {
+		return cli.UsageError("--limit %d: want 1 or more", limit)
+	}
+	return nil
 }
