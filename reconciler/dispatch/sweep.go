@@ -163,7 +163,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 				store = d.opts.Store.EndUnlocked
 			}
 		}
-		_, err := d.end(ctx, run.Ref(), killed(run, "its agent no longer knows it"), store)
+		_, err := d.end(ctx, run.Ref(), unknown(run, req), store)
 		switch {
 		case errors.Is(err, holdfast.ErrLocked) || errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrConflict):
 		case err != nil:
@@ -178,6 +178,18 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 func (d sweep) dead(ctx context.Context, run holdfast.Run, why string) error {
 	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndAttempt)
 	return err
+}
+
+// unknown is the result of an attempt that its agent does not execute. The very process
+// that it was given to lives: if it was never heard of there, it was not taken.
+func unknown(run holdfast.Run, req holdfast.ClaimRequest) holdfast.Result {
+	result := killed(run, "its agent no longer knows it")
+	if run.AgentProcess == req.Process && run.Step == "" {
+		result.Detail = "its agent did not take it"
+		result.Failure.Summary, result.Failure.Detail = result.Detail, ""
+		result.Failure.Hint = "look at the agent's log, and whether its disk has free space"
+	}
+	return result
 }
 
 // killed is the result that a dead attempt did not send.
