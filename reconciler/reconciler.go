@@ -144,7 +144,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 }
 
 // WorkOff waits, while Run runs, until what has happened is decided about, and what is
-// to be told of it since a time or later is told, or ctx is done. It does not wait for
+// to be shown of it since a time or later is shown, or ctx is done. It does not wait for
 // looks at repositories, for what was put off, nor for replies and reactions: these are
 // in the outbox for the next start.
 func (r *Reconciler) WorkOff(ctx context.Context, since time.Time) {
