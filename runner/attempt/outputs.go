@@ -16,7 +16,7 @@ import (
 // cannot does not make an apply undone, so it is only logged.
 func (t *applying) keepApplied(ctx context.Context) {
 	t.begin(stepOutputs)
-	var found contents
+	var found plan.Contents
 	err := t.whenDiskIsBack(ctx, func() (err error) {
 		found, err = t.readContents(ctx)
 		return err
@@ -59,7 +59,7 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 	if t.watched {
 		state = t.newest.get()
 	}
-	found, err := contentsOf(state)
+	found, err := plan.ContentsOf(state)
 	if err != nil { // the engine has encrypted it
 		found, err = t.pullContents(ctx)
 	}
@@ -72,9 +72,9 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 
 // readContents returns what the state holds now: as the session has seen it on its way,
 // else, or if the engine has encrypted it, as the engine reads it.
-func (t *applying) readContents(ctx context.Context) (contents, error) {
+func (t *applying) readContents(ctx context.Context) (plan.Contents, error) {
 	if seen := t.newest.get(); t.watched && seen != nil {
-		if found, err := contentsOf(seen); err == nil {
+		if found, err := plan.ContentsOf(seen); err == nil {
 			return found, nil
 		}
 	}
@@ -82,23 +82,23 @@ func (t *applying) readContents(ctx context.Context) (contents, error) {
 }
 
 // pullContents has the engine read the state, and learns the secrets in it.
-func (t *applying) pullContents(ctx context.Context) (contents, error) {
+func (t *applying) pullContents(ctx context.Context) (plan.Contents, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
 	state, err := t.pullState(ctx)
 	if err != nil {
-		return contents{}, err
+		return plan.Contents{}, err
 	}
 	secrets, _ := redact.OfState(state)
 	t.redact.Add(secrets...)
-	return contentsOf(state)
+	return plan.ContentsOf(state)
 }
 
-func (t *applying) keepOutputs(ctx context.Context, found contents) error {
+func (t *applying) keepOutputs(ctx context.Context, found plan.Contents) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
 	defer cancel()
-	list := make([]holdfast.Output, len(found.outputs))
-	for i, output := range found.outputs {
+	list := make([]holdfast.Output, len(found.Outputs))
+	for i, output := range found.Outputs {
 		if !output.Sensitive {
 			output.Value = t.redact.JSON(output.Value) // a mark may have been taken off
 		}
@@ -107,8 +107,8 @@ func (t *applying) keepOutputs(ctx context.Context, found contents) error {
 	return t.putJSON(ctx, holdfast.ArtefactOutputs, list)
 }
 
-func (t *applying) keepResources(ctx context.Context, found contents) error {
-	list := cleanResources(t.redact, found.resources)
+func (t *applying) keepResources(ctx context.Context, found plan.Contents) error {
+	list := cleanResources(t.redact, found.Resources)
 	if err := t.putResources(ctx, list); err != nil {
 		return err
 	}

@@ -37,10 +37,10 @@ func (t *applying) changesState(before []byte) bool {
 	if len(t.document.Outputs) > 0 {
 		return true
 	}
-	found, err := contentsOf(before)
-	readable := err == nil && len(found.resources) < plan.MaxResources
-	had := make(map[string]bool, len(found.resources))
-	for _, resource := range found.resources {
+	found, err := plan.ContentsOf(before)
+	readable := err == nil && len(found.Resources) < plan.MaxResources
+	had := make(map[string]bool, len(found.Resources))
+	for _, resource := range found.Resources {
 		had[resource.Address] = true
 	}
 	for _, r := range t.document.Resources {
@@ -63,12 +63,12 @@ type savedObjects struct{ before, after map[string]string }
 
 // noteSaved notes what an apply that failed has saved. Before is the state as the
 // session saw it when the apply began.
-func (t *applying) noteSaved(before []byte, after contents) {
+func (t *applying) noteSaved(before []byte, after plan.Contents) {
 	if !t.watched {
 		before = t.pulled
 	}
-	if found, err := contentsOf(before); err == nil {
-		t.saved = savedObjects{found.objects, after.objects}
+	if found, err := plan.ContentsOf(before); err == nil {
+		t.saved = savedObjects{found.Objects, after.Objects}
 	}
 }
 

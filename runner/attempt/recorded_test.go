@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/redact"
+
+	"github.com/holdfast-dev/holdfast/runner/plan"
 )
 
 // stateWith is a state that holds a.x with an id.
@@ -37,7 +39,7 @@ func TestNotIn(t *testing.T) {
 		tr := &attempt{stateView: &stateView{}}
 		tr.document = holdfast.PlanDocument{Resources: []holdfast.PlanResource{{Address: "a.x", Actions: c.actions}}}
 		tr.pulled = stateWith(c.before)
-		after, err := contentsOf(stateWith(c.after))
+		after, err := plan.ContentsOf(stateWith(c.after))
 		if err != nil {
 			t.Fatal(err)
 		}
