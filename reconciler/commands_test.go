@@ -263,15 +263,19 @@ func TestUnlock(t *testing.T) {
 }
 
 // TestRefusedForSome: who asks for several clusters is told which it was refused
-// for.
+// for. One that has nothing to cancel is as it was asked to be, if others had.
 func TestRefusedForSome(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.adopt()
-	f.api("alice", holdfast.VerbPlan, "preprod")
-	c := f.api("alice", holdfast.VerbCancel, "preprod", "prod")
+	f.suspend("prod", true, "root", "")
+	c := f.api("alice", holdfast.VerbPlan, "preprod", "prod")
 	if c.Status != holdfast.CommandDone || len(c.Refused) != 1 || c.Refused[0] != "prod" {
-		t.Errorf("cancel: %s %q, refused for %q; want it refused for prod alone", c.Status, c.Reply, c.Refused)
+		t.Errorf("replan: %s %q, refused for %q; want it refused for prod alone", c.Status, c.Reply, c.Refused)
+	}
+	c = f.api("alice", holdfast.VerbCancel, "preprod", "prod")
+	if c.Status != holdfast.CommandDone || len(c.Refused) != 0 || !strings.Contains(c.Reply, "`prod`: nothing is queued or running") {
+		t.Errorf("cancel: %s %q, refused for %q; want it refused for none", c.Status, c.Reply, c.Refused)
 	}
 	c = f.api("alice", holdfast.VerbCancel, "preprod", "prod")
 	if c.Status != holdfast.CommandRefused || len(c.Refused) != 2 {
