@@ -145,7 +145,7 @@ func TestStateThatCouldNotBeSaved(t *testing.T) {
 	if plans == w.countCalls("plan alpha") {
 		t.Error("nothing was planned after the push")
 	}
-	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
+	w.prints(1, "operator", []string{"state", "get", "alpha"}, "has no state that could not be saved")
 
 	if faults := store.faults(); len(faults) > 0 {
 		t.Errorf("writes that lose something: %q", faults)
@@ -191,7 +191,7 @@ func TestUnsavedStateByHand(t *testing.T) {
 		out, errs, code := w.cliAs("operator", "state", "waive", "alpha", "--reason", "the account was deleted")
 		return code == 0, out + errs
 	})
-	w.prints(1, "operator", []string{"state", "get", "alpha"}, "not found")
+	w.prints(1, "operator", []string{"state", "get", "alpha"}, "has no state that could not be saved")
 	store.setAway(false)
 	w.untilUnlocked(store, "alpha", func() { _, _, _ = w.cliAs("operator", "replan", "alpha") })
 	w.until("what was lost is made again", func() (bool, string) {
