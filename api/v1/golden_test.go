@@ -201,8 +201,9 @@ func missing(v reflect.Value, path string) []string {
 		var out []string
 		for i := range v.NumField() {
 			name := path + "." + v.Type().Field(i).Name
-			if strings.HasSuffix(name, ".OnMerge") || strings.HasSuffix(name, ".Relations") {
-				continue // the opposite of manual; the end of a family
+			switch v.Type().Field(i).Name {
+			case "OnMerge", "Relations", "NotPosted":
+				continue // the opposite of manual; the end of a family; of one that is read on the code host
 			}
 			out = append(out, missing(v.Field(i), name)...)
 		}
