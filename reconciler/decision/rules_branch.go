@@ -155,7 +155,7 @@ func standsFor(run holdfast.Run, pr holdfast.PullRequestRef) bool {
 
 // meansOther reports whether a person's word about merges is of another plan than that
 // of merge, which is the newest that was reviewed: a merge that a later one has replaced
-// is not applied any more, nor is a plan that was named before.
+// is no longer applied, nor is a plan that was named before.
 func meansOther(ask Ask, merges []Merge, merge Merge) bool {
 	older := false
 	for _, m := range merges {
