@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 // maxInline is how many bytes are kept in a row rather than in the bucket: one
@@ -160,19 +161,10 @@ func (b *bucket) write(ctx context.Context, key string, fill func(w io.Writer) (
 	return n, b.syncName(filepath.Dir(file.Name()))
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // syncName makes the name of a new file in dir durable, and that of dir itself
 // the first time.
 func (b *bucket) syncName(dir string) error {
-	if err := syncDir(dir); err != nil {
+	if err := durable.SyncDir(dir); err != nil {
 		return err
 	}
 	b.mu.Lock()

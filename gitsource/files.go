@@ -65,12 +65,3 @@ func removeLeftovers(dir string) error {
 	}
 	return nil
 }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

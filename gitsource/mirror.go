@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 // remakeAgain is how long a mirror that was made again is kept even if it seems
@@ -152,7 +153,7 @@ func (m *mirror) replace(fresh string) error {
 	if err := os.Rename(fresh, m.path); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(m.path)); err != nil {
+	if err := durable.SyncDir(filepath.Dir(m.path)); err != nil {
 		return err
 	}
 	m.damaged.Store(false)

@@ -16,6 +16,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 const (
@@ -77,7 +79,7 @@ func storePack(dir string, r io.Reader) error {
 	if err := os.Rename(f.Name(), filepath.Join(packDir(dir), name+".pack")); err != nil {
 		return err
 	}
-	return syncDir(packDir(dir))
+	return durable.SyncDir(packDir(dir))
 }
 
 // packs returns the checksums of a mirror's packs and their sizes in bytes.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
@@ -121,7 +122,7 @@ func (o *outbox) put(name string, data io.Reader) (*parcel, error) {
 		return nil, fmt.Errorf("hold %s: %w", name, err)
 	}
 	if o.durable {
-		if err := syncDir(o.dir); err != nil {
+		if err := durable.SyncDir(o.dir); err != nil {
 			_ = os.Remove(i.path)
 			return nil, fmt.Errorf("hold %s: %w", name, err)
 		}
@@ -271,25 +272,16 @@ func (o *outbox) postpone(err error) {
 	}
 }
 
-// syncDir makes the names in dir survive a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// WriteFile replaces path with data in one step; durable says whether it must
+// WriteFile replaces path with data in one step; lasting says whether it must
 // survive a power cut.
-func WriteFile(path string, data []byte, durable bool) error {
+func WriteFile(path string, data []byte, lasting bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "tmp-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
-	if err == nil && durable {
+	if err == nil && lasting {
 		err = tmp.Sync()
 	}
 	if err := errors.Join(err, tmp.Close()); err != nil {
@@ -298,8 +290,8 @@ func WriteFile(path string, data []byte, durable bool) error {
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return err
 	}
-	if durable {
-		return syncDir(filepath.Dir(path))
+	if lasting {
+		return durable.SyncDir(filepath.Dir(path))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -108,7 +109,7 @@ func (s *Session) open(process string, now func() time.Time) error {
 	if err := WriteFile(filepath.Join(s.dir, attemptFile), data, writes); err != nil || !writes {
 		return err
 	}
-	return syncDir(filepath.Dir(s.dir))
+	return durable.SyncDir(filepath.Dir(s.dir))
 }
 
 // Name returns the attempt's key, which names its folder.
