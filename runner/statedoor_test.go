@@ -94,25 +94,40 @@ func TestStateEndpointOfOneAttempt(t *testing.T) {
 		for range 200 {
 			held = append(held, dialState(t, addr, slow))
 		}
-		refused := 0
+		refused := make(chan bool, len(held))
 		for _, conn := range held {
-			_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-			if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
-				_ = res.Body.Close()
-				if res.StatusCode == http.StatusServiceUnavailable {
-					refused++
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			go func() {
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err == nil {
+					_ = res.Body.Close()
 				}
-			}
+				refused <- err == nil && res.StatusCode == http.StatusServiceUnavailable
+			}()
 		}
-		if refused < 150 {
-			t.Errorf("%d of 200 requests at once were refused", refused)
+		for range 150 {
+			if !<-refused {
+				t.Error("fewer than 150 of 200 requests at once were refused")
+				break
+			}
 		}
 		server.assign(assignment("run-2", holdfast.RunPlan))
 		server.result(t, "run-2")
 		for _, conn := range held {
 			_ = conn.Close()
 		}
-		read(s, "when nothing waits any more")
+		// The endpoint sees some time later that they are gone.
+		for deadline := time.Now().Add(time.Minute); ; {
+			got, answer := stateRequest(t, s, http.MethodGet, "", "")
+			if got == http.StatusNoContent {
+				return
+			}
+			if got != http.StatusServiceUnavailable || time.Now().After(deadline) {
+				t.Errorf("when nothing waits any more: %d %q", got, answer)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 2}, Executor: fakeExecutor{
 		run: func(_ context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
