@@ -1,6 +1,9 @@
 package holdfast
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Plan is what a run would change, for people: it is derived from a
 // PlanDocument, with everything secret left out, and from the PlanInfo next to
@@ -90,6 +93,19 @@ type AttributeChange struct {
 	// is.
 	BeforeMark Digest `json:"beforeMark,omitempty"`
 	AfterMark  Digest `json:"afterMark,omitempty"`
+}
+
+// Emptied reports of each attribute of a resource whether it says only that what is
+// below it in the list was, or becomes, empty.
+func Emptied(attributes []AttributeChange) []bool {
+	out := make([]bool, len(attributes))
+	for i, a := range attributes {
+		one := string(a.Before) + string(a.After) // of which the other is nothing
+		out[i] = (one == "{}" || one == "[]") && slices.ContainsFunc(attributes, func(below AttributeChange) bool {
+			return below.Path != a.Path && AttributePath(below.Path).Within(AttributePath(a.Path))
+		})
+	}
+	return out
 }
 
 // OutputChange is an output value that changes. Its values are as those of an

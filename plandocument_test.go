@@ -2,7 +2,6 @@ package holdfast_test
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -11,75 +10,10 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
-
-// hmacOf returns something of the form of an HMAC.
-func hmacOf(b byte) string {
-	return base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
-}
-
-func planValue(t *testing.T, tree any) holdfast.PlanValue {
-	t.Helper()
-	v, err := holdfast.NewPlanValue(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func number(s string) json.Number { return json.Number(s) }
-
-// sampleDocument has each kind of change and of value.
-func sampleDocument(t *testing.T) holdfast.PlanDocument {
-	t.Helper()
-	secret := holdfast.PlanMark{HMAC: hmacOf(1)}
-	d := holdfast.PlanDocument{
-		Version: holdfast.PlanDocumentVersion,
-		Resources: []holdfast.PlanResource{
-			{
-				Address: "aws_vpc.main", Type: "aws_vpc", Provider: "registry.terraform.io/hashicorp/aws",
-				Actions: []string{"delete", "create"}, Replace: []string{"cidr"}, Reason: "replace_because_cannot_update",
-				Before: planValue(t, map[string]any{"cidr": "10.0.0.0/16", "id": "vpc-1", "tags": map[string]any{"a": "1"}}),
-				After: planValue(t, map[string]any{
-					"cidr": "10.8.0.0/16", "id": holdfast.PlanMark{Unknown: true}, "tags": map[string]any{"a": "2"},
-				}),
-			},
-			{
-				Address: "aws_vpc.main", Deposed: "1a2b3c4d", Type: "aws_vpc", Actions: []string{"delete"},
-				Before: planValue(t, map[string]any{"cidr": "10.9.0.0/16"}),
-			},
-			{
-				Address: "module.db.aws_db_instance.main", Type: "aws_db_instance", Actions: []string{"update"},
-				Before: planValue(t, map[string]any{
-					"password": secret, "size": number("1"), "user_data": holdfast.PlanMark{HMAC: hmacOf(2), Text: "a (sensitive value)"},
-				}),
-				After: planValue(t, map[string]any{
-					"password": holdfast.PlanMark{HMAC: hmacOf(3), Unknown: true}, "size": number("2"),
-					"user_data": holdfast.PlanMark{HMAC: hmacOf(4), Text: "b (sensitive value)"},
-				}),
-			},
-			{
-				Address: "aws_s3_bucket.new", Previous: "aws_s3_bucket.old", Type: "aws_s3_bucket", Actions: []string{"no-op"},
-				Before: planValue(t, map[string]any{"id": "b"}), After: planValue(t, map[string]any{"id": "b"}),
-			},
-			{
-				Address: "aws_s3_bucket.taken", Type: "aws_s3_bucket", Actions: []string{"no-op"},
-				Importing: planValue(t, "bucket-1"),
-				Before:    planValue(t, map[string]any{"id": "b"}), After: planValue(t, map[string]any{"id": "b"}),
-			},
-		},
-		Outputs: []holdfast.PlanOutput{
-			{Name: "endpoint", Actions: []string{"create"}, After: planValue(t, holdfast.PlanMark{Unknown: true})},
-			{Name: "token", Actions: []string{"update"}, Before: planValue(t, secret), After: planValue(t, holdfast.PlanMark{HMAC: hmacOf(5)})},
-		},
-	}
-	d.Sort()
-	if err := d.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
 
 func encode(t *testing.T, d holdfast.PlanDocument) []byte {
 	t.Helper()
@@ -102,7 +36,7 @@ func cloneDocument(t *testing.T, d holdfast.PlanDocument) holdfast.PlanDocument 
 
 func TestPlanDocumentRoundTrip(t *testing.T) {
 	t.Parallel()
-	d := sampleDocument(t)
+	d := plandoc.Sample()
 	again := cloneDocument(t, d)
 	if !bytes.Equal(encode(t, d), encode(t, again)) || d.Digest() != again.Digest() || d.Fingerprint() != again.Fingerprint() {
 		t.Errorf("got another document back:\n%s\n%s", encode(t, again), encode(t, d))
@@ -116,7 +50,7 @@ func TestPlanDocumentRoundTrip(t *testing.T) {
 // digest is of the canonical encoding, not of the bytes.
 func TestPlanDocumentIndented(t *testing.T) {
 	t.Parallel()
-	d := holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "a", Actions: []string{"delete"}, Before: planValue(t, "x")}}}
+	d := holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "a", Actions: []string{"delete"}, Before: plandoc.Value("x")}}}
 	var b bytes.Buffer
 	if err := json.Indent(&b, encode(t, d), "", "  "); err != nil {
 		t.Fatal(err)
@@ -130,11 +64,11 @@ func TestPlanDocumentIndented(t *testing.T) {
 func TestPlanDocumentCounts(t *testing.T) {
 	t.Parallel()
 	want := holdfast.Counts{Replace: 1, Delete: 1, Update: 1, Move: 1, Import: 1, Outputs: 2}
-	if got := sampleDocument(t).Counts(); got != want {
+	if got := plandoc.Sample().Counts(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	empty := holdfast.PlanDocument{Version: 1}
-	if err := empty.Validate(); err != nil || empty.Plan(holdfast.PlanInfo{}).HasChanges() {
+	if err := empty.Validate(); err != nil || !empty.Counts().Zero() {
 		t.Errorf("an empty document: %v, %+v", err, empty.Counts())
 	}
 }
@@ -148,7 +82,7 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 		return func(d *holdfast.PlanDocument) { change(&d.Resources[i]) }
 	}
 	at := map[string]int{}
-	for i, r := range sampleDocument(t).Resources {
+	for i, r := range plandoc.Sample().Resources {
 		at[r.FullAddress()] = i
 	}
 	vpc, db := at["aws_vpc.main"], at["module.db.aws_db_instance.main"]
@@ -159,7 +93,7 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 		word   string // in the differences
 	}{
 		"value before": {resource(vpc, func(r *holdfast.PlanResource) {
-			r.Before = planValue(t, map[string]any{"cidr": "10.0.0.0/17", "id": "vpc-1", "tags": map[string]any{"a": "1"}})
+			r.Before = plandoc.Value(map[string]any{"cidr": "10.0.0.0/17", "id": "vpc-1", "tags": map[string]any{"a": "1"}})
 		}), "cidr"},
 		"value after": {resource(db, func(r *holdfast.PlanResource) {
 			r.After = bytes.Replace(r.After, []byte(`"size":2`), []byte(`"size":3`), 1)
@@ -168,10 +102,10 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 			r.After = bytes.Replace(r.After, []byte(`"size":2`), []byte(`"size":2.0`), 1)
 		}), "size"},
 		"sensitive value": {resource(db, func(r *holdfast.PlanResource) {
-			r.Before = bytes.Replace(r.Before, []byte(hmacOf(1)), []byte(hmacOf(9)), 1)
+			r.Before = bytes.Replace(r.Before, []byte(plandoc.HMAC(1)), []byte(plandoc.HMAC(9)), 1)
 		}), "password"},
 		"sensitive part of a string": {resource(db, func(r *holdfast.PlanResource) {
-			r.After = bytes.Replace(r.After, []byte(hmacOf(4)), []byte(hmacOf(9)), 1)
+			r.After = bytes.Replace(r.After, []byte(plandoc.HMAC(4)), []byte(plandoc.HMAC(9)), 1)
 		}), "user_data"},
 		"known instead of unknown": {resource(vpc, func(r *holdfast.PlanResource) {
 			r.After = bytes.Replace(r.After, []byte(`{"$unknown":true}`), []byte(`"vpc-2"`), 1)
@@ -194,15 +128,15 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 		"no path":       {resource(vpc, func(r *holdfast.PlanResource) { r.Replace = nil }), "because of nothing named"},
 		"move":          {resource(moved, func(r *holdfast.PlanResource) { r.Previous = "aws_s3_bucket.older" }), "aws_s3_bucket.older"},
 		"move beside":   {resource(db, func(r *holdfast.PlanResource) { r.Previous = "aws_db_instance.main" }), "moved from aws_db_instance.main"},
-		"import":        {resource(imported, func(r *holdfast.PlanResource) { r.Importing = planValue(t, "bucket-2") }), "another object is imported"},
-		"import beside": {resource(db, func(r *holdfast.PlanResource) { r.Importing = planValue(t, "db-1") }), "another object is imported"},
+		"import":        {resource(imported, func(r *holdfast.PlanResource) { r.Importing = plandoc.Value("bucket-2") }), "another object is imported"},
+		"import beside": {resource(db, func(r *holdfast.PlanResource) { r.Importing = plandoc.Value("db-1") }), "another object is imported"},
 		"type and provider": {resource(db, func(r *holdfast.PlanResource) {
 			r.Provider = "registry.terraform.io/evil/aws"
 		}), "evil/aws"},
 		"reason":        {resource(vpc, func(r *holdfast.PlanResource) { r.Reason = "replace_because_tainted" }), "replace_because_tainted"},
 		"resource gone": {func(d *holdfast.PlanDocument) { d.Resources = d.Resources[1:] }, "nothing is to be done now"},
 		"output value": {func(d *holdfast.PlanDocument) {
-			d.Outputs[1].After = planValue(t, holdfast.PlanMark{HMAC: hmacOf(9)})
+			d.Outputs[1].After = plandoc.Value(holdfast.PlanMark{HMAC: plandoc.HMAC(9)})
 		}, "output.token"},
 		"output action": {func(d *holdfast.PlanDocument) { d.Outputs[0].Actions = []string{"update"} }, "updated now, was to be created"},
 		"output name":   {func(d *holdfast.PlanDocument) { d.Outputs[1].Name = "zone" }, "output.zone"},
@@ -211,7 +145,7 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := sampleDocument(t)
+			want := plandoc.Sample()
 			got := cloneDocument(t, want)
 			test.change(&got)
 			if err := got.Validate(); err != nil {
@@ -231,7 +165,7 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 			}
 		})
 	}
-	if lines := reviewed.Differences(sampleDocument(t), sampleDocument(t)); lines != nil {
+	if lines := reviewed.Differences(plandoc.Sample(), plandoc.Sample()); lines != nil {
 		t.Errorf("a document differs from itself: %q", lines)
 	}
 }
@@ -276,7 +210,7 @@ func TestPlanDocumentInvalid(t *testing.T) {
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := sampleDocument(t)
+			d := plandoc.Sample()
 			change(&d)
 			if err := d.Validate(); err == nil {
 				t.Error("it is valid")
@@ -323,9 +257,9 @@ func randomTree(r *rand.Rand, depth int) any {
 		return holdfast.PlanMark{Unknown: true}
 	case n == 10:
 		return []any{
-			holdfast.PlanMark{HMAC: hmacOf(byte(r.IntN(2)))},
-			holdfast.PlanMark{HMAC: hmacOf(1), Unknown: true},
-			holdfast.PlanMark{HMAC: hmacOf(1), Text: words[1+r.IntN(len(words)-1)]},
+			holdfast.PlanMark{HMAC: plandoc.HMAC(byte(r.IntN(2)))},
+			holdfast.PlanMark{HMAC: plandoc.HMAC(1), Unknown: true},
+			holdfast.PlanMark{HMAC: plandoc.HMAC(1), Text: words[1+r.IntN(len(words)-1)]},
 		}[r.IntN(3)]
 	default:
 		return words[r.IntN(len(words))]
@@ -340,7 +274,7 @@ func TestPlanValueIsUnambiguous(t *testing.T) {
 	seen := map[string]any{}
 	for range 20_000 {
 		tree := randomTree(r, 3)
-		value := planValue(t, tree)
+		value := plandoc.Value(tree)
 		back, err := value.Tree()
 		if err != nil || !reflect.DeepEqual(back, tree) {
 			t.Fatalf("%#v comes back as %#v from %s: %v", tree, back, value, err)
@@ -356,7 +290,7 @@ func TestPlanValueIsUnambiguous(t *testing.T) {
 // be read makes the functions panic.
 func FuzzPlanDocument(f *testing.F) {
 	f.Add([]byte(`{"version":1,"resources":[{"address":"a.b","type":"a","actions":["update"],"before":{"x":1},"after":{"x":{"$unknown":true}}}],"outputs":[]}`))
-	f.Add([]byte(`{"version":1,"resources":[],"outputs":[{"name":"a","actions":["create"],"after":{"$mark":"` + hmacOf(1) + `"}}]}`))
+	f.Add([]byte(`{"version":1,"resources":[],"outputs":[{"name":"a","actions":["create"],"after":{"$mark":"` + plandoc.HMAC(1) + `"}}]}`))
 	f.Add([]byte(`{"version":1,"resources":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := holdfast.DecodePlanDocument(bytes.NewReader(data))
@@ -367,103 +301,6 @@ func FuzzPlanDocument(f *testing.F) {
 		if again.Digest() != d.Digest() || len(reviewed.Differences(again, d)) > 0 || !reviewed.Remains(again, d) {
 			t.Fatalf("%s comes back as another document", data)
 		}
-		d.Plan(holdfast.PlanInfo{Drift: d.Resources})
+		plandiff.Plan(d, holdfast.PlanInfo{Drift: d.Resources})
 	})
-}
-
-func TestPlanDocumentPlan(t *testing.T) {
-	t.Parallel()
-	d := sampleDocument(t)
-	plan := d.Plan(holdfast.PlanInfo{Text: "text", Warnings: []holdfast.Diagnostic{{Summary: "w"}}, Drift: []holdfast.PlanResource{
-		{Address: "aws_vpc.main", Type: "aws_vpc", Actions: []string{"update"}, Before: planValue(t, map[string]any{"a": "1"}), After: planValue(t, map[string]any{"a": "2"})},
-		{Address: "aws_vpc.moved", Previous: "aws_vpc.other", Type: "aws_vpc", Actions: []string{"no-op"}},
-	}})
-	if plan.Digest != d.Digest() || plan.Fingerprint != d.Fingerprint() || plan.Counts != d.Counts() || plan.Text != "text" || len(plan.Warnings) != 1 {
-		t.Errorf("got %+v", plan)
-	}
-	if len(plan.Drift) != 1 || plan.Drift[0].Attributes[0].Path != "a" {
-		t.Errorf("drift is %+v", plan.Drift)
-	}
-	var order []string
-	by := map[string]holdfast.AttributeChange{}
-	for _, change := range plan.Changes {
-		order = append(order, string(change.Action)+" "+change.Address)
-		for _, a := range change.Attributes {
-			by[change.Address+" "+a.Path] = a
-		}
-	}
-	want := "delete aws_vpc.main (deposed object 1a2b3c4d)|replace aws_vpc.main|update module.db.aws_db_instance.main|import aws_s3_bucket.taken|move aws_s3_bucket.new"
-	got := strings.Join(order, "|")
-	if got != want && got != strings.Replace(want, "delete aws_vpc.main (deposed object 1a2b3c4d)|replace aws_vpc.main", "replace aws_vpc.main|delete aws_vpc.main (deposed object 1a2b3c4d)", 1) {
-		t.Errorf("changes are %s, want %s", got, want)
-	}
-	for key, want := range map[string]string{
-		"aws_vpc.main cidr":                                `"10.0.0.0/16" -> "10.8.0.0/16" forces`,
-		"aws_vpc.main id":                                  `"vpc-1" -> "(known after apply)" unknown`,
-		"aws_vpc.main tags.a":                              `"1" -> "2"`,
-		"module.db.aws_db_instance.main size":              `1 -> 2`,
-		"module.db.aws_db_instance.main password":          `"(sensitive value)" -> "(sensitive value)" sensitive`,
-		"module.db.aws_db_instance.main user_data":         `"a (sensitive value)" -> "b (sensitive value)"`,
-		"aws_vpc.main (deposed object 1a2b3c4d) cidr":      `"10.9.0.0/16" -> `,
-		"aws_s3_bucket.new id (not there: it is the same)": ` -> `,
-	} {
-		a := by[key]
-		text := fmt.Sprintf("%s -> %s", a.Before, a.After)
-		for word, is := range map[string]bool{"forces": a.Forces, "unknown": a.Unknown, "sensitive": a.Sensitive} {
-			if is {
-				text += " " + word
-			}
-		}
-		if text != want {
-			t.Errorf("%s: got %s, want %s", key, text, want)
-		}
-		if marked := a.BeforeMark != "" || a.AfterMark != ""; marked != (a.Sensitive || a.Path == "user_data") || marked && a.BeforeMark == a.AfterMark {
-			t.Errorf("%s: marks %q and %q", key, a.BeforeMark, a.AfterMark)
-		}
-	}
-	if o := plan.OutputChanges; len(o) != 2 || !o[0].Unknown || string(o[0].After) != `"(known after apply)"` || !o[1].Sensitive || string(o[1].After) != `"(sensitive value)"` {
-		t.Errorf("outputs are %+v", o)
-	}
-}
-
-// TestPlanDocumentPlanOfNull: inside of a value a key that has null is another one than
-// none, and an empty value than none. At the top of a resource null is nothing.
-func TestPlanDocumentPlanOfNull(t *testing.T) {
-	t.Parallel()
-	object := func(of ...any) map[string]any {
-		m := map[string]any{}
-		for i := 0; i < len(of); i += 2 {
-			m[of[i].(string)] = of[i+1]
-		}
-		return m
-	}
-	list := func(of ...any) []any { return of }
-	for name, test := range map[string]struct {
-		before, after any
-		want          string
-	}{
-		"null and nothing at the top":    {object("a", "x"), object("a", nil, "b", nil), `a "x" -> `},
-		"null in what is new":            {nil, object("m", object("a", nil, "b", "x"), "n", nil), `m.a  -> null|m.b  -> "x"`},
-		"null in a new block":            {object("l", list()), object("l", list(object("a", nil))), `l [] -> |l[0].a  -> null`},
-		"null instead of a value":        {object("m", object("a", "x")), object("m", object("a", nil)), `m.a "x" -> null`},
-		"nothing instead of a value":     {object("m", object("a", "x")), object("m", object()), `m  -> {}|m.a "x" -> `},
-		"nothing instead of all":         {object("m", object("a", "x")), object("m", nil), `m.a "x" -> `},
-		"nothing instead of null":        {object("m", object("a", nil)), object("m", object()), `m  -> {}|m.a null -> `},
-		"a value instead of null":        {object("m", object("a", nil)), object("m", object("a", list("x"))), `m.a null -> ["x"]`},
-		"an element that is null":        {object("l", list("x")), object("l", list("x", nil)), `l[1]  -> null`},
-		"one element less":               {object("l", list("x", nil)), object("l", list("x")), `l[1] null -> `},
-		"empty instead of nothing":       {object("l", nil), object("l", list()), `l  -> []`},
-		"an empty value in what was not": {object("m", nil), object("m", object("a", object())), `m.a  -> {}`},
-	} {
-		d := holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{{
-			Address: "aws_vpc.a", Type: "aws_vpc", Actions: []string{"update"}, Before: planValue(t, test.before), After: planValue(t, test.after),
-		}}}
-		var got []string
-		for _, a := range d.Plan(holdfast.PlanInfo{}).Changes[0].Attributes {
-			got = append(got, fmt.Sprintf("%s %s -> %s", a.Path, a.Before, a.After))
-		}
-		if text := strings.Join(got, "|"); text != test.want {
-			t.Errorf("%s: %s, want %s", name, text, test.want)
-		}
-	}
 }

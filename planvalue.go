@@ -178,15 +178,6 @@ func (v PlanValue) Tree() (any, error) {
 	return tree, nil
 }
 
-// tree is Tree for a document that was validated.
-func (v PlanValue) tree() any {
-	tree, err := v.Tree()
-	if err != nil {
-		return PlanMark{Unknown: true}
-	}
-	return tree
-}
-
 // unescapePlan turns decoded JSON into a tree.
 func unescapePlan(raw any, depth int) (any, error) {
 	if depth > maxPlanDepth {

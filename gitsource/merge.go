@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/gitsource/linemerge"
 )
 
 const (
@@ -274,7 +275,7 @@ func (g *merger) files(base, ours, theirs entry) (entry, bool, error) {
 			return entry{}, false, nil
 		}
 	}
-	data, ok := mergeLines(contents[0], contents[1], contents[2])
+	data, ok := linemerge.Merge(contents[0], contents[1], contents[2])
 	if !ok {
 		return entry{}, false, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 )
 
 // maxPlanDocument bounds the document that is read of a run, and what is next to
@@ -87,7 +88,7 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 	if err := info.Validate(); err != nil {
 		return holdfast.Plan{}, &badPlanError{err}
 	}
-	plan := document.Plan(info)
+	plan := plandiff.Plan(document, info)
 	if !plan.Digest.Equal(want) {
 		return holdfast.Plan{}, &badPlanError{fmt.Errorf("the document is %s, the result is of %s", plan.Digest.Short(), want.Short())}
 	}

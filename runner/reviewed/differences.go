@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 )
 
 // maxDifferenceLines bounds what Differences returns.
@@ -140,7 +141,7 @@ func differentPaths(found, reviewed holdfast.PlanValue) []string {
 		return nil
 	}
 	var paths []string
-	for _, a := range reviewed.ChangesTo(found) {
+	for _, a := range plandiff.Attributes(reviewed, found) {
 		path := a.Path
 		if path == "" {
 			path = "its value"

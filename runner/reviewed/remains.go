@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 )
 
 // Remains reports whether rest can be what remains of an apply of reviewed that
@@ -24,7 +25,7 @@ func Remains(rest, reviewed holdfast.PlanDocument) bool {
 	}
 	for _, o := range rest.Outputs {
 		then, ok := output(reviewed, o.Name)
-		if !ok || !covers(treeOf(then.After), treeOf(o.After)) {
+		if !ok || !covers(plandiff.Tree(then.After), plandiff.Tree(o.After)) {
 			return false
 		}
 	}
@@ -40,14 +41,14 @@ func Remains(rest, reviewed holdfast.PlanDocument) bool {
 // be made so: what a resource has is read once it no longer changes.
 func hasRead(d holdfast.PlanDocument, r holdfast.PlanRead) bool {
 	if i, ok := slices.BinarySearchFunc(d.Reads, r, holdfast.PlanRead.Compare); ok {
-		return covers(treeOf(d.Reads[i].Value), treeOf(r.Value))
+		return covers(plandiff.Tree(d.Reads[i].Value), plandiff.Tree(r.Value))
 	}
 	i, ok := slices.BinarySearchFunc(d.Resources, holdfast.PlanResource{Address: r.Address}, holdfast.PlanResource.Compare)
 	if !ok || d.Resources[i].After == nil {
 		return false
 	}
-	after, read := treeOf(d.Resources[i].After), treeOf(r.Value)
-	for _, key := range keysOf(read, nil) {
+	after, read := plandiff.Tree(d.Resources[i].After), plandiff.Tree(r.Value)
+	for _, key := range plandiff.Keys(read, nil) {
 		if !covers(fieldOf(after, key), fieldOf(read, key)) {
 			return false
 		}
@@ -80,8 +81,8 @@ func output(d holdfast.PlanDocument, name string) (holdfast.PlanOutput, bool) {
 
 // remains reports whether r can be what is left of reviewed to do.
 func remains(r, reviewed holdfast.PlanResource) bool {
-	before := func() bool { return covers(treeOf(reviewed.Before), treeOf(r.Before)) }
-	after := func() bool { return covers(treeOf(reviewed.After), treeOf(r.After)) }
+	before := func() bool { return covers(plandiff.Tree(reviewed.Before), plandiff.Tree(r.Before)) }
+	after := func() bool { return covers(plandiff.Tree(reviewed.After), plandiff.Tree(r.After)) }
 	switch {
 	case r.Deposed != reviewed.Deposed: // the deposed half of a replacement
 		return slices.Equal(r.Actions, []string{"delete"}) && before()
@@ -95,7 +96,7 @@ func remains(r, reviewed holdfast.PlanResource) bool {
 		return false
 	case r.Previous != "" && r.Previous != reviewed.Previous:
 		return false
-	case r.Importing != nil && !covers(treeOf(reviewed.Importing), treeOf(r.Importing)):
+	case r.Importing != nil && !covers(plandiff.Tree(reviewed.Importing), plandiff.Tree(r.Importing)):
 		return false
 	}
 	return before() && after()
@@ -109,17 +110,17 @@ func covers(reviewed, found any) bool {
 	}
 	switch {
 	case areObjects(reviewed, found):
-		for _, key := range keysOf(reviewed, found) {
+		for _, key := range plandiff.Keys(reviewed, found) {
 			if !covers(fieldOf(reviewed, key), fieldOf(found, key)) {
 				return false
 			}
 		}
-		return (reviewed == nil) == (found == nil) || sizeOf(reviewed)+sizeOf(found) > 0
+		return (reviewed == nil) == (found == nil) || plandiff.Size(reviewed)+plandiff.Size(found) > 0
 	case areLists(reviewed, found):
-		if sizeOf(reviewed) != sizeOf(found) || (reviewed == nil) != (found == nil) {
+		if plandiff.Size(reviewed) != plandiff.Size(found) || (reviewed == nil) != (found == nil) {
 			return false
 		}
-		for i := range sizeOf(found) {
+		for i := range plandiff.Size(found) {
 			if !covers(itemOf(reviewed, i), itemOf(found, i)) {
 				return false
 			}
@@ -128,15 +129,6 @@ func covers(reviewed, found any) bool {
 	default:
 		return reflect.DeepEqual(reviewed, found)
 	}
-}
-
-// treeOf is what a value of a valid document was made of.
-func treeOf(v holdfast.PlanValue) any {
-	tree, err := v.Tree()
-	if err != nil {
-		return holdfast.PlanMark{Unknown: true}
-	}
-	return tree
 }
 
 func fieldOf(tree any, key string) any {
@@ -165,29 +157,4 @@ func areLists(a, b any) bool {
 	_, first := a.([]any)
 	_, second := b.([]any)
 	return (first || a == nil) && (second || b == nil) && (first || second)
-}
-
-func sizeOf(tree any) int {
-	switch v := tree.(type) {
-	case map[string]any:
-		return len(v)
-	case []any:
-		return len(v)
-	default:
-		return 0
-	}
-}
-
-// keysOf returns the keys of two objects, sorted.
-func keysOf(a, b any) []string {
-	var keys []string
-	for _, tree := range []any{a, b} {
-		if m, ok := tree.(map[string]any); ok {
-			for key := range m {
-				keys = append(keys, key)
-			}
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }

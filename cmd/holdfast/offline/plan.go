@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -143,7 +144,7 @@ func (s *laptopSession) plan() (holdfast.Plan, error) {
 	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactInfo], &info); err != nil {
 		return holdfast.Plan{}, fmt.Errorf("read plan: %w", err)
 	}
-	return document.Plan(info), nil
+	return plandiff.Plan(document, info), nil
 }
 
 // laptopSession is a runner.Session without a server.

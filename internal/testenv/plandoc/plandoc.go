@@ -33,7 +33,7 @@ func Of(plan holdfast.Plan) (holdfast.PlanDocument, holdfast.PlanInfo) {
 		})
 	}
 	for i := len(plan.OutputChanges); i < plan.Counts.Outputs; i++ {
-		d.Outputs = append(d.Outputs, holdfast.PlanOutput{Name: fmt.Sprintf("output_%04d", i), Actions: []string{"create"}, After: value("x")})
+		d.Outputs = append(d.Outputs, holdfast.PlanOutput{Name: fmt.Sprintf("output_%04d", i), Actions: []string{"create"}, After: Value("x")})
 	}
 	d.Sort()
 	info := holdfast.PlanInfo{Warnings: plan.Warnings, Text: plan.Text}
@@ -66,7 +66,7 @@ func counted(counts holdfast.Counts) []holdfast.PlanResource {
 		for i := range n {
 			r := holdfast.PlanResource{
 				Address: fmt.Sprintf("null_resource.%s[%d]", what, i), Type: "null_resource", Actions: actions,
-				Before: value(map[string]any{"size": json.Number("1")}), After: value(map[string]any{"size": json.Number("2")}),
+				Before: Value(map[string]any{"size": json.Number("1")}), After: Value(map[string]any{"size": json.Number("2")}),
 			}
 			switch what {
 			case "create":
@@ -76,7 +76,7 @@ func counted(counts holdfast.Counts) []holdfast.PlanResource {
 			case "move":
 				r.Previous = r.Address + ".old"
 			case "import":
-				r.Importing = value("id")
+				r.Importing = Value("id")
 			}
 			list = append(list, r)
 		}
@@ -102,7 +102,7 @@ func resource(c holdfast.ResourceChange) holdfast.PlanResource {
 		r.Address, r.Deposed = m[1], m[2]
 	}
 	if c.Importing != "" {
-		r.Importing = value(c.Importing)
+		r.Importing = Value(c.Importing)
 	}
 	switch c.Action {
 	case holdfast.ActionReplace:
@@ -126,10 +126,10 @@ func resource(c holdfast.ResourceChange) holdfast.PlanResource {
 		}
 	}
 	if c.Action != holdfast.ActionCreate {
-		r.Before = value(before)
+		r.Before = Value(before)
 	}
 	if c.Action != holdfast.ActionDelete {
-		r.After = value(after)
+		r.After = Value(after)
 	}
 	return r
 }
@@ -165,7 +165,7 @@ func literal(raw json.RawMessage) holdfast.PlanValue {
 	if len(raw) == 0 {
 		return nil
 	}
-	return value(decode(raw))
+	return Value(decode(raw))
 }
 
 func decode(raw json.RawMessage) any {
@@ -178,7 +178,8 @@ func decode(raw json.RawMessage) any {
 	return tree
 }
 
-func value(tree any) holdfast.PlanValue {
+// Value encodes a tree; it panics if that is not a tree of a value.
+func Value(tree any) holdfast.PlanValue {
 	v, err := holdfast.NewPlanValue(tree)
 	if err != nil {
 		panic(err)

@@ -1,4 +1,4 @@
-package gitsource
+package linemerge
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 // merged line by line; memory grows with its square.
 const maxEdits = 1500
 
-// mergeLines merges what ours and theirs made of base, and reports whether they
+// Merge merges what ours and theirs made of base, and reports whether they
 // left one another's lines alone: changes that overlap or touch must be the same.
-func mergeLines(base, ours, theirs []byte) (merged []byte, ok bool) {
+func Merge(base, ours, theirs []byte) (merged []byte, ok bool) {
 	in := interner{}
 	b, o, t := in.lines(base), in.lines(ours), in.lines(theirs)
 	left, ok := diffLines(b.ids, o.ids)
