@@ -29,8 +29,8 @@ func BenchmarkClaimRun(b *testing.B) {
 				b.StopTimer()
 				create(b, store, newRun(100_000+i))
 				b.StartTimer()
-				run := must[[]holdfast.Run](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 1}))[0]
-				run = must[holdfast.Run](b)(store.ClaimRun(b.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 10))
+				id := must[[]string](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 1}))[0]
+				run := must[holdfast.Run](b)(store.ClaimRun(b.Context(), id, holdfast.AgentRef{ID: "agent"}, noon, 10))
 				end(b, store, run, holdfast.RunPlanned)
 			}
 		})
@@ -172,7 +172,7 @@ func BenchmarkClaimable(b *testing.B) {
 	for name, providers := range map[string][]string{"all": nil, "the last": {"aws"}, "none": {"aws", "gcp"}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				must[[]holdfast.Run](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 16, Providers: providers}))
+				must[[]string](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 16, Providers: providers}))
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func BenchmarkLanes(b *testing.B) {
 			b.Fatal(err)
 		}
 		filter := holdfast.ClaimFilter{Now: noon, Limit: 16, Turns: decision.NewTurns(noon, running, lately)}
-		must[[]holdfast.Run](b)(store.Claimable(b.Context(), filter))
+		must[[]string](b)(store.Claimable(b.Context(), filter))
 	}
 }
 

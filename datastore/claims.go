@@ -8,30 +8,19 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Claimable returns the runs that an agent may claim, in the order of filter.Turns;
-// at most one for each state location, none for a location where a run is running or,
+// Claimable returns the ids of the runs that an agent may claim, in the order of
+// filter.Turns, and reads no more of them than that; at most one for each state location, none for a location where a run is running or,
 // unless it is that one, where one that writes waits, and only runs of kind RunState
 // where a state stands that could not be saved.
-func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error) {
-	var runs []holdfast.Run
-	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
-		ids, err := claimable(ctx, q, filter)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			run, err := s.readRun(ctx, q, id, "")
-			if err != nil {
-				return err
-			}
-			runs = append(runs, run)
-		}
-		return nil
+func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error) {
+	err = s.db.read(ctx, func(ctx context.Context, q querier) (err error) {
+		ids, err = claimable(ctx, q, filter)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list claimable runs: %w", err)
 	}
-	return runs, nil
+	return ids, nil
 }
 
 // Queue returns runs that wait to be handed out, in the order of filter.Turns: those

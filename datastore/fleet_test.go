@@ -362,7 +362,7 @@ func testClaimFilters(t *testing.T, open opener) {
 		if test.filter.Limit == 0 {
 			test.filter.Limit = 10
 		}
-		if diff := differ(test.want, ids(must[[]holdfast.Run](t)(store.Claimable(ctx, test.filter)))); diff != "" {
+		if diff := differ(test.want, must[[]string](t)(store.Claimable(ctx, test.filter))); diff != "" {
 			t.Errorf("Claimable(%s) (-want +got):\n%s", name, diff)
 		}
 	}
@@ -401,7 +401,7 @@ func testWritesGoFirst(t *testing.T, open opener) {
 	plan.StateLocation, apply.StateLocation = "clusters/same", "clusters/same"
 	create(t, store, plan, apply)
 	offered := func(kinds ...holdfast.RunKind) []string {
-		return ids(must[[]holdfast.Run](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: noon, Kinds: kinds, Limit: 10})))
+		return must[[]string](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: noon, Kinds: kinds, Limit: 10}))
 	}
 	if got := offered(holdfast.RunPlan, holdfast.RunDrift); len(got) > 0 {
 		t.Errorf("an agent for plans is offered %v before the apply", got)

@@ -41,15 +41,15 @@ func testLanes(t *testing.T, open opener) {
 		want = append(want, fmt.Sprintf("run-%04d", n))
 	}
 	filter := holdfast.ClaimFilter{Now: noon, Limit: 50, Turns: last}
-	if diff := differ(want, ids(must[[]holdfast.Run](t)(store.Claimable(ctx, filter)))); diff != "" {
+	if diff := differ(want, must[[]string](t)(store.Claimable(ctx, filter))); diff != "" {
 		t.Errorf("Claimable() (-want +got):\n%s", diff)
 	}
 	if got := last.took[0]; got != lane(1, 2, small.CreatedAt) || !last.took[1].More || last.took[20].More || len(last.took) != 21 {
 		t.Errorf("the first of %d turns is %+v", len(last.took), got)
 	}
 	filter.Capped = []string{"shop"}
-	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) > 0 {
-		t.Errorf("Claimable() = %v of a project with all that it may have", ids(got))
+	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) > 0 {
+		t.Errorf("Claimable() = %v of a project with all that it may have", got)
 	}
 
 	running, lately, err := store.Served(ctx, noon.Add(time.Minute))

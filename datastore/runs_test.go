@@ -146,7 +146,7 @@ func testClaimable(t *testing.T, open opener) {
 		{noon.Add(time.Hour), 10, []string{"run-0011", "run-0060", "run-0030", "run-0050", "run-0001", "run-0002"}},
 		{noon, 0, nil},
 	} {
-		got := ids(must[[]holdfast.Run](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: test.at, Limit: test.limit})))
+		got := must[[]string](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: test.at, Limit: test.limit}))
 		if diff := differ(test.want, got); diff != "" {
 			t.Errorf("Claimable(%s, %d) (-want +got):\n%s", test.at, test.limit, diff)
 		}

@@ -49,7 +49,7 @@ func TestPausesOfAWrongClock(t *testing.T) {
 		run.NotBefore = until
 		run = end(t, store, run, holdfast.RunRetrying)
 		filter := holdfast.ClaimFilter{Now: noon, Limit: 1}
-		if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); (len(got) == 1) != test.due {
+		if got := must[[]string](t)(store.Claimable(ctx, filter)); (len(got) == 1) != test.due {
 			t.Errorf("what is to be tried again in %s is claimable: %+v", test.ahead, got)
 		}
 		if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); (err == nil) != test.due {

@@ -179,7 +179,7 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	filter := holdfast.ClaimFilter{Now: noon.Add(time.Hour), Limit: 9}
-	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 0 {
+	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 0 {
 		t.Errorf("Claimable() = %+v while the state stands", got)
 	}
 	if _, err := store.ClaimRun(ctx, plan.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
@@ -193,7 +193,7 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 	if err := store.PushUnsaved(ctx, u, stateRun(4, u)); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("a second PushUnsaved() = %v, want ErrConflict", err)
 	}
-	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0].ID != push.ID {
+	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0] != push.ID {
 		t.Errorf("Claimable() = %+v, want the push", got)
 	}
 	push = must[holdfast.Run](t)(store.ClaimRun(ctx, push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
@@ -208,7 +208,7 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 	}
 	end(t, store, push, holdfast.RunApplied)
 	standing(t, store, 0)
-	if got := must[[]holdfast.Run](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0].ID != plan.ID {
+	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0] != plan.ID {
 		t.Errorf("Claimable() = %+v, want the plan after the push", got)
 	}
 }

@@ -70,7 +70,7 @@ func TestUpgrade(t *testing.T) {
 	// Plans go before drift checks now, and both can be told by provider.
 	claimable := func(filter holdfast.ClaimFilter) []string {
 		filter.Now, filter.Limit = noon.Add(time.Hour), 10
-		return ids(must[[]holdfast.Run](t)(store.Claimable(ctx, filter)))
+		return must[[]string](t)(store.Claimable(ctx, filter))
 	}
 	if diff := differ([]string{"run-0003", "run-0004"}, claimable(holdfast.ClaimFilter{})); diff != "" {
 		t.Errorf("Claimable() (-want +got):\n%s", diff)

@@ -54,10 +54,10 @@ type Runs interface {
 
 // Claims tell which runs may be handed out, and hand one out.
 type Claims interface {
-	// Claimable returns the runs that an agent may claim, in the order of
+	// Claimable returns the ids of the runs that an agent may claim, in the order of
 	// filter.Turns; at most one for each state location, none for a location where a
 	// run is running or, unless it is that one, where one that writes waits.
-	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
+	Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error)
 	// Queue returns runs that wait to be handed out, in the order of filter.Turns,
 	// those that may not be claimed yet among them; without what holds them back.
 	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)

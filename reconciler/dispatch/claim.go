@@ -37,15 +37,39 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 		if !errors.Is(err, holdfast.ErrNotFound) {
 			return a, err
 		}
+		again, waitErr := d.lookAgain(ctx, doubtful)
+		if waitErr != nil {
+			return a, waitErr
+		}
 		select {
 		case <-woken:
-		case <-time.After(time.Second): // a backoff may have ended, another replica may have queued
+		case <-again:
 		case <-deadline.C:
 			return a, err
 		case <-ctx.Done():
 			return a, ctx.Err()
 		}
 	}
+}
+
+// claimPause is the time between two looks at a queue from which nothing could be
+// handed out: a backoff or a provider's break may end, or a lock, without a word.
+const claimPause = time.Second
+
+// lookAgain is when a claim that got nothing looks again without being woken. Of an
+// empty queue nothing is to be expected: who queues a run wakes those that wait, and the
+// agent's next claim looks in any case.
+func (d *Dispatcher) lookAgain(ctx context.Context, doubtful bool) (<-chan time.Time, error) {
+	if !doubtful {
+		queue, err := d.opts.Store.Queue(ctx, holdfast.QueueFilter{Now: d.opts.Now(), Limit: 1})
+		if err != nil {
+			return nil, fmt.Errorf("look at the queue: %w", err)
+		}
+		if len(queue) == 0 {
+			return nil, nil
+		}
+	}
+	return time.After(claimPause), nil
 }
 
 // claimableLooked is how many claimable runs are tried, each of another state:
@@ -62,12 +86,12 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	if err != nil || !some {
 		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
-	runs, err := d.opts.Store.Claimable(ctx, filter)
+	ids, err := d.opts.Store.Claimable(ctx, filter)
 	if err != nil {
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
-	for _, run := range runs {
-		claimed, err := d.claimOne(ctx, run, req.Ref(), filter.Now)
+	for _, id := range ids {
+		claimed, err := d.claimOne(ctx, id, req.Ref(), filter.Now)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
@@ -82,9 +106,16 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 
 // claimOne makes a run running; ErrConflict if that cannot be now, or if somebody else
 // is about to claim it: two claims of a run would have one name as the owner of its
-// lock, and the one that fails would let go what is the other's.
-func (d *Dispatcher) claimOne(ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
-	err = d.alone(ctx, []string{"claim:" + run.ID}, func() error {
+// lock, and the one that fails would let go what is the other's. Its record is read only
+// here: of those that could be claimed instead, none is.
+func (d *Dispatcher) claimOne(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
+	err = d.alone(ctx, []string{"claim:" + id}, func() error {
+		run, err := d.opts.Store.Run(ctx, id)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return holdfast.ErrConflict
+		} else if err != nil {
+			return fmt.Errorf("read run %s: %w", id, err)
+		}
 		claimed, err = d.claimAlone(ctx, run, agent, now)
 		return err
 	})

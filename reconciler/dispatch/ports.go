@@ -29,7 +29,7 @@ type Runs interface {
 
 // Claims tell which runs may be handed out, and hand one out.
 type Claims interface {
-	Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]holdfast.Run, error)
+	Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error)
 	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)
 	Served(ctx context.Context, now time.Time) (running, lately []holdfast.Lane, err error)
 	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)

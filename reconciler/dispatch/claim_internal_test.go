@@ -1,0 +1,155 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// waitingRuns is a Store of runs that wait, and counts what is asked of it.
+type waitingRuns struct {
+	Store
+
+	mu    sync.Mutex
+	ids   []string  // of those that wait
+	due   time.Time // none may be claimed before
+	looks int       // for claimable runs
+	read  []string  // records
+}
+
+func (s *waitingRuns) queue(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = append(s.ids, ids...)
+}
+
+func (s *waitingRuns) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) {
+	return nil, nil
+}
+
+func (s *waitingRuns) Served(context.Context, time.Time) (running, lately []holdfast.Lane, err error) {
+	return nil, nil, nil
+}
+
+func (s *waitingRuns) Claimable(_ context.Context, filter holdfast.ClaimFilter) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	if filter.Now.Before(s.due) {
+		return nil, nil
+	}
+	return s.ids, nil
+}
+
+func (s *waitingRuns) Queue(context.Context, holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return make([]holdfast.QueuedRun, min(1, len(s.ids))), nil
+}
+
+func (s *waitingRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = append(s.read, id)
+	return holdfast.Run{ID: id, Status: holdfast.RunQueued}, nil
+}
+
+func (s *waitingRuns) ClaimRun(_ context.Context, id string, _ holdfast.AgentRef, now time.Time, _ int) (holdfast.Run, error) {
+	return holdfast.Run{ID: id, RunProgress: holdfast.RunProgress{Attempt: 1}, StartedAt: now}, nil
+}
+
+// everything is a Fleet and a Locker that let everything happen.
+type everything struct {
+	Fleet
+	woken func(topic string)
+}
+
+func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return false, nil }
+func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+	return holdfast.Assignment{}, run, nil
+}
+func (everything) Changed(context.Context, holdfast.Run)                        {}
+func (e everything) Wake(_ context.Context, topic string)                       { e.woken(topic) }
+func (everything) Acquire(context.Context, string, string, time.Duration) error { return nil }
+func (everything) Renew(context.Context, string, string, time.Duration) error   { return nil }
+func (everything) Release(context.Context, string, string) error                { return nil }
+
+func dispatcherOf(t *testing.T, store *waitingRuns) *Dispatcher {
+	t.Helper()
+	var d *Dispatcher
+	all := everything{woken: func(topic string) { d.Woken(topic) }}
+	d, err := New(Options{
+		Store: store, Locker: all, Fleet: all, TokenKey: make([]byte, 32), Limits: Limits{Runs: 10, Drift: 10, Lease: time.Minute},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestClaimReadsTheRunThatIsTaken: of the runs that could be claimed as well no record
+// is read.
+func TestClaimReadsTheRunThatIsTaken(t *testing.T) {
+	t.Parallel()
+	store := &waitingRuns{}
+	for n := range claimableLooked {
+		store.queue(fmt.Sprint("run-", n))
+	}
+	a, err := dispatcherOf(t, store).Claim(t.Context(), holdfast.ClaimRequest{Agent: "a"})
+	if err != nil || a.Run != "run-0" {
+		t.Fatalf("Claim() = %q, %v", a.Run, err)
+	}
+	if len(store.read) != 1 {
+		t.Errorf("records of %v were read", store.read)
+	}
+}
+
+// TestClaimWaitsForAWord: while nothing is queued a claim asks the database once, and a
+// run that is queued is handed out without a pause. What waits for its time is looked
+// at until that has come.
+func TestClaimWaitsForAWord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &waitingRuns{}
+		d := dispatcherOf(t, store)
+		if _, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second}); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("Claim() of an empty queue = %v", err)
+		}
+		if store.looks != 1 {
+			t.Errorf("%d looks at an empty queue in 25 s", store.looks)
+		}
+
+		type claimed struct {
+			run   string
+			after time.Duration
+		}
+		got := make(chan claimed, 1)
+		claim := func() {
+			began := time.Now()
+			a, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- claimed{a.Run, time.Since(began)}
+		}
+		go claim()
+		synctest.Wait()
+		store.queue("run-1")
+		d.Queued(t.Context())
+		if c := <-got; c != (claimed{run: "run-1"}) {
+			t.Errorf("a run that was queued: %+v", c)
+		}
+
+		store.due = time.Now().Add(5 * time.Second)
+		go claim()
+		if c := <-got; c.run != "run-1" || c.after < 5*time.Second || c.after > 6*time.Second {
+			t.Errorf("a run whose time comes after 5 s: %+v", c)
+		}
+	})
+}
