@@ -241,7 +241,7 @@ func checkFailure(r holdfast.DriftReport) []string {
 	}
 	lines := []string{"**Why:** " + failurePlace(*f) + orElse(markdown.ShortText(f.Summary, 500), "it failed") + "."}
 	if f.Hint != "" {
-		lines = append(lines, "**What to do:** "+sentence(markdown.ShortText(f.Hint, 500)))
+		lines = append(lines, "**What to do:** "+sentence(markdown.ShortHint(f.Hint, 500)))
 	}
 	return lines
 }

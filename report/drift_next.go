@@ -100,7 +100,7 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case run.Failure != nil:
 		s := who + " tried to revert it and failed" + endedOn(run) + ": " + failurePlace(*run.Failure) + markdown.ShortText(run.Failure.Summary, 500) + "."
 		if run.Failure.Hint != "" {
-			s += " " + sentence("What to do: "+markdown.ShortText(run.Failure.Hint, 500))
+			s += " " + sentence("What to do: "+markdown.ShortHint(run.Failure.Hint, 500))
 		}
 		return s + againWords(r)
 	default:

@@ -175,7 +175,7 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.addresses("Done before it failed", f.Completed)
 	w.addresses("Left in the state", f.Remaining)
 	if f.Hint != "" {
-		w.linef("**What to do:** %s\n", sentence(markdown.ShortText(f.Hint, 500)))
+		w.linef("**What to do:** %s\n", sentence(markdown.ShortHint(f.Hint, 500)))
 	}
 }
 

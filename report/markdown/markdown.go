@@ -17,15 +17,14 @@ import (
 const ZeroWidth = "\u200b"
 
 // Text returns s as Markdown text on one line: no markup, no HTML, no mention.
-func Text(s string) string { return escape(s, false) }
+func Text(s string) string { return escape(OneLine(s), false) }
 
 // Words is text for sentences of our own making, in which #7 refers to a pull
 // request.
-func Words(s string) string { return escape(s, true) }
+func Words(s string) string { return escape(OneLine(s), true) }
 
 func escape(s string, references bool) string {
 	var b strings.Builder
-	s = OneLine(s)
 	for i, r := range s {
 		switch r {
 		case '&':
@@ -159,6 +158,26 @@ func Shorten(s string, limit int) string {
 // ShortText is text of at most limit characters, escapes included, whatever the
 // length of s is.
 func ShortText(s string, limit int) string { return Shorten(Text(Clip(s, limit)), limit) }
+
+// ShortHint is text in the same way, in which what stands between two backticks is
+// code: hints name commands so.
+func ShortHint(s string, limit int) string {
+	parts := strings.Split(OneLine(Clip(s, limit)), "`")
+	if len(parts)%2 == 0 {
+		return ShortText(s, limit)
+	}
+	for i, part := range parts {
+		if i%2 == 1 {
+			parts[i] = Code(part)
+		} else {
+			parts[i] = escape(part, false)
+		}
+	}
+	if hint := strings.Join(parts, ""); utf8.RuneCountInString(hint) <= limit {
+		return hint
+	}
+	return ShortText(s, limit) // a span that is cut would have no end
+}
 
 // ShortWords is words in the same way.
 func ShortWords(s string, limit int) string { return Shorten(Words(Clip(s, limit)), limit) }

@@ -24,3 +24,19 @@ func TestHiddenCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestShortHint(t *testing.T) {
+	t.Parallel()
+	for hint, want := range map[string]string{
+		"it is kept: `holdfast state push` does it now, `x*y` too": "it is kept: `holdfast state push` does it now, `x*y` too",
+		"a *bold* @name in `a_b`":                                  "a \\*bold\\* @\u200bname in `a_b`",
+		"one ` alone":                                              "one \\` alone",
+		"`a` " + strings.Repeat("b", 60):                           "\\`a\\` " + strings.Repeat("b", 53) + "…",
+		"`" + strings.Repeat("b", 70) + "`":                        "\\`" + strings.Repeat("b", 57) + "…",
+		"- `` <b>":                                                 "\\- ` ` &lt;b&gt;",
+	} {
+		if got := markdown.ShortHint(hint, 60); got != want {
+			t.Errorf("ShortHint(%q) = %q, want %q", hint, got, want)
+		}
+	}
+}

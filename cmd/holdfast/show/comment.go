@@ -114,6 +114,10 @@ func codeSpan(text string) (before, code, after string) {
 			break
 		}
 		start += at
+		if slashes := len(text[:start]) - len(strings.TrimRight(text[:start], `\`)); slashes%2 == 1 {
+			at = start + 1 // an escaped backtick
+			continue
+		}
 		ticks := backticks(text[start:])
 		for end := start + ticks; end < len(text); {
 			next := strings.IndexByte(text[end:], '`')

@@ -61,6 +61,19 @@ tofu 1.10
 	}
 }
 
+// TestCommentTextEscapes: an escaped backtick begins no span of code.
+func TestCommentTextEscapes(t *testing.T) {
+	t.Parallel()
+	for comment, want := range map[string]string{
+		"say \\`a\\*b\\` and `c\\*d\\` now": "say `a*b` and c\\*d\\ now\n",
+		"\\\\`a\\*b`":                       "\\a\\*b\n",
+	} {
+		if got := commentText(&table.Printer{}, comment); got != want {
+			t.Errorf("%q is shown as %q, want %q", comment, got, want)
+		}
+	}
+}
+
 // TestCommentTextKeepsPlans: what looks like our marker, a fence or the end of a span in
 // a plan hides nothing of it.
 func TestCommentTextKeepsPlans(t *testing.T) {
