@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -324,7 +325,7 @@ func shownPlan(document, info []byte) (holdfast.Plan, error) {
 	}
 	var i holdfast.PlanInfo
 	err = json.Unmarshal(info, &i)
-	return d.Plan(i), err
+	return plandiff.Plan(d, i), err
 }
 
 func summary(t *testing.T, s *memorySession) holdfast.Plan {

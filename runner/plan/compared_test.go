@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -137,7 +138,7 @@ func TestCompared(t *testing.T) {
 				t.Fatal(err)
 			}
 			var drift []string
-			for _, change := range found.Document.Plan(found.Info).Drift {
+			for _, change := range plandiff.Plan(found.Document, found.Info).Drift {
 				for _, a := range change.Attributes {
 					drift = append(drift, fmt.Sprintf("%s: %s → %s", a.Path, a.Before, a.After))
 				}
@@ -160,7 +161,7 @@ func TestImportOfAnotherObject(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		for _, change := range found.Document.Plan(found.Info).Changes {
+		for _, change := range plandiff.Plan(found.Document, found.Info).Changes {
 			got += change.Importing
 		}
 		if got != want {

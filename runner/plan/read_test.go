@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -41,7 +42,7 @@ func parsed(planJSON, key []byte, text string) (holdfast.Plan, error) {
 	if err != nil {
 		return holdfast.Plan{}, err
 	}
-	return found.Document.Plan(found.Info), nil
+	return plandiff.Plan(found.Document, found.Info), nil
 }
 
 // document is what a plan would do.
@@ -445,7 +446,7 @@ func FuzzRead(f *testing.F) {
 		if !reviewed.Remains(found.Document, again.Document) {
 			t.Error("a plan is not a subset of itself")
 		}
-		if counts := found.Document.Plan(found.Info).Counts; counts != found.Document.Counts() {
+		if counts := plandiff.Plan(found.Document, found.Info).Counts; counts != found.Document.Counts() {
 			t.Errorf("counts %+v and %+v", counts, found.Document.Counts())
 		}
 	})

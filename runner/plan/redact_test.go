@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -70,7 +71,7 @@ func TestRedactorCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary, err := json.Marshal(found.Document.Plan(found.Info))
+	summary, err := json.Marshal(plandiff.Plan(found.Document, found.Info))
 	if err != nil {
 		t.Fatal(err)
 	}
