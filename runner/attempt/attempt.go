@@ -151,8 +151,8 @@ func (t *attempt) env() map[string]string {
 		// that; its heap grows to three times what it uses instead of two.
 		env["GOGC"] = "200"
 	}
-	if t.exec.cli.file != "" {
-		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.file
+	if t.exec.cli.File != "" {
+		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.File
 	} else if t.exec.mode() != sandbox.ModeNone {
 		env["TF_CLI_CONFIG_FILE"] = os.DevNull // else the one of HOME, which engines can write
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/cliconfig"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -82,7 +83,7 @@ type Executor struct {
 	engines *engine.Store
 	inits   *initcache.Store
 	slots   *slots
-	cli     cliConfig
+	cli     cliconfig.Config
 	spaces  *workspace.Store
 	tidied  sync.Once
 }
@@ -125,7 +126,7 @@ func NewExecutor(opts Options) (*Executor, error) {
 	if e.slots, err = newSlots(opts.Isolation); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
-	if e.cli, err = readCLIConfig(opts); err != nil {
+	if e.cli, err = opts.cliConfig(); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	e.engines = engine.NewStore(engine.Options{

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/cliconfig"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -31,6 +34,23 @@ type Isolation struct {
 	// ReadOnly and Writable are absolute paths that engines find besides what every
 	// engine needs.
 	ReadOnly, Writable []string
+}
+
+// writes reports whether a path is in what engines may write, and outlives them.
+func (o Isolation) writes(path string) bool {
+	return filepath.IsAbs(path) && slices.ContainsFunc(o.Writable, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
+}
+
+// cliConfig reads the engines' own configuration. Without a sandbox they read it
+// themselves.
+func (o Options) cliConfig() (cliconfig.Config, error) {
+	if o.Isolation.mode() == sandbox.ModeNone {
+		return cliconfig.Config{File: o.Engines.CLIConfigFile}, nil
+	}
+	return cliconfig.Read(cliconfig.Options{
+		File: o.Engines.CLIConfigFile, Home: o.Engines.Env["HOME"],
+		Seen: slices.Concat(o.Isolation.ReadOnly, o.Isolation.Writable), Logger: o.Logger,
+	})
 }
 
 // refusal returns why no engine is started for a run of that kind, nil if it is.

@@ -46,7 +46,7 @@ func (t *space) layOut(ctx context.Context) error {
 			return fmt.Errorf("make workspace: %w", err)
 		}
 	}
-	if err := t.exec.cli.furnish(filepath.Join(t.work, workspace.HomeDir)); err != nil {
+	if err := t.exec.cli.Furnish(filepath.Join(t.work, workspace.HomeDir)); err != nil {
 		return fmt.Errorf("make home folder: %w", err)
 	}
 	packed, err := t.openBundle(ctx)
@@ -215,7 +215,7 @@ func (t *space) writeConfig() error {
 	if _, err := os.Lstat(config); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(config, t.exec.cli.data, 0o600); err != nil {
+	if err := os.WriteFile(config, t.exec.cli.Data, 0o600); err != nil {
 		return err
 	}
 	return os.Chmod(config, 0o444) //nolint:gosec // the engine reads it, as another user

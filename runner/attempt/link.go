@@ -18,7 +18,7 @@ func (e *Executor) mirrors() []string {
 	if e.mode() == sandbox.ModeNone {
 		return []string{"/"}
 	}
-	mirrors := slices.Concat(e.cli.mirrors, e.opts.Isolation.ReadOnly)
+	mirrors := slices.Concat(e.cli.Mirrors, e.opts.Isolation.ReadOnly)
 	return append(mirrors, "/usr/share/terraform", "/usr/local/share/terraform", "/usr/share/opentofu", "/usr/local/share/opentofu")
 }
 

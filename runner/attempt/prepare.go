@@ -82,8 +82,8 @@ func (t *initializing) install(ctx context.Context) error {
 
 // cliConfig returns the engine's own configuration as it will find it.
 func (t *initializing) cliConfig() ([]byte, error) {
-	if t.exec.cli.data != nil {
-		return t.exec.cli.data, nil
+	if t.exec.cli.Data != nil {
+		return t.exec.cli.Data, nil
 	}
 	env := t.env()
 	if file := env["TF_CLI_CONFIG_FILE"]; file != "" {

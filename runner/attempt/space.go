@@ -94,7 +94,7 @@ func (t *space) mounts(env map[string]string) []sandbox.Mount {
 	}
 	add(true, true, t.exec.opts.Isolation.Writable...)
 	add(false, true, t.exec.opts.Isolation.ReadOnly...)
-	add(false, true, t.exec.cli.mirrors...)
+	add(false, true, t.exec.cli.Mirrors...)
 	add(false, true, filepath.SplitList(env["SSL_CERT_DIR"])...)
 	add(false, true, env["SSL_CERT_FILE"])
 	add(false, true, t.a.Env["SSH_AUTH_SOCK"]) // only one that the run's credentials name
@@ -183,7 +183,7 @@ func (t *space) readLeft(path string, limit int64) ([]byte, error) {
 // config is the attempt's copy of the engines' configuration, empty if it has
 // none of its own.
 func (t *space) config() string {
-	if t.exec.cli.data == nil {
+	if t.exec.cli.Data == nil {
 		return ""
 	}
 	return filepath.Join(t.dir, "engine.rc")

@@ -1,6 +1,4 @@
-// The engines' own configuration file, as sandboxes can have it.
-
-package attempt
+package cliconfig
 
 import (
 	"errors"
@@ -19,14 +17,26 @@ import (
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
-	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// cliConfig is the engines' own configuration, and what it names.
-type cliConfig struct {
-	file    string   // where it is; empty: there is none
-	data    []byte   // as engines get it
-	mirrors []string // folders that it takes providers from
+// Options say where the configuration is looked for.
+type Options struct {
+	File   string   // where it is; empty: in Home
+	Home   string   // the agent's home folder, which engines do not see; empty: there is none
+	Seen   []string // absolute paths that engines see besides what every engine needs
+	Logger *slog.Logger
+}
+
+// sees reports whether engines find a path.
+func (o Options) sees(path string) bool {
+	return slices.ContainsFunc(o.Seen, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
+}
+
+// Config is the engines' own configuration, and what it names.
+type Config struct {
+	File    string   // where it is; empty: there is none
+	Data    []byte   // as engines get it; nil: as it is in File
+	Mirrors []string // folders that it takes providers from
 	helpers []string // programs that it asks for credentials
 }
 
@@ -36,65 +46,49 @@ const hintHome = "engines do not see that folder: name the file in engines.cliCo
 // devOverrides are not HCL as we read it: their names are quoted.
 var devOverrides = regexp.MustCompile(`(?m)^\s*dev_overrides\b`)
 
-// readCLIConfig reads the engines' configuration. What engines would not find, or
-// must not have, in a sandbox is an error.
-func readCLIConfig(opts Options) (cliConfig, error) {
-	c := cliConfig{file: opts.Engines.CLIConfigFile}
-	if opts.Isolation.mode() == sandbox.ModeNone {
-		return c, nil
-	}
-	home := opts.Engines.Env["HOME"]
-	if c.file == "" && home != "" {
+// Read reads the configuration for engines in sandboxes. What they would not find
+// there, or must not have, is an error.
+func Read(opts Options) (Config, error) {
+	c, home := Config{File: opts.File}, opts.Home
+	if c.File == "" && home != "" {
 		for _, name := range []string{"." + modulecode.Terraform + "rc", "." + modulecode.Tofu + "rc"} {
 			path := filepath.Join(home, name)
 			if _, err := os.Stat(path); err != nil {
 				continue
 			}
-			if !opts.Isolation.names(path) {
+			if !opts.sees(path) {
 				return c, fmt.Errorf("the engines' configuration is only in %s: %s", path, hintHome)
 			}
-			c.file = path
+			c.File = path
 			break
 		}
 	}
 	own, err := c.read(home, opts.Logger)
 	if err != nil {
-		return c, fmt.Errorf("engine configuration %s: %w", c.file, err)
+		return c, fmt.Errorf("engine configuration %s: %w", c.File, err)
 	}
 	if home == "" {
 		return c, nil
 	}
 	plugins := filepath.Join(home, ".terraform.d", "plugins")
-	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !opts.Isolation.names(plugins) {
+	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !opts.sees(plugins) {
 		return c, fmt.Errorf("providers are only in %s: engines do not see that folder: name it as a filesystem_mirror in "+
 			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", plugins)
 	}
 	tokens := filepath.Join(home, ".terraform.d", "credentials.tfrc.json")
-	if _, err := os.Stat(tokens); err == nil && !opts.Isolation.names(tokens) {
+	if _, err := os.Stat(tokens); err == nil && !opts.sees(tokens) {
 		return c, fmt.Errorf("registry credentials are only in %s: engines do not see that folder: put them into "+
 			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", tokens)
 	}
 	return c, nil
 }
 
-// names reports whether the paths that engines find have this one.
-func (o Isolation) names(path string) bool {
-	return below(path, slices.Concat(o.ReadOnly, o.Writable))
-}
-
-// writes reports whether a path is in what engines may write, and outlives them.
-func (o Isolation) writes(path string) bool { return filepath.IsAbs(path) && below(path, o.Writable) }
-
-func below(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
-}
-
 // read reads the file. own reports whether it says where providers come from.
-func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error) {
-	if c.file == "" {
+func (c *Config) read(home string, logger *slog.Logger) (own bool, err error) {
+	if c.File == "" {
 		return false, nil
 	}
-	data, err := os.ReadFile(c.file)
+	data, err := os.ReadFile(c.File)
 	if err != nil {
 		return false, err
 	}
@@ -104,7 +98,7 @@ func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error)
 	if devOverrides.Match(data) {
 		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none")
 	}
-	file, diags := hclwrite.ParseConfig(data, c.file, hcl.InitialPos)
+	file, diags := hclwrite.ParseConfig(data, c.File, hcl.InitialPos)
 	if diags.HasErrors() {
 		return false, fmt.Errorf("it cannot be read, and so not be used in a sandbox: %w", diags)
 	}
@@ -112,8 +106,8 @@ func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error)
 		file.Body().RemoveAttribute("plugin_cache_dir")
 		logger.Warn("plugin_cache_dir is ignored: providers are prepared once for all runs")
 	}
-	c.data = file.Bytes()
-	parsed, diags := hclsyntax.ParseConfig(c.data, c.file, hcl.InitialPos)
+	c.Data = file.Bytes()
+	parsed, diags := hclsyntax.ParseConfig(c.Data, c.File, hcl.InitialPos)
 	if diags.HasErrors() {
 		return false, diags
 	}
@@ -140,7 +134,7 @@ func (c *cliConfig) read(home string, logger *slog.Logger) (own bool, err error)
 }
 
 // installation notes the mirrors.
-func (c *cliConfig) installation(body *hclsyntax.Body) error {
+func (c *Config) installation(body *hclsyntax.Body) error {
 	for _, method := range body.Blocks {
 		attribute := method.Body.Attributes["path"]
 		if method.Type != "filesystem_mirror" || attribute == nil {
@@ -150,13 +144,13 @@ func (c *cliConfig) installation(body *hclsyntax.Body) error {
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("filesystem_mirror: path %q is not absolute", path)
 		}
-		c.mirrors = append(c.mirrors, filepath.Clean(path))
+		c.Mirrors = append(c.Mirrors, filepath.Clean(path))
 	}
 	return nil
 }
 
 // helper notes a credentials helper, where the engine would find it.
-func (c *cliConfig) helper(name, home string) error {
+func (c *Config) helper(name, home string) error {
 	name = "terraform-credentials-" + name
 	if strings.ContainsRune(name, filepath.Separator) {
 		return fmt.Errorf("credentials_helper %q: not a name", name)
@@ -171,9 +165,9 @@ func (c *cliConfig) helper(name, home string) error {
 	return fmt.Errorf("credentials_helper: there is no %s in .terraform.d/plugins of the agent's home folder", name)
 }
 
-// furnish puts into the home folder of an attempt what its engine looks for
+// Furnish puts into the home folder of an attempt what its engine looks for
 // there.
-func (c cliConfig) furnish(home string) error {
+func (c Config) Furnish(home string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
