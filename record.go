@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Phase is where a cluster is in its life, for people.
 type Phase string
@@ -107,15 +110,22 @@ type Applied struct {
 	Document Cluster   `json:"document"`
 	At       time.Time `json:"at"`
 
-	// OutputRoles is the run's, and the others are what its outputs said: Endpoint and
+	// OutputsRun is the run that the outputs are of, if that is not Run: an apply after it
+	// that has begun and failed, or a check that has found everything as it was applied.
+	OutputsRun string `json:"outputsRun,omitempty"`
+	// OutputRoles is that run's, and the others are what its outputs said: Endpoint and
 	// NodeCount the values, Kubeconfig the name of the output that has it.
 	OutputRoles map[string]string `json:"outputRoles,omitempty"`
 	Endpoint    string            `json:"endpoint,omitempty"`
 	NodeCount   int               `json:"nodeCount,omitempty"`
 	Kubeconfig  string            `json:"kubeconfig,omitempty"`
-	// OutputsUnread: Run has kept its outputs, and they could not be read so far.
+	// OutputsUnread: that run has kept its outputs, and they could not be read so far.
 	OutputsUnread bool `json:"outputsUnread,omitempty"`
 }
+
+// OutputsOf is the run whose outputs are the newest that are known of the state; empty
+// if there is none.
+func (a Applied) OutputsOf() string { return cmp.Or(a.OutputsRun, a.Run) }
 
 // PullRequestRecord is what Holdfast remembers of a pull request.
 type PullRequestRecord struct {

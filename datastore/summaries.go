@@ -66,7 +66,7 @@ func parentsOf(c holdfast.ClusterRecord) []string {
 
 // keptFor are the runs that c's record speaks of.
 func keptFor(c holdfast.ClusterRecord) []string {
-	runs := []string{c.Applied.Run, c.Drift.Run, c.Drift.Applied, c.Drift.Revert}
+	runs := []string{c.Applied.Run, c.Applied.OutputsRun, c.Drift.Run, c.Drift.Applied, c.Drift.Revert}
 	if c.Deletion != nil {
 		runs = append(runs, c.Deletion.Run)
 	}

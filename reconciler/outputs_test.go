@@ -114,6 +114,35 @@ func TestOutputsMeanSomething(t *testing.T) {
 	}
 }
 
+// TestOutputsOfAFailedApply: what a failed apply has changed is in the state, and so it is
+// what the record says, with the run; until the cluster is applied, or found as it was.
+func TestOutputsOfAFailedApply(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
+	f.look()
+	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
+	failed := f.applyOf(1, "two")
+	f.ends(failed, failing(failed), outputsOf("https://10.0.0.2", 5))
+	if got := f.cluster("prod").Applied; f.meant() != "https://10.0.0.2 5 config 3" || got.OutputsOf() != failed.Run {
+		t.Errorf("after a failed apply: %s, of %s", f.meant(), got.OutputsOf())
+	}
+	f.executeAll(good)
+	if got := f.cluster("prod").Applied; got.OutputsOf() != failed.Run || got.Run == failed.Run {
+		t.Errorf("while it waits: outputs of %s, applied by %s", got.OutputsOf(), got.Run)
+	}
+	lost := f.applyOf(2, "three")
+	f.ends(lost, failing(lost), "")
+	if got := f.cluster("prod").Applied; f.meant() != "https://10.0.0.2 5 config 3" || got.OutputsOf() != failed.Run {
+		t.Errorf("after one whose outputs were not kept: %s, of %s", f.meant(), got.OutputsOf())
+	}
+	f.executeAll(good)
+	a := f.applyOf(3, "four")
+	f.ends(a, good(a), outputsOf("https://10.0.0.4", 7))
+	if got := f.cluster("prod").Applied; f.meant() != "https://10.0.0.4 7 config 3" || got.OutputsOf() != a.Run || got.OutputsRun != "" {
+		t.Errorf("after an apply: %s, of %s", f.meant(), got.OutputsOf())
+	}
+}
+
 // A check of what was applied before must not speak of what is applied now.
 func TestOutputsOfAnEarlierCheck(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 func TestFailureOfARealEngine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cloud")
-	files := map[string]string{"main.tf": "module \"m\" {\n  source = \"./m\"\n}\n", "m/main.tf": cloudRoot + `
+	files := map[string]string{"main.tf": "module \"m\" {\n  source = \"./m\"\n}\noutput \"size\" {\n  value = 3\n}\n", "m/main.tf": cloudRoot + `
 resource "terraform_data" "noise" {
   provisioner "local-exec" { command = "echo 'fake.thing: Creation complete after 1s'; echo 'x.y: Creating...'" }
 }
@@ -46,6 +46,10 @@ resource "terraform_data" "noise" {
 	}
 	if got := l.resources("apply-1"); len(got) != 2 {
 		t.Errorf("resources: %v", got)
+	}
+	var outputs []holdfast.Output // the state has those that the apply came to
+	if !l.artefact("apply-1", holdfast.ArtefactOutputs, &outputs) || len(outputs) != 1 || string(outputs[0].Value) != "3" {
+		t.Errorf("outputs: %v", outputs)
 	}
 
 	// A provider that dies says nothing: what it was at is known all the same.

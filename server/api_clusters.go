@@ -142,7 +142,7 @@ func (s *clusterAPI) getOutputs(c *gin.Context) {
 			s.fail(c, err)
 			return
 		}
-		outputs, err := s.outputs(c.Request.Context(), record.Applied.Run)
+		outputs, err := s.outputs(c.Request.Context(), record.Applied.OutputsOf())
 		slices.SortFunc(outputs, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
 		part, cursor := cut(p, outputs, func(o holdfast.Output) []string { return []string{o.Name} })
 		answerList(s.base, c, p, part, v1.OutputOf, cursor, err)

@@ -392,6 +392,23 @@ func TestLogStream(t *testing.T) {
 	}
 }
 
+// TestOutputsAreOfTheRunThatTheRecordNames: an apply that failed may have changed them.
+func TestOutputsAreOfTheRunThatTheRecordNames(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	w.artefacts["run-2/outputs"] = `[{"name":"endpoint","value":"https://y"}]`
+	record := w.clusters["prod-eu"]
+	record.Applied.OutputsRun = "run-2"
+	w.clusters["prod-eu"] = record
+	url := serve(t, newServer(t, w).API()) + "/api/v1/clusters/prod-eu"
+	if got := request(t, "GET", url+"/outputs", viewerToken, ""); !strings.Contains(got.body, "https://y") {
+		t.Errorf("outputs: %s", got.body)
+	}
+	if got := request(t, "GET", url, viewerToken, ""); !strings.Contains(got.body, `"outputsRun":"run-2"`) {
+		t.Errorf("cluster: %s", got.body)
+	}
+}
+
 // TestRefusalsSayWhatIsMissingOnce: the records name what they do not have, and so does the
 // path: people read it once.
 func TestRefusalsSayWhatIsMissingOnce(t *testing.T) {

@@ -82,13 +82,15 @@ type Applied struct {
 	Endpoint      string            `json:"endpoint,omitempty"`   // URL of the cluster's API server, if an output has it.
 	NodeCount     int               `json:"nodeCount,omitempty"`  // If an output has it.
 	Kubeconfig    string            `json:"kubeconfig,omitempty"` // The name of the output that has the kubeconfig.
+	// The run that outputs, endpoint and nodeCount are of, if it is not run: an apply since that failed half way, or a drift check.
+	OutputsRun string `json:"outputsRun,omitempty"`
 }
 
 func appliedOf(a holdfast.Applied) Applied {
 	return Applied{
 		Run: a.Run, Revision: a.Revision, SourceDigest: a.SourceDigest, InputDigest: a.InputDigest, StateLocation: a.StateLocation,
 		Template: a.Template, EngineName: a.EngineName, EngineVersion: a.EngineVersion, Document: DocumentOf(a.Document), At: a.At,
-		Endpoint: a.Endpoint, NodeCount: a.NodeCount, Kubeconfig: a.Kubeconfig,
+		Endpoint: a.Endpoint, NodeCount: a.NodeCount, Kubeconfig: a.Kubeconfig, OutputsRun: a.OutputsRun,
 	}
 }
 

@@ -316,6 +316,9 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 			return err
 		}
 	}
+	if err := l.Outputs.ReadLeft(ctx, &rec.Applied, decision.Begun(in)); err != nil {
+		return err
+	}
 	if err := l.Outputs.ReadAgain(ctx, rec.Name, &rec.Applied); err != nil {
 		return err
 	}

@@ -32,28 +32,29 @@ func NewReader(from history.Artefacts, logger *slog.Logger, now func() time.Time
 }
 
 // Read fills in what the outputs of a run say of the cluster that it has
-// applied, or found as it was applied. Outputs that were not kept say nothing.
-// For a moment after the run they may not be readable: an object store may be
-// away. Later on they are left out, as there are other things to do, and the record
-// says that they are to be read again.
+// applied, in part or as a whole, or found as it was applied. Outputs that were not
+// kept say nothing. For a moment after the run they may not be readable: an object
+// store may be away. Later on they are left out, as there are other things to do, and
+// the record says that they are to be read again.
 func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfast.Run) error {
-	if len(applied.OutputRoles) == 0 {
+	if run.ID == applied.Run && len(applied.OutputRoles) == 0 {
 		return nil
 	}
 	data, err := history.Artefact(ctx, r.from, run.ID, holdfast.ArtefactOutputs)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
-		if applied.Run == run.ID {
+		if run.ID == applied.OutputsOf() {
 			applied.OutputsUnread = false
 		}
 		return nil
 	case err != nil && r.now().Sub(run.FinishedAt) <= outputsPatience:
 		return fmt.Errorf("read outputs of run %s: %w", run.ID, err)
-	}
-	var outputs []holdfast.Output
-	if applied.Run == run.ID {
+	case err != nil && run.Kind == holdfast.RunDrift:
+	default:
+		take(applied, run)
 		applied.OutputsUnread = err != nil
 	}
+	var outputs []holdfast.Output
 	if err == nil {
 		err = json.Unmarshal(data, &outputs)
 	}
@@ -61,11 +62,29 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 		r.logger.WarnContext(ctx, "outputs were not read", "cluster", run.Cluster, "run", run.ID, "err", err)
 		return nil
 	}
-	applied.OutputsUnread = false
 	for _, err := range Fill(applied, outputs) {
 		r.logger.WarnContext(ctx, "output was ignored", "cluster", run.Cluster, "run", run.ID, "err", err)
 	}
 	return nil
+}
+
+// take makes applied speak of the outputs of a run.
+func take(applied *holdfast.Applied, run holdfast.Run) {
+	if run.ID == applied.OutputsOf() {
+		return
+	}
+	if applied.OutputsRun = run.ID; run.Kind.Writes() { // its root module may have others
+		applied.OutputRoles = run.OutputRoles
+	}
+}
+
+// ReadLeft is Read for an apply that has begun since the last one that ended well, and
+// has failed; nil if there is none. What it has changed is in the state.
+func (r *Reader) ReadLeft(ctx context.Context, applied *holdfast.Applied, failed *holdfast.Run) error {
+	if failed == nil || failed.ID <= applied.OutputsOf() {
+		return nil
+	}
+	return r.Read(ctx, applied, *failed)
 }
 
 // ReadAgain is Read for outputs that could not be read when the cluster's record was
@@ -74,7 +93,7 @@ func (r *Reader) ReadAgain(ctx context.Context, cluster string, applied *holdfas
 	if !applied.OutputsUnread {
 		return nil
 	}
-	return r.Read(ctx, applied, holdfast.Run{ID: applied.Run, Cluster: cluster, FinishedAt: applied.At})
+	return r.Read(ctx, applied, holdfast.Run{ID: applied.OutputsOf(), Cluster: cluster, FinishedAt: applied.At})
 }
 
 // AgainAfter is when outputs that could not be read are read again.

@@ -44,8 +44,8 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 	return t.putResources(ctx, cleanResources(t.redact, found.Resources))
 }
 
-// keepLeft keeps what the state holds after an apply that failed, if that can be
-// told: not while the newest state is saved nowhere, and not if the engine
+// keepLeft keeps outputs and resources of the state after an apply that failed, if they
+// can be told: not while the newest state is saved nowhere, and not if the engine
 // refused to begin.
 func (t *applying) keepLeft(ctx context.Context, before []byte, ended error) {
 	var known *failure.Error
@@ -57,13 +57,13 @@ func (t *applying) keepLeft(ctx context.Context, before []byte, ended error) {
 			return // there is no time for another engine
 		}
 	}
-	t.unkept(ctx, "resources", t.whenDiskIsBack(ctx, func() error {
+	t.unkept(ctx, "outputs and resources", t.whenDiskIsBack(ctx, func() error {
 		found, err := t.readContents(ctx)
 		if err != nil {
 			return err
 		}
 		t.noteSaved(before, found)
-		return t.keepResources(ctx, found)
+		return errors.Join(t.keepOutputs(ctx, found), t.keepResources(ctx, found))
 	}))
 }
 

@@ -127,7 +127,11 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		}
 		fmt.Fprintf(&outputs, "%s = %s\n", table.OneLine(o.Name), table.Clean(value))
 	}
-	out += table.Section("Outputs", outputs.String())
+	title := "Outputs"
+	if run := r.Applied.OutputsRun; run != "" {
+		title += " (of " + run + ")"
+	}
+	out += table.Section(title, outputs.String())
 	columns := slices.DeleteFunc(a.runColumns(), func(c column[v1.Run]) bool { return c.Title == "CLUSTER" })
 	out += a.Section("Runs", columnsOf(columns), rowsOf(columns, d.Runs))
 	out += a.historySection(d.History, history)
