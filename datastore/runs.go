@@ -94,9 +94,17 @@ func claimAt(run holdfast.Run) sql.NullInt64 {
 	}
 }
 
-// CreateRun stores a new run; its Version becomes 1.
-func (s *RunStore) CreateRun(ctx context.Context, run holdfast.Run) error {
-	return s.createRun(ctx, run, func(context.Context, querier) error { return nil })
+// CreateRun stores a new run, and appends to the audit trail in the same transaction;
+// the run's Version becomes 1.
+func (s *RunStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
+	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
+		for _, entry := range trail {
+			if err := s.audit(ctx, q, entry); err != nil {
+				return fmt.Errorf("record %s: %w", entry.Action, err)
+			}
+		}
+		return nil
+	})
 }
 
 // createRun stores a new run, and what also does in the same transaction.

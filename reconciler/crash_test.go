@@ -53,8 +53,8 @@ func (s *mortal) write(name string, do func() error) error {
 	return do()
 }
 
-func (s *mortal) CreateRun(ctx context.Context, run holdfast.Run) error {
-	return s.write("CreateRun "+string(run.Kind), func() error { return s.Store.CreateRun(ctx, run) })
+func (s *mortal) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
+	return s.write("CreateRun "+string(run.Kind), func() error { return s.Store.CreateRun(ctx, run, trail...) })
 }
 
 func (s *mortal) UpdateRun(ctx context.Context, run holdfast.Run) (out holdfast.Run, err error) {

@@ -69,9 +69,9 @@ func (s workedStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]hol
 	return runs, err
 }
 
-func (s workedStore) CreateRun(ctx context.Context, run holdfast.Run) error {
+func (s workedStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
 	s.add("queued", 1)
-	return s.Store.CreateRun(ctx, run)
+	return s.Store.CreateRun(ctx, run, trail...)
 }
 
 type workedGit struct {

@@ -42,8 +42,9 @@ type Store interface {
 
 // Runs are the records of runs and their attempts.
 type Runs interface {
-	// CreateRun stores a new run; its Version becomes 1.
-	CreateRun(ctx context.Context, run holdfast.Run) error
+	// CreateRun stores a new run, and appends to the audit trail in the same
+	// transaction; the run's Version becomes 1.
+	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	// Runs returns the runs that match, newest first.
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)

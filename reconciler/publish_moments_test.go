@@ -39,8 +39,8 @@ func (s *lookingStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequ
 	return saved, err
 }
 
-func (s *lookingStore) CreateRun(ctx context.Context, run holdfast.Run) error {
-	err := s.Store.CreateRun(ctx, run)
+func (s *lookingStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
+	err := s.Store.CreateRun(ctx, run, trail...)
 	s.looked()
 	return err
 }

@@ -158,10 +158,10 @@ func (l *Loop) queueRun(ctx context.Context, in decision.Input, d decision.Decis
 		return err
 	}
 	run.TraceParent = l.Traces.Of(run.Repo, run.PullRequest.Number)
-	if err := l.opts.Store.CreateRun(ctx, run); err != nil {
+	entry := l.Records.Entry(d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
+	if err := l.opts.Store.CreateRun(ctx, run, entry); err != nil {
 		return fmt.Errorf("queue %s: %w", kind, err)
 	}
-	l.Records.Audit(ctx, d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
 	if run.Status.Done() {
 		l.Ended(ctx, run)
 		return nil

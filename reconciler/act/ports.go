@@ -31,7 +31,7 @@ type Clusters interface {
 
 // Runs are the records of runs.
 type Runs interface {
-	CreateRun(ctx context.Context, run holdfast.Run) error
+	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)

@@ -48,11 +48,12 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 		RunSpec: holdfast.RunSpec{Actor: actor},
 	}
 	record.FillApplied(rec, &run)
-	if err := k.opts.Store.CreateRun(ctx, run); err != nil {
-		return run, fmt.Errorf("queue drift: %w", err)
-	}
+	var trail []holdfast.AuditEntry
 	if actor != "" {
-		k.Records.Audit(ctx, actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason))
+		trail = append(trail, k.Records.Entry(actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason)))
+	}
+	if err := k.opts.Store.CreateRun(ctx, run, trail...); err != nil {
+		return run, fmt.Errorf("queue drift: %w", err)
 	}
 	k.Dispatcher.Queued(ctx)
 	return run, nil

@@ -38,7 +38,7 @@ type Schedule interface {
 
 // Runs are the records of runs and what they leave behind.
 type Runs interface {
-	CreateRun(ctx context.Context, run holdfast.Run) error
+	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)

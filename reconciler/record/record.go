@@ -97,11 +97,18 @@ func Same[T any](a, b T) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Audit records what somebody did; without an actor, Holdfast did it.
-func (w *Writer) Audit(ctx context.Context, actor, action, object, detail string) {
-	entry := holdfast.AuditEntry{
+// Entry is what the audit trail says of what somebody did; without an actor,
+// Holdfast did it.
+func (w *Writer) Entry(actor, action, object, detail string) holdfast.AuditEntry {
+	return holdfast.AuditEntry{
 		At: w.opts.Now().UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail,
 	}
+}
+
+// Audit records what somebody did. What is written at the same time takes its Entry
+// along instead.
+func (w *Writer) Audit(ctx context.Context, actor, action, object, detail string) {
+	entry := w.Entry(actor, action, object, detail)
 	if err := w.opts.Store.Audit(ctx, entry); err != nil {
 		w.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
 	}

@@ -1,6 +1,7 @@
 package rescue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ type Runs interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
-	CreateRun(ctx context.Context, run holdfast.Run) error
+	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
 }
 
 // Unsaved are the states that their backends do not have.
@@ -219,11 +220,12 @@ func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, err
 	}, nil
 }
 
+func (k *Keeper) entry(actor, action, object, detail string) holdfast.AuditEntry {
+	return holdfast.AuditEntry{At: k.opts.Now().UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail}
+}
+
 func (k *Keeper) audit(ctx context.Context, actor, action, object, detail string) {
-	if actor == "" {
-		actor = "holdfast"
-	}
-	entry := holdfast.AuditEntry{At: k.opts.Now().UTC(), Actor: actor, Action: action, Object: object, Detail: detail}
+	entry := k.entry(actor, action, object, detail)
 	if err := k.opts.Store.Audit(ctx, entry); err != nil {
 		k.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
 	}
