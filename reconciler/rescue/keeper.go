@@ -115,7 +115,7 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsave
 }
 
 // Pass queues the pushes that are due: one at once for each state that could not
-// be saved, and another when that failed for a transient cause. It is to be called
+// be saved, and another when that failed for a cause that passes. It is to be called
 // every few seconds.
 func (k *Keeper) Pass(ctx context.Context) error {
 	list, err := k.opts.Store.UnsavedStates(ctx, "")
@@ -145,7 +145,7 @@ func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error)
 		if !job.Status.Done() || !k.again(job) {
 			return false, nil
 		}
-		wait := min(k.opts.Delay<<min(u.Jobs, 10), maxDelay)
+		wait := k.pause(job, u.Jobs)
 		if now := k.opts.Now(); now.Before(decision.Believable(job.FinishedAt, now).Add(wait)) {
 			return false, nil
 		}
@@ -177,9 +177,34 @@ func (k *Keeper) pushOf(ctx context.Context, u holdfast.UnsavedState) (holdfast.
 	return job, nil
 }
 
-// again reports whether a push that has ended may succeed without a change.
+// again reports whether a push that has ended may succeed the next time.
 func (k *Keeper) again(job holdfast.Run) bool {
-	return job.Status == holdfast.RunInterrupted || decision.Transient(job)
+	return job.Status == holdfast.RunInterrupted || decision.Transient(job) || mendedElsewhere(job)
+}
+
+// mendedElsewhere reports whether what ended a push is a matter of access, which
+// somebody puts right at the backend or in holdfast.yaml without a word to us. A
+// backend that has another state refuses this one each time.
+func mendedElsewhere(job holdfast.Run) bool {
+	if job.Status != holdfast.RunErrored || job.Failure == nil {
+		return false
+	}
+	switch job.Failure.Cause {
+	case holdfast.CauseStateBackend, holdfast.CauseCredentials, holdfast.CausePermission, holdfast.CauseNetwork,
+		holdfast.CauseNotFound, holdfast.CauseQuota, holdfast.CauseSecretUnavailable, holdfast.CauseAssignment, holdfast.CauseNoEngine:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause is how long after the end of a push the next one is due: of u that many have
+// ended.
+func (k *Keeper) pause(job holdfast.Run, jobs int) time.Duration {
+	if !decision.Transient(job) && mendedElsewhere(job) {
+		return maxDelay
+	}
+	return min(k.opts.Delay<<min(jobs, 10), maxDelay)
 }
 
 // queue stores a run that pushes u.
