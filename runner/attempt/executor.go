@@ -61,6 +61,10 @@ type Waits struct {
 	Lock time.Duration
 	// Apply is how long an apply waits for Session.MayApply; zero means 1 min.
 	Apply time.Duration
+	// Left is how long the engine may take to read the state after an apply that
+	// failed or was stopped: perhaps its backend is away, and somebody waits for
+	// the end. Zero means 1 min.
+	Left time.Duration
 }
 
 // Limits bound what attempts make.
@@ -183,6 +187,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Waits.Apply == 0 {
 		o.Waits.Apply = time.Minute
+	}
+	if o.Waits.Left == 0 {
+		o.Waits.Left = time.Minute
 	}
 	if o.Secrets.Timeout == 0 {
 		o.Secrets.Timeout = 30 * time.Second

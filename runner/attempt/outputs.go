@@ -18,7 +18,7 @@ func (t *applying) keepApplied(ctx context.Context) {
 	t.begin(stepOutputs)
 	var found plan.Contents
 	err := t.whenDiskIsBack(ctx, func() (err error) {
-		found, err = t.readContents(ctx)
+		found, err = t.readContents(ctx, artefactTimeout)
 		return err
 	})
 	t.log.Release(true)
@@ -61,7 +61,7 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 	}
 	found, err := plan.ContentsOf(state)
 	if err != nil { // the engine has encrypted it
-		found, err = t.pullContents(ctx)
+		found, err = t.pullContents(ctx, artefactTimeout)
 	}
 	t.log.Release(true)
 	if err == nil {
@@ -72,18 +72,18 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 
 // readContents returns what the state holds now: as the session has seen it on its way,
 // else, or if the engine has encrypted it, as the engine reads it.
-func (t *applying) readContents(ctx context.Context) (plan.Contents, error) {
+func (t *applying) readContents(ctx context.Context, within time.Duration) (plan.Contents, error) {
 	if seen := t.newest.get(); t.watched && seen != nil {
 		if found, err := plan.ContentsOf(seen); err == nil {
 			return found, nil
 		}
 	}
-	return t.pullContents(ctx)
+	return t.pullContents(ctx, within)
 }
 
 // pullContents has the engine read the state, and learns the secrets in it.
-func (t *applying) pullContents(ctx context.Context) (plan.Contents, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), artefactTimeout)
+func (t *applying) pullContents(ctx context.Context, within time.Duration) (plan.Contents, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	state, err := t.pullState(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func (t *applying) keepLeft(ctx context.Context, before []byte, ended error) {
 		}
 	}
 	t.unkept(ctx, "outputs and resources", t.whenDiskIsBack(ctx, func() error {
-		found, err := t.readContents(ctx)
+		found, err := t.readContents(ctx, t.exec.opts.Waits.Left)
 		if err != nil {
 			return err
 		}
