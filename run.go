@@ -249,7 +249,7 @@ type Failure struct {
 	Cause       Reason       `json:"cause"`          // PascalCase, stable: Throttled, Network, InvalidConfiguration, Timeout, ...
 	Transient   bool         `json:"transient"`      // a later attempt may succeed without a change
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
-	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses that were in progress when the engine died
+	Unrecorded  []string     `json:"unrecorded,omitempty"` // addresses of what may exist without being in the state
 	Address     string       `json:"address,omitempty"`    // the resource that it failed at
 	Completed   []string     `json:"completed,omitempty"`  // what was done before: "aws_vpc.main: created", in the order of its doing, at most MaxCompleted
 	Remaining   []string     `json:"remaining,omitempty"`  // a destroy: addresses that are left in the state, at most 200

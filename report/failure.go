@@ -166,7 +166,7 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 		w.line("<details><summary>What the engine said</summary>\n\n" + markdown.Fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
 	}
 	if len(f.Unrecorded) > 0 {
-		w.line("> [!CAUTION]\n> These were in progress when the engine died, and may exist without being in the state:")
+		w.line("> [!CAUTION]\n> These may exist without being in the state:")
 		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
 			w.line("> - " + markdown.Code(markdown.Shorten(address, 200)))
 		}
@@ -276,7 +276,7 @@ func FailureText(run holdfast.Run) string {
 		}
 	}
 	p.block("What the engine said:", f.Detail)
-	p.list("In progress when the engine died; these may exist without being in the state:", f.Unrecorded)
+	p.list("These may exist without being in the state:", f.Unrecorded)
 	p.list("Done before it failed:", f.Completed)
 	p.list("Left in the state:", f.Remaining)
 	if f.Hint != "" {

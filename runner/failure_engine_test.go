@@ -52,7 +52,8 @@ resource "terraform_data" "noise" {
 		t.Errorf("outputs: %v", outputs)
 	}
 
-	// A provider that dies says nothing: what it was at is known all the same.
+	// A provider that dies says nothing: what it was at is known all the same, and may
+	// exist.
 	l.remove("fail.create.main")
 	l.put("die.create.main", "")
 	died, _ := l.run("apply-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
@@ -62,6 +63,9 @@ resource "terraform_data" "noise" {
 	l.want(died, "apply-2", holdfast.RunErrored, "ProviderCrashed")
 	if f := died.Failure; f.Address != "module.m.cloud_cluster.main" || len(f.Completed) > 0 {
 		t.Errorf("failure %+v", f)
+	}
+	if diff := cmp.Diff([]string{"module.m.cloud_cluster.main"}, died.Failure.Unrecorded); diff != "" {
+		t.Errorf("what may exist after it (-want +got):\n%s", diff)
 	}
 }
 

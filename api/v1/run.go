@@ -204,7 +204,7 @@ type Failure struct {
 	Cause       holdfast.Reason `json:"cause"`
 	Transient   bool            `json:"transient"`             // A later attempt may succeed without a change.
 	Diagnostics []Diagnostic    `json:"diagnostics,omitempty"` // What the engine said.
-	Unrecorded  []string        `json:"unrecorded,omitempty"`  // Addresses that were in progress when the engine died.
+	Unrecorded  []string        `json:"unrecorded,omitempty"`  // Addresses of what may exist without being in the state.
 	Address     string          `json:"address,omitempty"`     // The resource that it failed at.
 	Completed   []string        `json:"completed,omitempty"`   // What was done before, such as "aws_vpc.main: created"; at most 200.
 	Remaining   []string        `json:"remaining,omitempty"`   // Of a destroy: addresses that are left in the state; at most 200.

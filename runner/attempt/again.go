@@ -17,9 +17,9 @@ var _ = [1]int{}[journal.MaxCompleted-holdfast.MaxCompleted]
 var nameSum = regexp.MustCompile(` #[A-Za-z0-9_-]{16}$`)
 
 // createdAgain returns the addresses that the plan would create although an apply
-// that died may have created them. One that is in the state is updated, destroyed before
-// it is created again, or not changed at all. One that is created before it is destroyed
-// counts: what is in the state may be what there was before that apply.
+// that died may have created them. One that is in the state is updated, or not changed at
+// all. A replacement counts in either order: the object in the state, which it destroys,
+// may be the one from before that apply, and not the one which that apply created.
 func (t *attempt) createdAgain() []string {
 	if len(t.a.MayExist) == 0 && !t.a.AnyMayExist {
 		return nil
@@ -30,7 +30,7 @@ func (t *attempt) createdAgain() []string {
 	}
 	var again []string
 	for _, r := range t.document.Resources {
-		if r.Deposed != "" || !slices.Contains(r.Actions, "create") || r.Actions[0] == "delete" {
+		if r.Deposed != "" || !slices.Contains(r.Actions, "create") {
 			continue
 		}
 		// Both had their secrets taken out: they were in a log, and a document.

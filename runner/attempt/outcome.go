@@ -45,15 +45,8 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	}
 	if t.result.Applying && t.progress != nil {
 		begun := t.progress.Addresses()
-		if known.Killed || ctx.Err() != nil {
-			shown.Unrecorded = begun
-			switch forced := known.Exit != nil && known.Exit.Signal != 0; {
-			case ctx.Err() != nil && forced:
-				shown.Unrecorded = append(begun, created(t.progress.Completed())...) // it had no time to save that
-			case known.Exit != nil && !forced && t.result.Status != holdfast.RunInterrupted:
-				shown.Unrecorded = t.notIn(t.saved, begun) // it has saved what it had come to
-			}
-		} else if shown.Address == "" && len(begun) == 1 {
+		shown.Unrecorded = t.unrecorded(ctx, known, begun)
+		if len(shown.Unrecorded) == 0 && shown.Address == "" && len(begun) == 1 {
 			shown.Address = begun[0] // engines do not name what they could not destroy
 		}
 		shown.Completed = t.progress.Completed()
@@ -65,6 +58,23 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		t.result.Detail = t.result.Failure.Summary
 	}
 	t.say("%s (%s)", shown.Summary, t.result.Reason)
+}
+
+// unrecorded returns what an apply that failed may have created without its being in the
+// state, of what it was at and of what it had created.
+func (t *attempt) unrecorded(ctx context.Context, known *failure.Error, begun []string) []string {
+	switch exit := known.Exit; {
+	case t.result.Status == holdfast.RunInterrupted || exit == nil && ctx.Err() != nil:
+		return begun // what it had created counts, too, for who reads an interrupted run
+	case exit == nil:
+		return nil
+	case exit.Crashed():
+		return append(begun, created(t.progress.Completed())...) // it had no time to save that
+	case ctx.Err() != nil:
+		return t.notIn(t.saved, begun) // it has saved what it had come to
+	default:
+		return t.notIn(t.saved, known.WithoutAnswer(begun))
+	}
 }
 
 // created are the addresses of what was created, of all that was completed.

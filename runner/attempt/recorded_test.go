@@ -1,14 +1,21 @@
 package attempt
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/redact"
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 
 	"github.com/holdfast-dev/holdfast/runner/plan"
 )
@@ -48,7 +55,7 @@ func TestNotIn(t *testing.T) {
 		if c.recorded {
 			want = nil
 		}
-		if diff := cmp.Diff(want, tr.notIn(tr.saved, []string{"a.x"})); diff != "" {
+		if diff := gocmp.Diff(want, tr.notIn(tr.saved, []string{"a.x"})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -57,14 +64,15 @@ func TestNotIn(t *testing.T) {
 	}
 }
 
-// Only what would be there twice is created again.
+// What would be there twice is created again: with a replacement in either order, as the
+// object that it destroys may be the one from before.
 func TestCreatedAgain(t *testing.T) {
 	t.Parallel()
 	tr := &attempt{a: holdfast.Assignment{AssignedResume: holdfast.AssignedResume{AnyMayExist: true}}, logbook: &logbook{redact: redact.New(nil)}}
 	for i, actions := range [][]string{{"create"}, {"create", "delete"}, {"delete", "create"}, {"update"}, {"delete"}} {
 		tr.document.Resources = append(tr.document.Resources, holdfast.PlanResource{Address: fmt.Sprintf("a.x[%d]", i), Actions: actions})
 	}
-	if diff := cmp.Diff([]string{"a.x[0]", "a.x[1]"}, tr.createdAgain()); diff != "" {
+	if diff := gocmp.Diff([]string{"a.x[0]", "a.x[1]", "a.x[2]"}, tr.createdAgain()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -84,5 +92,45 @@ func TestCheckLocalState(t *testing.T) {
 	}
 	if err := checkLocalState([]byte(`{"backend": {"type": "s3", "config": {"bucket": "b"}}}`), o); err != nil {
 		t.Error(err)
+	}
+}
+
+// How the engine ended, and what it said, tell what an apply that failed may have created
+// without its being in the state.
+func TestUnrecorded(t *testing.T) {
+	t.Parallel()
+	const (
+		gone  = "Error: Plugin did not respond\n\n  with a.x,\n  on main.tf line 1:\n\nThe plugin encountered an error, and failed to respond to the\nplugin.(*GRPCProvider).ApplyResourceChange call.\n"
+		quota = "Error: quota exceeded\n\n  with a.y,\n  on main.tf line 5:\n"
+	)
+	for name, c := range map[string]struct {
+		said   string
+		exit   failure.ExitError
+		status holdfast.RunStatus // default errored
+		saved  string             // addresses in the state after it
+		want   []string
+	}{
+		"a provider reports errors":               {said: quota, exit: failure.ExitError{Code: 1}},
+		"a provider died":                         {said: gone, exit: failure.ExitError{Code: 1}, want: []string{"a.x", "a.y"}},
+		"one died, another reports":               {said: gone + quota, exit: failure.ExitError{Code: 1}, want: []string{"a.x"}},
+		"one died when it had saved its object":   {said: gone + quota, exit: failure.ExitError{Code: 1}, saved: "x"},
+		"the engine panicked":                     {said: "panic: runtime error: x", exit: failure.ExitError{Code: 11}, want: []string{"a.x", "a.y", "a.z"}},
+		"its memory ran out":                      {said: "fatal error: out of memory", exit: failure.ExitError{Code: 2}, want: []string{"a.x", "a.y", "a.z"}},
+		"it was killed at its limit":              {exit: failure.ExitError{Code: -1, Signal: syscall.SIGKILL, Memory: sandbox.Yes}, want: []string{"a.x", "a.y", "a.z"}},
+		"it was killed, and what was done counts": {exit: failure.ExitError{Code: -1, Signal: syscall.SIGKILL}, status: holdfast.RunInterrupted, want: []string{"a.x", "a.y"}},
+	} {
+		tr := &attempt{progress: journal.NewProgress()}
+		_, _ = io.WriteString(tr.progress, "a.z: Creating...\na.z: Creation complete after 1s\na.x: Creating...\na.y: Creating...\n")
+		tr.result.Status = cmp.Or(c.status, holdfast.RunErrored)
+		tr.saved.after = map[string]string{"a.z": "1"}
+		if c.saved != "" {
+			tr.saved.after["a."+c.saved] = "2"
+		}
+		known := failure.OfEngine("apply", c.said, &c.exit)
+		known.Exit = &c.exit
+		known.LimitHit(&c.exit)
+		if diff := gocmp.Diff(c.want, tr.unrecorded(t.Context(), known, tr.progress.Addresses()), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -26,6 +26,7 @@ type Error struct {
 	Exit        *ExitError // how the engine ended; nil if it is not about one
 	NotBegun    bool       // the apply was not begun, as it might not
 	Killed      bool       // the engine died by a signal that we did not send
+	Unanswered  bool       // a provider died before it had answered the engine
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -36,7 +37,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // failed. Only what it calls errors is looked at, if there is any.
 func OfEngine(step, said string, exit error) *Error {
 	said = colours.ReplaceAllString(said, "")
-	e := &Error{Diagnostics: diagnosticsIn(said)}
+	e := &Error{Diagnostics: diagnosticsIn(said), Unanswered: providerDied.MatchString(unwrapped(said))}
 	var errs []holdfast.Diagnostic
 	for _, d := range e.Diagnostics {
 		if d.Severity == "error" {
@@ -217,6 +218,10 @@ func (e *ExitError) Error() string {
 	}
 	return fmt.Sprintf("exit status %d", e.Code)
 }
+
+// Crashed reports whether the engine ended otherwise than engines do that report an
+// error, with 1: it has had no chance to save what it had done.
+func (e *ExitError) Crashed() bool { return e.Code != 1 }
 
 // LimitHit makes a failure one of a limit, if the run has hit one.
 func (e *Error) LimitHit(exit *ExitError) {

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -25,6 +26,10 @@ const (
 	hintKubernetes  = "no configuration of a Kubernetes cluster is found: bind KUBE_CONFIG_PATH, a file that the agent can read (see sandbox.paths), to this project, environment and phase; KUBE_HOST and KUBE_TOKEN alone are not enough for a state backend"
 	hintProvider    = "the provider has crashed: the log has its stack trace; pin another version of it and report it to its maintainers"
 )
+
+// providerDied is what engines say of a provider whose process ended before it had
+// answered a call: of a creation nobody knows what came of it.
+var providerDied = regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancell?ed|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`)
 
 // symptoms in the order in which they are looked for in one error: the first
 // that fits counts, so the more telling ones come first. They are matched against
@@ -53,7 +58,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseProviderCrashed, true, "the agent's machine is overloaded: let it execute fewer runs at once, or give it more",
 	},
 	{
-		regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancell?ed|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`),
+		providerDied,
 		holdfast.CauseProviderCrashed, true, "the provider's process died without a word: " + HintMemory,
 	},
 	{
@@ -181,7 +186,7 @@ var stateBackend = regexp.MustCompile(`(?i)^(error )*(acquiring|releasing|lockin
 // Diagnose returns what one error of an engine means; the zero cause if nothing
 // is known of it.
 func Diagnose(text string) Symptom {
-	text = strings.Join(strings.Fields(text), " ") // engines wrap their messages
+	text = unwrapped(text)
 	inner := strings.TrimSpace(retries.ReplaceAllString(text, ""))
 	found := Symptom{Cause: holdfast.CauseEngineFailed, Hint: hintUnknown}
 	if inner != text {
@@ -228,4 +233,28 @@ func deciding(errs []holdfast.Diagnostic) (int, Symptom) {
 		}
 	}
 	return 0, first
+}
+
+// unwrapped is a text on one line: engines wrap their messages.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// answered are the addresses at which a provider has reported an error itself.
+func (e *Error) answered() map[string]bool {
+	at := map[string]bool{}
+	for _, d := range e.Diagnostics {
+		if d.Severity == "error" && d.Address != "" {
+			at[d.Address] = at[d.Address] || !providerDied.MatchString(unwrapped(d.Summary+" "+d.Detail))
+		}
+	}
+	return at
+}
+
+// WithoutAnswer returns the addresses, of those that the engine was at when it failed, of
+// which no provider has reported an error. Nil: no provider died.
+func (e *Error) WithoutAnswer(begun []string) []string {
+	if !e.Unanswered {
+		return nil
+	}
+	answered := e.answered()
+	return slices.DeleteFunc(slices.Clone(begun), func(address string) bool { return answered[address] })
 }
