@@ -129,14 +129,7 @@ func missingGates(outcomes []outcome) []string {
 func missingWords(outcomes []outcome) string {
 	var words []string
 	for _, name := range missingGates(outcomes) {
-		switch name {
-		case holdfast.GateApproved:
-			words = append(words, "approval missing")
-		case holdfast.GateMergeable:
-			words = append(words, "not mergeable yet")
-		default:
-			words = append(words, name+" missing")
-		}
+		words = append(words, holdfast.GateMissing(name))
 	}
 	return strings.Join(words, ", ")
 }

@@ -224,7 +224,7 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 func (o *observer) merge(
 	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
 ) (decision.Merge, error) {
-	m := decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}, Approved: true, Mergeable: true}
+	m := decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}}
 	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
 	if err != nil {
 		return m, err
@@ -246,13 +246,9 @@ func (o *observer) merge(
 	}
 	m.Missing = make(map[string]string)
 	for _, g := range gate.Of(pr, requires, lifted, plan, slices.Concat(runs, branch)) {
-		switch {
-		case g.Met:
+		if g.Met {
+			m.Met = append(m.Met, g.Name)
 			continue
-		case g.Name == holdfast.GateApproved:
-			m.Approved = false
-		case g.Name == holdfast.GateMergeable:
-			m.Mergeable = false
 		}
 		m.Missing[g.Name] = g.Missing
 		if g.Lifted {

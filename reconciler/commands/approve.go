@@ -58,7 +58,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return "", err
 	}
 	for _, merge := range merges {
-		if merge.Approved && merge.Mergeable {
+		if len(merge.Missing) == 0 {
 			continue
 		}
 		pr, err := h.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
@@ -75,7 +75,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 			return "", err
 		}
 	}
-	if rec.Waiting != holdfast.ReasonNotApproved && rec.Waiting != holdfast.ReasonNotMergeable {
+	if !rec.Waiting.OfGate() {
 		return h.applyFor(ctx, c, t)
 	}
 	h.Agenda.RequestCluster(t.cluster)

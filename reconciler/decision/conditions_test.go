@@ -15,7 +15,7 @@ import (
 func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	t.Parallel()
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
-	approved := func(in *decision.Input) { in.Merges[0].Approved = true }
+	approved := func(in *decision.Input) { in.Merges[0].Met = append(in.Merges[0].Met, "approved") }
 	applied := decision.Decision{Action: decision.ActionApply, Reason: holdfast.ReasonApproved, Actor: "alice", Shown: "run-2"}
 	refuse := func(reason holdfast.Reason) decision.Decision {
 		return decision.Decision{Action: decision.ActionRefuse, Reason: reason}

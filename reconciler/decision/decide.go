@@ -93,12 +93,12 @@ type Unsaved struct {
 
 // Merge is a merged pull request with the plan that was reviewed in it.
 type Merge struct {
-	Review    holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
-	Approved  bool
-	Mergeable bool
-	Copied    bool // the plan that was reviewed has found all that there is in another state
-	// Missing says in words what the conditions of apply.requires lack that are
-	// not met, by their names.
+	Review holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
+	Copied bool            // the plan that was reviewed has found all that there is in another state
+	// Met are the names of the conditions of apply.requires that are met: one that is
+	// not among them is not.
+	Met []string
+	// Missing says in words what the others lack, by their names.
 	Missing map[string]string
 }
 

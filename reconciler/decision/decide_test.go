@@ -118,7 +118,7 @@ var seen = holdfast.Review{PullRequest: onePR, Run: "run-1", Fingerprint: "sha25
 
 // merged says that the pull request's plan was reviewed and merged.
 func merged(in *decision.Input) {
-	in.Merges = append(in.Merges, decision.Merge{Review: seen, Mergeable: true})
+	in.Merges = append(in.Merges, decision.Merge{Review: seen, Met: []string{"mergeable"}})
 }
 
 func mergedAfterFailure(in *decision.Input) {
@@ -426,11 +426,11 @@ func branchSituations() map[string]situation {
 		"a reviewed merge, planned late": {onBranch(merged, runs(planned)), doApply(holdfast.ReasonMerged, on(seen))},
 		"not approved":                   {onBranch(merged, requires("approved")), wait(holdfast.ReasonNotApproved)},
 		"approved": {
-			onBranch(merged, requires("approved"), func(in *decision.Input) { in.Merges[0].Approved = true }),
+			onBranch(merged, requires("approved"), func(in *decision.Input) { in.Merges[0].Met = []string{"approved"} }),
 			doApply(holdfast.ReasonMerged, on(seen)),
 		},
 		"not mergeable": {
-			onBranch(merged, requires("mergeable"), func(in *decision.Input) { in.Merges[0].Mergeable = false }),
+			onBranch(merged, requires("mergeable"), func(in *decision.Input) { in.Merges[0].Met = nil }),
 			wait(holdfast.ReasonNotMergeable),
 		},
 		"manual":                         {onBranch(merged, manual), wait(holdfast.ReasonManual)},

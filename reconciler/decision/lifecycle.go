@@ -22,10 +22,15 @@ const (
 	becauseNotObserved = "NotObserved" // nothing looks at that yet
 )
 
-// seenWaits are the reasons for which something waits of which a plan was seen:
-// in a pull request, if there is none on the tracked branch.
+// seenWait reports whether what waits for a reason is something of which a plan was
+// seen: in a pull request, if there is none on the tracked branch.
+func seenWait(reason holdfast.Reason) bool {
+	return reason.OfGate() || slices.Contains(seenWaits, reason)
+}
+
+// seenWaits are these reasons besides those of conditions of apply.requires.
 var seenWaits = []holdfast.Reason{
-	holdfast.ReasonManual, holdfast.ReasonNotApproved, holdfast.ReasonNotMergeable, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonNewState, holdfast.ReasonDriftHeld,
+	holdfast.ReasonManual, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonNewState, holdfast.ReasonDriftHeld,
 	holdfast.ReasonHasDependents, holdfast.ReasonMassDeletion, holdfast.ReasonDependencyPending, holdfast.ReasonDependencyFailed, holdfast.ReasonDependencyMissing,
 }
 
@@ -220,7 +225,7 @@ func (l life) commitPlanned() holdfast.Condition {
 			return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.ID)
 		}
 	}
-	if slices.Contains(seenWaits, l.rec.Waiting) || compares(l.about) {
+	if seenWait(l.rec.Waiting) || compares(l.about) {
 		return condition(t, holdfast.ConditionTrue, becauseReviewed, "")
 	}
 	return l.unplanned(t)
@@ -269,7 +274,7 @@ func (l life) planUpToDate() holdfast.Condition {
 		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, "")
 	case compares(run) && run.Shown != "": // an apply has to come to what was shown
 		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.Shown)
-	case compares(run), run.ID == "" && slices.Contains(seenWaits, l.rec.Waiting):
+	case compares(run), run.ID == "" && seenWait(l.rec.Waiting):
 		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
 		return l.unplanned(t)

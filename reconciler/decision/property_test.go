@@ -144,10 +144,11 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies over a failed apply"
 	case (desired.Document.Apply.Manual || in.Cluster.Applied.Document.Apply.Manual) && !asked:
 		return "applies by itself what is manual"
-	case asksFor(in, "approved") && !newestReviewed(in).Approved:
-		return "applies what is not approved"
-	case asksFor(in, "mergeable") && !newestReviewed(in).Mergeable:
-		return "applies what was not mergeable"
+	}
+	for _, name := range holdfast.GateNames() {
+		if asksFor(in, name) && !slices.Contains(newestReviewed(in).Met, name) {
+			return "applies what is not " + name
+		}
 	}
 	return ""
 }
@@ -274,10 +275,10 @@ func draw(rnd *rand.Rand) decision.Input {
 	in.Cluster.Desired.Document.Apply.Manual = chance(20)
 	in.Window.Closed = chance(10)
 	if chance(20) {
-		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, "approved", "mergeable")}
+		in.Cluster.Desired.Document.Apply.Requires = []string{pick(rnd, holdfast.GateNames()...)}
 	}
 	if chance(20) {
-		in.Cluster.Applied.Document.Apply = holdfast.ApplySettings{Manual: chance(50), Requires: []string{pick(rnd, "approved", "mergeable")}}
+		in.Cluster.Applied.Document.Apply = holdfast.ApplySettings{Manual: chance(50), Requires: []string{pick(rnd, holdfast.GateNames()...)}}
 	}
 	if chance(10) {
 		in.Unsaved = &decision.Unsaved{State: holdfast.UnsavedState{Cluster: in.Cluster.Name, Run: "run-1"}}
@@ -309,10 +310,15 @@ func draw(rnd *rand.Rand) decision.Input {
 		in.Parents = []holdfast.Relation{{Name: "network", Phase: holdfast.PhaseActive, Settled: chance(50), Failed: chance(20)}}
 	}
 	for i := range rnd.IntN(3) {
-		in.Merges = append(in.Merges, decision.Merge{
-			Review:   holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: onePR.Repo, Number: 2 - i}, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
-			Approved: chance(50), Mergeable: chance(80),
-		})
+		merge := decision.Merge{
+			Review: holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: onePR.Repo, Number: 2 - i}, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
+		}
+		for _, name := range holdfast.GateNames() {
+			if chance(65) {
+				merge.Met = append(merge.Met, name)
+			}
+		}
+		in.Merges = append(in.Merges, merge)
 	}
 	if chance(30) {
 		in.Ask = &decision.Ask{

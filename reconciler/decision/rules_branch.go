@@ -354,14 +354,12 @@ func reviewedMerge(in Input) (Decision, bool) {
 // it lacks; empty if all are.
 func barred(in Input, merge Merge) (reason holdfast.Reason, detail string) {
 	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
-	switch {
-	case slices.Contains(required, holdfast.GateApproved) && !merge.Approved:
-		return holdfast.ReasonNotApproved, merge.Missing[holdfast.GateApproved]
-	case slices.Contains(required, holdfast.GateMergeable) && !merge.Mergeable:
-		return holdfast.ReasonNotMergeable, merge.Missing[holdfast.GateMergeable]
-	default:
-		return "", ""
+	for _, name := range holdfast.GateNames() {
+		if slices.Contains(required, name) && !slices.Contains(merge.Met, name) {
+			return holdfast.GateReason(name), merge.Missing[name]
+		}
 	}
+	return "", ""
 }
 
 func manualMerge(in Input) (Decision, bool) {

@@ -140,7 +140,7 @@ func heldDrift(in Input) (Decision, bool) {
 // it may.
 func needsPerson(in Input) string {
 	switch drift := in.Cluster.Drift; {
-	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, "approved"):
+	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, holdfast.GateApproved):
 		return "applies of this cluster need an approval"
 	case drift.Destroys:
 		return "reverting it would destroy or replace something"

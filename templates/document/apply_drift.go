@@ -81,7 +81,7 @@ func (r clusterReader) apply(o *decode.Object, c *holdfast.Cluster) {
 	c.Apply.Manual = !o.Bool("onMerge", true)
 	values, nodes := o.Strings("requires")
 	for i, v := range values {
-		allowed := []string{"approved", "mergeable"}
+		allowed := holdfast.GateNames()
 		switch {
 		case !slices.Contains(allowed, v):
 			r.Add(nodes[i], fmt.Sprintf("spec.apply.requires has %q", wording.Clip(v)), wording.DidYouMean(v, allowed))
