@@ -15,6 +15,7 @@ import (
 //	POST /agent/v1/presence                               ClaimRequest → 204 | 409 its id is taken: alive, and wants no run now
 //	POST /agent/v1/runs/{run}/attempts/{n}/heartbeat      Heartbeat → 200 HeartbeatReply | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
+//	POST /agent/v1/runs/{run}/attempts/{n}/logs/mask      LogMask → 204 | 409 fenced off
 //	PUT  /agent/v1/runs/{run}/attempts/{n}/artefacts/{a}  bytes → 204 | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/result         Result → 204 | 409 fenced off
 //	GET  /agent/v1/runs/{run}/artefacts/{a}               bytes of a run of the same cluster
@@ -44,6 +45,21 @@ const (
 	// apply or a destroy, as it keeps them; kept if a source is not pinned.
 	ArtefactModules = "modules"
 )
+
+// LogMask says which parts of an attempt's log are secret: it was known only after they
+// had been sent. The server overwrites them.
+type LogMask struct {
+	Spans []LogSpan `json:"spans"`
+}
+
+// MaxLogSpans bounds the parts of a LogMask.
+const MaxLogSpans = 4096
+
+// LogSpan is a part of a log: the bytes from From up to To, that one not included.
+type LogSpan struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
 
 // ClaimRequest asks for a run to execute.
 type ClaimRequest struct {

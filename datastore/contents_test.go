@@ -162,7 +162,15 @@ func testLogs(t *testing.T, open opener) {
 			t.Errorf("Log(%d) = %q, next %d, done %v", offset, got.Data, got.Next, got.Done)
 		}
 	}
+	// "t\nplan" in two chunks, and what is beyond the end.
+	if err := store.MaskLog(ctx, run.Ref(), []holdfast.LogSpan{{From: 3, To: 8}, {From: 14, To: 99}}); err != nil {
+		t.Errorf("MaskLog() = %v", err)
+	}
+	whole = "ini*\n***n\ndone\n"
 	run = end(t, store, run, holdfast.RunPlanned)
+	if err := store.MaskLog(ctx, run.Ref(), []holdfast.LogSpan{{To: 5}}); !errors.Is(err, holdfast.ErrFenced) {
+		t.Errorf("MaskLog of an attempt that is over = %v, want ErrFenced", err)
+	}
 	if got := readLog(t, store, run.ID, 0, 0); !got.Done || string(got.Data) != whole {
 		t.Errorf("Log() after the end = %q, done %v", got.Data, got.Done)
 	}

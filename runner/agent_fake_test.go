@@ -239,6 +239,20 @@ func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string,
 		})
 		_ = json.NewEncoder(w).Encode(reply)
 	case "logs":
+		if len(what) > 1 && what[1] == "mask" {
+			var mask holdfast.LogMask
+			_ = json.Unmarshal(body, &mask)
+			f.set(func() {
+				for _, span := range mask.Spans {
+					for i := span.From; i < min(span.To, int64(len(f.logs[run]))); i++ {
+						f.logs[run][i] = '*'
+					}
+				}
+				f.events = append(f.events, "mask")
+			})
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		offset, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 		var next int64
 		f.set(func() {

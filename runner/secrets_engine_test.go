@@ -91,6 +91,34 @@ func (l *secretLab) withOutputs(id string) map[string]string {
 	return sinks
 }
 
+// TestSecretsThatAreKnownLate: a provisioner prints what only the state, afterwards, calls
+// sensitive. It has been streamed by then, and is taken out of the log that is stored.
+func TestSecretsThatAreKnownLate(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	files := map[string]string{"main.tf": `
+resource "terraform_data" "token" { input = "made-${uuid()}" }
+resource "terraform_data" "use" {
+  provisioner "local-exec" { command = "echo it is ${terraform_data.token.output} && sleep 0.5 && echo and that is all" }
+}
+output "token" {
+  value     = terraform_data.token.output
+  sensitive = true
+}
+`}
+	planned, _ := l.run("run-1", holdfast.RunPlan, files, nil)
+	l.want(planned, "run-1", holdfast.RunPlanned, "")
+	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	l.want(applied, "run-2", holdfast.RunApplied, "")
+	log := l.log("run-2")
+	if strings.Contains(log, "made-") || !strings.Contains(log, "(local-exec): it is ***") || !strings.Contains(log, "(local-exec): and that is all") {
+		t.Errorf("the log that is stored:\n%s", log)
+	}
+	if !slices.Contains(l.server.events, "mask") {
+		t.Error("the value was known before it was printed: nothing was tested")
+	}
+}
+
 // TestSecretVariables states that the engine gets the values with every command,
 // that the plan and the apply are what they were without a secret, and that no
 // value is in anything that leaves the agent, nor in a workspace that stays.

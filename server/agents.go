@@ -44,6 +44,7 @@ func (s *agentServer) routes() http.Handler {
 	attempt := v1.Group("/runs/:run/attempts/:attempt")
 	attempt.POST("/heartbeat", s.heartbeat)
 	attempt.POST("/logs", s.appendLog)
+	attempt.POST("/logs/mask", s.maskLog)
 	attempt.PUT("/artefacts/:name", s.putArtefact)
 	attempt.POST("/result", s.finish)
 	v1.GET("/runs/:run/artefacts/:name", s.artefact)
@@ -238,6 +239,27 @@ func (s *agentServer) appendLog(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, LogAnswer{Next: next})
+}
+
+// maskLog overwrites what is secret in the log of an attempt.
+func (s *agentServer) maskLog(c *gin.Context) {
+	who, err := s.attemptOf(c)
+	var mask holdfast.LogMask
+	if err == nil {
+		err = decode(c, &mask, false)
+	}
+	if err == nil && len(mask.Spans) > holdfast.MaxLogSpans {
+		err = badRequest("%d parts to mask: want at most %d", len(mask.Spans), holdfast.MaxLogSpans)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if err := s.opts.Blobs.MaskLog(c.Request.Context(), who.ref, mask.Spans); err != nil {
+		s.fail(c, fmt.Errorf("mask log of run %s: %w", who.ref.Run, err))
+		return
+	}
+	c.Status(http.StatusNoContent)
 }
 
 // readError tells a body that is too large from one that did not arrive.

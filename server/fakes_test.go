@@ -234,6 +234,20 @@ func (w *world) AppendLog(_ context.Context, ref holdfast.AttemptRef, offset int
 	return int64(len(w.logs[key])), nil
 }
 
+func (w *world) MaskLog(_ context.Context, ref holdfast.AttemptRef, spans []holdfast.LogSpan) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := fmt.Sprintf("%s/%d", ref.Run, ref.Attempt)
+	text := []byte(w.logs[key])
+	for _, span := range spans {
+		for i := span.From; i < min(span.To, int64(len(text))); i++ {
+			text[i] = '*'
+		}
+	}
+	w.logs[key] = string(text)
+	return nil
+}
+
 func (w *world) Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error) {
 	for {
 		w.mu.Lock()

@@ -52,6 +52,8 @@ type Blobs interface {
 	// next: less than offset+len(data) if something before is missing, and what
 	// is stored already is not stored twice.
 	AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (next int64, err error)
+	// MaskLog overwrites parts of what is stored.
+	MaskLog(ctx context.Context, ref holdfast.AttemptRef, spans []holdfast.LogSpan) error
 }
 
 // Files are bundles, artefacts and states.

@@ -18,9 +18,10 @@ type logbook struct {
 	now     func() time.Time
 
 	redact   *redact.Redactor
-	limiter  *journal.LogLimiter
-	redacted io.WriteCloser    // writes to limiter
-	log      *journal.Holdback // what engines write to; writes to redacted
+	copied   *logCopy
+	limiter  *journal.LogLimiter // writes to copied
+	redacted io.WriteCloser      // writes to limiter
+	log      *journal.Holdback   // what engines write to; writes to redacted
 
 	step    string
 	stepped time.Time       // when step was begun
@@ -30,18 +31,20 @@ type logbook struct {
 // newLogbook returns the logbook of a session, which knows these secrets.
 func newLogbook(s Reports, secrets []string, opts Options) *logbook {
 	b := &logbook{session: s, now: opts.Now, redact: redact.New(secrets)}
-	b.limiter = journal.NewLogLimiter(s.Log(), opts.Limits.Log)
+	b.copied = newLogCopy(s, opts.WorkDir, b.redact.Count())
+	b.limiter = journal.NewLogLimiter(b.copied, opts.Limits.Log)
 	b.redacted = b.redact.Writer(b.limiter)
 	b.log = journal.NewHoldback(b.redacted)
 	return b
 }
 
 // close writes what is held of the log; show says whether what is held back may be
-// shown.
-func (t *logbook) close(show bool) {
+// shown. It returns in how many places the log had what is known to be secret only now.
+func (t *logbook) close(show bool) (masked int, err error) {
 	t.log.Release(show)
 	_ = t.redacted.Close()
 	t.limiter.Close()
+	return t.copied.mask(t.redact)
 }
 
 // begin ends the current step and begins the next.

@@ -128,7 +128,11 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
-	t.logbook.close(t.stateKnown())
+	if masked, err := t.logbook.close(t.stateKnown()); err != nil {
+		t.logger.Error("the log was not searched for secrets that were known late", "err", err)
+	} else if masked > 0 {
+		t.logger.Warn("secrets were logged before they were known, and are taken out of the log", "places", masked)
+	}
 	t.prepared.Release()
 	if t.scratch != "" {
 		_ = folders.RemoveAll(t.scratch)

@@ -54,6 +54,14 @@ type StateWriter interface {
 	WriteAddress() (addr, user, password string)
 }
 
+// LogMasker is a Session whose log is stored as it comes: what is known to be secret
+// only later can still be taken out of it.
+type LogMasker interface {
+	// MaskLog has these parts of all that was written to the log overwritten where it
+	// is stored. It is called once at most, after the last Write.
+	MaskLog(spans []holdfast.LogSpan)
+}
+
 // StateWatcher is a Session that sees the state which the engine reads and
 // writes, since it stands between the engine and its backend.
 type StateWatcher interface {

@@ -50,11 +50,16 @@ func (f *finder) replace(dst, text []byte) ([]byte, bool) {
 // scan is replace for a text that continues, unless it is final: it stops before
 // what may be the beginning of a form, and returns how much of text it has taken.
 func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, changed bool) {
-	taken = len(text)
 	if f.bare.empty() && f.plain.empty() {
-		return append(dst, text...), taken, false
+		return append(dst, text...), len(text), false
 	}
-	var found []span
+	found, taken := f.spans(text, final)
+	return mask(dst, text, found, taken)
+}
+
+// spans returns where forms are in a text, not in their order, and how much of it is decided.
+func (f *finder) spans(text []byte, final bool) (found []span, taken int) {
+	taken = len(text)
 	if !f.plain.empty() {
 		taken = min(taken, f.plain.find(text, final, 1, func(s span) { found = append(found, s) }))
 	}
@@ -80,7 +85,7 @@ func (f *finder) scan(dst, text []byte, final bool) (out []byte, taken int, chan
 		// of them, only the whole of it says. Until then nothing is decided about it.
 		look(span{0, len(whole) - line}, true)
 	}
-	return mask(dst, text, found, taken)
+	return found, taken
 }
 
 // view calls found with what is secret in text without its white space, and without the

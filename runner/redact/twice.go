@@ -36,6 +36,15 @@ func (f *finder) decodeTwice(dst, text []byte) ([]byte, bool) {
 		return append(dst, text...), false
 	}
 	copied := 0
+	f.twice(text, func(s span) {
+		dst = append(append(dst, text[copied:s.from]...), holdfast.SensitiveValue...)
+		copied = s.to
+	})
+	return append(dst, text[copied:]...), copied > 0
+}
+
+// twice calls found with each such word of a text.
+func (f *finder) twice(text []byte, found func(span)) {
 	var word, inner []byte
 	for i := 0; i < len(text); {
 		if inAlphabet[text[i]] == 0 {
@@ -59,18 +68,16 @@ func (f *finder) decodeTwice(dst, text []byte) ([]byte, bool) {
 			}
 			word = word[:len(word)-len(word)%4+[]int{0, 0, 2, 3}[len(word)%4]]
 			inner, _ = base64.RawStdEncoding.AppendDecode(inner[:0], word)
-			if _, found := f.replace(nil, inner); !found {
+			if _, secret := f.replace(nil, inner); !secret {
 				continue
 			}
-			dst = append(append(dst, text[copied:from]...), holdfast.SensitiveValue...)
 			for i < len(text) && text[i] == '=' {
 				i++
 			}
-			copied = i
+			found(span{from, i})
 			break
 		}
 	}
-	return append(dst, text[copied:]...), copied > 0
 }
 
 // startsTwice reports whether a word begins as base64 of base64 does.

@@ -332,6 +332,12 @@ func (c *Client) log(ctx context.Context, ref holdfast.AttemptRef, token string,
 	return answer.Next, nil
 }
 
+// maskLog has parts of the log overwritten.
+func (c *Client) maskLog(ctx context.Context, ref holdfast.AttemptRef, token string, mask holdfast.LogMask) error {
+	_, _, err := c.post(ctx, attemptPath(ref, "logs/mask"), token, mask, nil)
+	return err
+}
+
 func (c *Client) putArtefact(ctx context.Context, ref holdfast.AttemptRef, token, name string, data io.Reader, size int64) error {
 	res, err := c.do(ctx, call{
 		method: http.MethodPut, path: attemptPath(ref, "artefacts/"+url.PathEscape(name)), token: token,

@@ -46,6 +46,7 @@ type logSpool struct {
 	dropped  int64     // bytes that the newest marker stands for
 	marker   *logSeg
 	nextSeq  int
+	lost     bool // not all that was written here has come, or comes, to the server
 	closed   bool
 	wake     chan struct{} // of one
 }
@@ -99,6 +100,7 @@ func (l *logSpool) Write(p []byte) (int, error) {
 		n, err := l.append(rest)
 		if err != nil {
 			l.failed += int64(len(rest) - n)
+			l.lost = true
 			break
 		}
 		rest = rest[n:]
@@ -148,6 +150,7 @@ func (l *logSpool) rotate() error {
 // dropMiddle makes room by one segment between the oldest that waits and the
 // newest: the first time it becomes a marker, later ones go altogether.
 func (l *logSpool) dropMiddle() {
+	l.lost = true
 	at := slices.Index(l.segments, l.marker)
 	if at > l.head && at+1 < len(l.segments)-1 {
 		gone := l.segments[at+1]
@@ -178,6 +181,14 @@ func (l *logSpool) close() {
 		_ = l.file.Close()
 	}
 	l.signal()
+}
+
+// lossy reports whether the server's log is another than what was written here, so that
+// its offsets are others.
+func (l *logSpool) lossy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
 }
 
 func (l *logSpool) signal() {
@@ -253,6 +264,7 @@ func (l *logSpool) ack(offset int64, n int, next int64) bool {
 			l.advance()
 			continue
 		}
+		l.lost = l.lost || ahead > 0
 		l.headAt += ahead // the server has more than there is: its count is the truth
 		ahead = 0
 	}
@@ -269,7 +281,7 @@ func (l *logSpool) rewind(next int64) {
 			return
 		}
 		if l.head == 0 {
-			l.filler = at - l.headPos
+			l.filler, l.lost = at-l.headPos, true
 			l.headPos = 0
 			return
 		}

@@ -269,7 +269,7 @@ func (s *Session) deliver(ctx context.Context, result func() (holdfast.Result, b
 	s.artefacts.close()
 	s.log.close()
 	workers.Wait()
-	if !ok || ctx.Err() != nil {
+	if !ok || ctx.Err() != nil || !s.sendMask(ctx) {
 		return false
 	}
 	return s.finish(ctx, outcome)
