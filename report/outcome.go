@@ -138,6 +138,26 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 	return o
 }
 
+// settled reports whether an apply failed because it could not save its state, and that
+// state was pushed or given up: before, nothing is started on the cluster.
+func settled(c Cluster) bool {
+	failed, since := c.Failed, c.Apply
+	return failed.Failure != nil && failed.Failure.Cause == holdfast.CauseStateUnsaved && c.Waiting != holdfast.CauseStateUnsaved &&
+		since != nil && since.ID != failed.ID && !since.StartedAt.IsZero() && !since.StartedAt.Before(failed.FinishedAt)
+}
+
+// withoutUnsaved leaves out what can be done about a state that could not be saved: it
+// would be refused.
+func (o *outcome) withoutUnsaved() {
+	failing, failure := *o.failing, *o.failure
+	failure.Hint = "the state that the engine could not save was pushed since, or given up: `holdfast describe cluster " + failing.Cluster + "` says which"
+	o.failure = &failure
+	known := failure
+	known.Cause = "" // for which there are commands of its own
+	failing.Failure = &known
+	o.failing = &failing
+}
+
 func applyOutcome(c Cluster, now time.Time) outcome {
 	o := outcome{cluster: c, run: c.Apply, plan: c.Applied, destroy: c.Removed || destroys(c.Apply)}
 	if o.plan == nil && c.Apply == nil {
@@ -145,6 +165,9 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	}
 	if c.Failed != nil {
 		o.failure, o.failing = c.Failed.Failure, c.Failed
+		if settled(c) {
+			o.withoutUnsaved()
+		}
 	}
 	apply := c.Apply
 	switch {
