@@ -25,7 +25,11 @@ func (f *fleet) found(a holdfast.Assignment, result holdfast.Result, changes map
 	resources := []holdfast.Resource{}
 	for _, address := range addresses {
 		kind, _, _ := strings.Cut(address, ".")
-		resources = append(resources, holdfast.Resource{Address: address, Type: kind, ID: "id-" + address})
+		address, id, given := strings.Cut(address, "=")
+		if !given {
+			id = "id-" + address
+		}
+		resources = append(resources, holdfast.Resource{Address: address, Type: kind, ID: id})
 	}
 	for name, v := range map[string]any{holdfast.ArtefactPlan: plan, holdfast.ArtefactResources: resources} {
 		data, err := json.Marshal(v)

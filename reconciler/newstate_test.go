@@ -117,6 +117,7 @@ func TestAnEmptyStateIsNoCopy(t *testing.T) {
 		"empty":                {[]string{"a.a", "a.b"}, nil},
 		"a part":               {[]string{"a.a", "a.b"}, []string{"a.a"}},
 		"as many others":       {[]string{"a.a", "a.b"}, []string{"a.a", "a.c"}},
+		"another object":       {[]string{"a.a", "a.b"}, []string{"a.a", "a.b=other"}},
 		"nobody knows of what": {nil, []string{"a.a"}},
 	} {
 		for _, how := range []string{"merged", "pushed"} {

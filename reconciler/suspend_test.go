@@ -234,3 +234,20 @@ func (f *fleet) expectRun(id string, status holdfast.RunStatus, reason holdfast.
 		f.t.Errorf("the %s %s is %s (%s), want %s (%s)", run.Kind, id, run.Status, run.Reason, status, reason)
 	}
 }
+
+// TestARenameOfWhatIsSuspended: it stays suspended, and who has suspended it, when and
+// why stays known.
+func TestARenameOfWhatIsSuspended(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.suspend("prod", true, "alice", "incident 7")
+	was := f.cluster("prod")
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one"),
+	})
+	f.look()
+	is := f.cluster("live")
+	if !is.Suspended || is.SuspendedBy != "alice" || is.SuspendedWhy != "incident 7" || is.SuspendedAt != was.SuspendedAt {
+		t.Errorf("suspended %t by %q at %v: %q", is.Suspended, is.SuspendedBy, is.SuspendedAt, is.SuspendedWhy)
+	}
+}

@@ -57,7 +57,7 @@ func stateLines(o outcome) (lines []string) {
 	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.run.StateLocation
 	if was != "" && is != "" && is != was {
 		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; what the old one has is neither changed nor destroyed, and is forgotten. Move the state first if it is to stay",
-			name, markdown.Code(markdown.Shorten(was, 120)), markdown.Code(markdown.Shorten(is, 120))))
+			name, markdown.Code(markdown.Shorten(visible(was), 120)), markdown.Code(markdown.Shorten(visible(is), 120))))
 	}
 	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {
 		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",

@@ -41,12 +41,13 @@ func (r results) copied(ctx context.Context, run holdfast.Run) bool {
 		r.notCompared(ctx, run, err)
 		return false
 	}
-	there := make(map[string]bool, len(found))
+	there := make(map[string]string, len(found)) // ids by address
 	for _, resource := range found {
-		there[resource.Address] = true
+		there[resource.Address] = resource.ID
 	}
 	for _, resource := range has {
-		if !there[resource.Address] {
+		id, known := there[resource.Address]
+		if !known || id != "" && resource.ID != "" && id != resource.ID {
 			return false
 		}
 	}

@@ -78,7 +78,10 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 		return err
 	}
 	now := b.opts.Now()
-	rec.Applied, rec.Left, rec.Drift, rec.Suspended = old.Applied, old.Left, old.Drift, rec.Suspended || old.Suspended
+	rec.Applied, rec.Left, rec.Drift = old.Applied, old.Left, old.Drift
+	if old.Suspended && !rec.Suspended {
+		rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = true, old.SuspendedWhy, old.SuspendedBy, old.SuspendedAt
+	}
 	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location {
 		rec.Applied.StateLocation = "clusters/" + rec.Name
 	}

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/unseen"
 )
 
 // Backend is a configured backend, as far as it is known before an engine runs.
@@ -118,11 +120,26 @@ func Of(b Backend) string {
 	}
 	switch {
 	case known:
-		return b.Kind + ":" + strings.Join(parts, ",")
 	case b.Kind == "inmem":
-		return b.Kind + ":" + b.Home
+		parts = []string{b.Home}
+	default:
+		parts = append([]string{b.Home}, parts...)
 	}
-	return b.Kind + ":" + strings.Join(append([]string{b.Home}, parts...), ",")
+	return b.Kind + ":" + printable(strings.Join(parts, ","))
+}
+
+// printable is a name with what nobody sees as escapes: two names that differ in it do
+// not look the same.
+func printable(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsPrint(r) && !unseen.Is(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // textOf is a value as the engines convert it to text.
@@ -151,6 +168,10 @@ func (b Backend) readable(name, text string) string {
 		return address
 	case "endpoint":
 		return strings.TrimSuffix(address(text), "/")
+	case "host", "hostname":
+		if strings.Contains(text, "@") {
+			return address(text)
+		}
 	case "conn_str":
 		return database(text, b.Scope)
 	case "prefix":
@@ -164,7 +185,7 @@ func (b Backend) readable(name, text string) string {
 // hidden is an expression whose value is not known. Those of addresses may have
 // credentials in them.
 func hidden(name, expression string) string {
-	if name == "address" || name == "endpoint" || name == "conn_str" {
+	if name == "address" || name == "endpoint" || name == "conn_str" || strings.Contains(expression, "@") {
 		return "expression " + digest(expression)
 	}
 	return strings.Join(strings.Fields(expression), " ")

@@ -62,6 +62,7 @@ func TestOf(t *testing.T) {
 			{{"secret_suffix": "s", "config_context": "eu"}},
 			{{"secret_suffix": "s", "config_context_cluster": "eu"}},
 			{{"secret_suffix": "s", "in_cluster_config": true}},
+			{{"secret_suffix": "s", "host": "https://h"}, {"secret_suffix": "s", "host": "https://u:secret@h"}},
 		},
 		"azurerm": {
 			{{"storage_account_name": "a", "container_name": "c", "key": "k"}, {"storage_account_name": "a", "container_name": "c", "key": "k", "environment": "public"}},
@@ -78,7 +79,7 @@ func TestOf(t *testing.T) {
 			{{"bucket": "b", "region": "r"}},
 		},
 		"consul": {{{"path": "p"}}, {{"path": "p", "address": "h:8500"}}, {{"path": "p", "datacenter": "d"}}},
-		"local":  {{{"path": "/a"}}, {{"path": "/b"}}},
+		"local":  {{{"path": "/a"}}, {{"path": "/b"}}, {{"path": "/a\u200b"}}, {{"path": "/a\u202e"}}, {{"path": "/a\x1b[31m"}}},
 		"remote": {
 			{{"organization": "o", "workspaces.name": "w"}, {"organization": "o", "workspaces.name": "w", "hostname": "app.terraform.io"}},
 			{{"organization": "o", "workspaces.name": "w", "hostname": "tfe"}},
@@ -101,7 +102,8 @@ func TestOf(t *testing.T) {
 						t.Errorf("%v is %s, and %v is %s", group[0], name, c, got)
 					}
 				}
-				if !strings.HasPrefix(name, kind+":") || strings.Contains(name, "secret=") || strings.Contains(name, "u:secret") || strings.Contains(name, "id=") {
+				if !strings.HasPrefix(name, kind+":") || strings.Contains(name, "secret=") || strings.Contains(name, "u:secret") || strings.Contains(name, "id=") ||
+					strings.ContainsAny(name, "\u200b\u202e\x1b") {
 					t.Errorf("%v is %s", group[0], name)
 				}
 			}
@@ -137,5 +139,9 @@ func TestFolders(t *testing.T) {
 	address := map[string]string{"address": `"http://u:secret@${var.h}/x"`}
 	if name := of("http", "infra/a", "", nil, address); strings.Contains(name, "secret") {
 		t.Errorf("an expression with a password is %s", name)
+	}
+	host := map[string]string{"host": `"https://u:secret@${var.h}"`}
+	if name := of("kubernetes", "infra/a", "", config{"secret_suffix": "s"}, host); strings.Contains(name, "secret@") {
+		t.Errorf("a host with a password is %s", name)
 	}
 }
