@@ -407,6 +407,38 @@ func TestOneInTroubleKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// TestScheduleWaitsForNoDecision: a decision that waits for a code host keeps its own
+// cluster from being checked, and no other one.
+func TestScheduleWaitsForNoDecision(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"], files["clusters/preprod.yaml"] = document("prod", hourly), document("preprod", hourly)
+	f := newFleet(t, files)
+	f.adopt()
+	f.clock.Advance(2 * time.Hour)
+	unlock := f.r.HoldDecisions("preprod")
+	passed := make(chan error, 1)
+	go func() {
+		_, err := f.r.DriftPass(context.WithoutCancel(t.Context()))
+		passed <- err
+	}()
+	select {
+	case err := <-passed:
+		f.must(err)
+	case <-time.After(time.Minute):
+		t.Error("the schedule waits for a decision about one cluster")
+	}
+	if run := f.newest("prod"); run.Kind != holdfast.RunDrift {
+		t.Errorf("the newest run of the other cluster is a %s", run.Kind)
+	}
+	unlock()
+	f.clock.Advance(time.Minute)
+	f.pass()
+	if run := f.newest("preprod"); run.Kind != holdfast.RunDrift {
+		t.Errorf("after the decision its newest run is a %s", run.Kind)
+	}
+}
+
 // TestTwoPassesMakeOneCheck: even if both replicas believe that it is theirs to
 // look at the schedule, as after a clock has jumped.
 func TestTwoPassesMakeOneCheck(t *testing.T) {

@@ -83,6 +83,12 @@ func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
 	return r.dispatcher.Sweep(ctx)
 }
 
+// HoldDecisions keeps decisions about a cluster from being made, as one does that waits
+// for a code host.
+func (r *Reconciler) HoldDecisions(cluster string) (unlock func()) {
+	return r.deciding.Lock(holdfast.Request{Cluster: cluster})
+}
+
 // DriftPass queues the checks that are due, if this replica may.
 func (r *Reconciler) DriftPass(ctx context.Context) (time.Duration, error) { return r.drift.Pass(ctx) }
 

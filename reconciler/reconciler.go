@@ -36,8 +36,8 @@ type Reconciler struct {
 	leaves
 	rooms
 
-	deciding queue.Stripes // decisions about one cluster in one place, too
-	looking  queue.Stripes // looks at one pull request, too
+	deciding queue.Locks // decisions about one cluster in one place, too
+	looking  queue.Locks // looks at one pull request, too
 }
 
 // leaves are the small rooms that the others share.

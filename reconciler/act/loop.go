@@ -42,7 +42,7 @@ type Rooms struct {
 	Agenda   *agenda.Agenda
 	Traces   *trace.Memory
 	Gates    *gate.Keeper
-	Deciding *queue.Stripes // decisions about one thing are made in turn
+	Deciding *queue.Locks // decisions about one thing are made in turn
 }
 
 // Peers are the rooms that a Loop speaks to.
@@ -88,9 +88,10 @@ func NewLoop(opts Options) *Loop {
 	return &Loop{shared: s, observer: &observer{s}, filler: &filler{s}, starter: &starter{s}}
 }
 
-// Observe gathers what a decision about req depends on.
+// Observe gathers what the records say of req: all that a decision depends on, but for
+// the merges of a tracked branch. It waits for no forge.
 func (l *Loop) Observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
-	return l.observer.observe(ctx, req)
+	return l.observer.recorded(ctx, req)
 }
 
 // Merges returns the pull requests that brought the cluster from what was last applied

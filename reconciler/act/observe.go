@@ -19,6 +19,21 @@ type observer struct{ shared }
 
 // observe gathers what a decision about req depends on.
 func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+	in, err := o.recorded(ctx, req)
+	if err != nil || !req.PullRequest.IsZero() {
+		return in, err
+	}
+	rec := in.Cluster
+	if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Deletion != nil {
+		return in, nil // nothing to apply, and nothing half done that was taken back
+	}
+	in.Merges, err = o.merges(ctx, rec, in.Runs)
+	return in, err
+}
+
+// recorded is observe without the merges of a tracked branch, for which a forge may be
+// asked.
+func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision.Input, error) {
 	in := decision.Input{Now: o.opts.Now(), Request: req, Resumes: o.opts.Settings.Resumes}
 	rec, err := o.opts.Store.Cluster(ctx, req.Cluster)
 	switch {
@@ -47,11 +62,7 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 			return in, err
 		}
 		lookAtWindows(&in)
-		if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Deletion != nil {
-			return in, nil // nothing to apply, and nothing half done that was taken back
-		}
-		in.Merges, err = o.merges(ctx, in.Cluster, branch)
-		return in, err
+		return in, nil
 	}
 	pr, err := o.opts.Store.PullRequest(ctx, req.PullRequest)
 	if err != nil {

@@ -37,7 +37,7 @@ type Rooms struct {
 	Records  *record.Writer
 	Agenda   *agenda.Agenda
 	Gates    *gate.Keeper
-	Looking  *queue.Stripes // looks at one pull request are made in turn
+	Looking  *queue.Locks // looks at one pull request are made in turn
 }
 
 // Peers are the rooms that commands speak to.

@@ -12,7 +12,8 @@ import (
 )
 
 // queue queues a drift check of a cluster, whose decisions the caller
-// has locked. If one is queued or running already that is returned.
+// has locked. If one is queued or running already that is returned. Who calls it wakes
+// the agents, without that lock.
 func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
 	rec, err := k.opts.Store.Cluster(ctx, cluster)
 	if err != nil {
@@ -55,7 +56,6 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 	if err := k.opts.Store.CreateRun(ctx, run, trail...); err != nil {
 		return run, fmt.Errorf("queue drift: %w", err)
 	}
-	k.Dispatcher.Queued(ctx)
 	return run, nil
 }
 
@@ -63,6 +63,14 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 // that is queued or running already, if there is one. It is an ErrConflict, with
 // the reason in its text, if the cluster cannot be checked now.
 func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
+	run, err := k.check(ctx, cluster, actor)
+	if err == nil {
+		k.Dispatcher.Queued(ctx)
+	}
+	return run, err
+}
+
+func (k *Keeper) check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
 	unlock := k.Deciding.Lock(holdfast.Request{Cluster: cluster})
 	defer unlock()
 	rec, err := k.opts.Store.Cluster(ctx, cluster)
@@ -91,6 +99,9 @@ func (k *Keeper) CheckAgain(ctx context.Context, in decision.Input, d decision.D
 	_, err := k.queue(ctx, in.Cluster.Name, d.Reason, "")
 	if errors.As(err, &busy) {
 		return nil // the end of what it is busy with asks again
+	}
+	if err == nil {
+		k.Dispatcher.Queued(ctx)
 	}
 	return err
 }

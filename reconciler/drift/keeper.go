@@ -46,7 +46,8 @@ type Runs interface {
 
 // Decider makes decisions about clusters.
 type Decider interface {
-	// Observe gathers what a decision depends on.
+	// Observe gathers what the records say: all that a decision depends on, but for
+	// the merges of a tracked branch. It waits for no forge.
 	Observe(ctx context.Context, req holdfast.Request) (decision.Input, error)
 	// Once decides about a cluster and acts on it.
 	Once(ctx context.Context, req holdfast.Request) error
@@ -87,7 +88,7 @@ type Rooms struct {
 	Records  *record.Writer
 	Outputs  *outputs.Reader
 	Agenda   *agenda.Agenda
-	Deciding *queue.Stripes // decisions about one thing are made in turn
+	Deciding *queue.Locks // decisions about one thing are made in turn
 }
 
 // Peers are the rooms that a Keeper speaks to.

@@ -25,7 +25,8 @@ const (
 	// be checked, for a reason that is not in its record.
 	deferredFor  = 10 * time.Minute
 	deferredMost = 500 // in one pass
-	// unrecordedFor is the same for one whose check has just ended.
+	// unrecordedFor is the same for one whose check has just ended, or about which a
+	// decision is being made.
 	unrecordedFor = 10 * time.Second
 )
 
@@ -101,7 +102,9 @@ func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
 			if err != nil {
 				return latest, err
 			}
-			if !queued {
+			if queued {
+				k.Dispatcher.Queued(ctx)
+			} else {
 				deferred++
 				room++
 			}
@@ -142,7 +145,14 @@ func (k *Keeper) room(ctx context.Context) (int, error) {
 func (k *Keeper) checkDue(
 	ctx context.Context, rec holdfast.ClusterRecord, suspensions []holdfast.Suspension, now time.Time,
 ) (queued bool, err error) {
-	unlock := k.Deciding.Lock(holdfast.Request{Cluster: rec.Name})
+	unlock, free := k.Deciding.TryLock(holdfast.Request{Cluster: rec.Name})
+	if !free { // that may wait for its code host, which the others have nothing to do with
+		rec.Drift.Due = now.Add(unrecordedFor)
+		if _, err := k.opts.Store.SaveCluster(ctx, rec); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			return false, fmt.Errorf("put off the check of %q: %w", rec.Name, err)
+		}
+		return false, nil
+	}
 	defer unlock()
 	known := k.opts.Settings.Watched(rec.Owner)
 	suspended := slices.ContainsFunc(suspensions, func(s holdfast.Suspension) bool {

@@ -55,7 +55,7 @@ type Rooms struct {
 	Records  *record.Writer
 	Agenda   *agenda.Agenda
 	Traces   *trace.Memory
-	Looking  *queue.Stripes // looks at one pull request are made in turn
+	Looking  *queue.Locks // looks at one pull request are made in turn
 }
 
 // Peers are the rooms that hear of what was taken in.

@@ -93,7 +93,7 @@ type Keeper struct {
 	opts   Options
 	repos  map[string]Repository
 	asked  *queue.Queue[string] // repositories that are to be looked at
-	one    queue.Stripes        // looks at one repository, too
+	one    queue.Locks          // looks at one repository, too
 	checks *upgradeChecks
 
 	mu      sync.Mutex
