@@ -133,3 +133,52 @@ func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 		})
 	}
 }
+
+// What a failed apply has begun with counts as what was last applied does: its resources
+// are there. A pull request that takes the condition away does not change or destroy them
+// without it.
+func TestAHalfMadeClusterKeepsItsConditions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		settings string
+		held     holdfast.Reason
+		shown    string
+		by       string
+	}{
+		"approved": {"apply: {requires: [approved]}", holdfast.ReasonNotApproved, "what was last applied does", "/holdfast approve"},
+		"by hand":  {"apply: {onMerge: false}", holdfast.ReasonManual, "/holdfast apply", "/holdfast apply"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.open(1, map[string]string{"clusters/half.yaml": document("half", tt.settings), "infra/half/main.tf": module("one")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			if done := f.command(1, "alice", tt.by); done.Status != holdfast.CommandDone {
+				t.Fatalf("%s is %s: %s", tt.by, done.Status, done.Reply)
+			}
+			f.executeAll(failing)
+			if rec := f.cluster("half"); rec.Phase != holdfast.PhaseFailed || rec.Applied.Run != "" {
+				t.Fatalf("it is %s: %v", rec.Phase, f.runs("half"))
+			}
+			f.open(2, map[string]string{"clusters/half.yaml": document("half"), "infra/half/main.tf": module("two")})
+			f.executeAll(good)
+			if comment := f.forge.comment(2); !strings.Contains(comment, tt.shown) {
+				t.Errorf("before the merge its comment does not say %q:\n%s", tt.shown, comment)
+			}
+			f.merge(2, byMerge)
+			f.executeAll(good)
+			if rec := f.cluster("half"); rec.Waiting != tt.held || rec.Applied.Run != "" {
+				t.Fatalf("it waits for %q: %v", rec.Waiting, f.runs("half"))
+			}
+			if done := f.command(2, "alice", tt.by); done.Status != holdfast.CommandDone {
+				t.Fatalf("%s is %s: %s", tt.by, done.Status, done.Reply)
+			}
+			f.executeAll(good)
+			if rec := f.cluster("half"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("half"))
+			}
+		})
+	}
+}

@@ -228,7 +228,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	if run.Kind.Writes() {
 		rec.Left = holdfast.Leftover{}
 	} else { // a plan without changes has met no conditions
-		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied)
+		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied, in.Last)
 	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {
 		return err

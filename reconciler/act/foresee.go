@@ -24,15 +24,15 @@ func (l *Loop) Foresee(
 	if in.Unsaved, err = l.Rescue.Standing(ctx, c.Name); err != nil {
 		return in, err
 	}
-	in.Last = rec.Applied
-	if !c.Removed {
-		return in, l.observer.observeProposal(ctx, &in)
-	}
 	branch, err := history.Branch(ctx, l.opts.Store, c.Name)
 	if err != nil {
 		return in, err
 	}
-	if in.Last = decision.LastApplied(rec, branch); in.Last.Run == "" {
+	in.Last = decision.LastApplied(rec, branch)
+	if !c.Removed {
+		return in, l.observer.observeProposal(ctx, &in)
+	}
+	if in.Last.Run == "" {
 		return in, nil
 	}
 	if in.Dependents, err = l.Lineage.Dependents(ctx, c.Name); err != nil {

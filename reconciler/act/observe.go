@@ -241,14 +241,15 @@ func (o *observer) merge(
 		return m, err
 	}
 	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
-	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
+	last := decision.LastApplied(rec, branch)
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: last})
 	if run, ok := decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
 		plan = run
 		about := m.Review.PullRequest
 		m.Review, m.Copied = decision.ReviewOf(run), run.Copied
 		m.Review.PullRequest = about
 	}
-	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied)
+	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, last)
 	if len(requires) == 0 {
 		return m, nil
 	}

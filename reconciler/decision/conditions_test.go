@@ -37,6 +37,9 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 			onBranch(mergedUnseen, required("mergeable"), requires("approved"), approved, planned, asks(holdfast.VerbApply, "run-2")),
 			refuse(holdfast.ReasonNotMergeable),
 		},
+		"not approved, which only a failed apply has begun with": {
+			onBranch(fresh, begunWith("approved"), mergedUnseen, planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
 		"a new cluster": {onBranch(fresh, mergedUnseen, planned, asks(holdfast.VerbApply, "run-2")), applied},
 		"approved":      {onBranch(merged, approved, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), applied},
 		"pushed without a pull request": {
@@ -56,6 +59,13 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 // required says that what was last applied requires a condition.
 func required(gate string) func(*decision.Input) {
 	return func(in *decision.Input) { in.Cluster.Applied.Document.Apply.Requires = []string{gate} }
+}
+
+// begunWith says that an apply has begun with a document that requires a condition.
+func begunWith(gate string) func(*decision.Input) {
+	return func(in *decision.Input) {
+		in.Last = holdfast.Applied{Run: "run-1", Document: holdfast.Cluster{Apply: holdfast.ApplySettings{Requires: []string{gate}}}}
+	}
 }
 
 // A document that nobody has applied takes no condition away, and may add some.

@@ -38,20 +38,22 @@ func proposed(in Input) holdfast.Digest {
 }
 
 // Conditions are the settings by which the apply of a document waits for people, all of
-// them: its own, and those of what was last applied. What a change takes away of them
-// it cannot take away from its own apply.
-func Conditions(document holdfast.Cluster, last holdfast.Applied) []holdfast.ApplySettings {
+// them: its own, and those of what was last applied, or begun. What a change takes away of
+// them it cannot take away from its own apply.
+func Conditions(document holdfast.Cluster, last ...holdfast.Applied) []holdfast.ApplySettings {
 	out := []holdfast.ApplySettings{document.Apply}
-	if last.Run != "" {
-		out = append(out, last.Document.Apply)
+	for _, applied := range last {
+		if applied.Run != "" {
+			out = append(out, applied.Document.Apply)
+		}
 	}
 	return out
 }
 
 // Required are the names of what the apply of a document has to meet, and may be there
-// several times; lifted are those that only what was last applied asks for.
-func Required(document holdfast.Cluster, last holdfast.Applied) (names, lifted []string) {
-	for _, settings := range Conditions(document, last) {
+// several times; lifted are those that only what was last applied, or begun, asks for.
+func Required(document holdfast.Cluster, last ...holdfast.Applied) (names, lifted []string) {
+	for _, settings := range Conditions(document, last...) {
 		names = append(names, settings.Requires...)
 	}
 	for _, name := range names {
@@ -63,10 +65,11 @@ func Required(document holdfast.Cluster, last holdfast.Applied) (names, lifted [
 }
 
 // InForce is a document that came to be what is applied without an apply, with the
-// conditions of what was last applied: nobody has met them, so it takes none away.
-func InForce(document holdfast.Cluster, last holdfast.Applied) holdfast.Cluster {
+// conditions of what was last applied, or begun: nobody has met them, so it takes none
+// away.
+func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Cluster {
 	names := slices.Clone(document.Apply.Requires)
-	for _, settings := range Conditions(document, last) {
+	for _, settings := range Conditions(document, last...) {
 		document.Apply.Manual = document.Apply.Manual || settings.Manual
 		for _, name := range settings.Requires {
 			if !slices.Contains(names, name) {
@@ -91,7 +94,7 @@ func ApplySettings(in Input) []holdfast.ApplySettings {
 
 // byHand reports whether a merge is applied only when a person says so.
 func byHand(in Input) bool {
-	settings := Conditions(in.Cluster.Desired.Document, in.Cluster.Applied)
+	settings := Conditions(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
 	return slices.ContainsFunc(settings, func(p holdfast.ApplySettings) bool { return p.Manual })
 }
 

@@ -228,10 +228,11 @@ func newestReviewed(in decision.Input) decision.Merge {
 }
 
 // asksFor reports whether the desired document asks for a condition, or the one that was
-// last applied.
+// last applied, or begun.
 func asksFor(in decision.Input, name string) bool {
 	return slices.Contains(in.Cluster.Desired.Document.Apply.Requires, name) ||
-		slices.Contains(in.Cluster.Applied.Document.Apply.Requires, name)
+		slices.Contains(in.Cluster.Applied.Document.Apply.Requires, name) ||
+		slices.Contains(in.Last.Document.Apply.Requires, name)
 }
 
 func failedOf(in decision.Input) *holdfast.Run {

@@ -122,7 +122,7 @@ func approvedApply(in Input) (Decision, bool) {
 		}
 		apply.Shown = last.ID
 		return apply, true
-	case merge != nil && Begun(in) == nil && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
+	case merge != nil && !halfDone(in) && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
 		if reason, detail := barred(in, *merge); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
@@ -139,6 +139,13 @@ func approvedApply(in Input) (Decision, bool) {
 	default:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonNothingPlanned}, true
 	}
+}
+
+// halfDone reports whether a failed apply has left something half done, and people have
+// merged no plan that was made since.
+func halfDone(in Input) bool {
+	failed := Begun(in)
+	return failed != nil && !reviewedSince(in, *failed)
 }
 
 // speaksOf reports whether a person's word is about one of the merges that are to
@@ -257,14 +264,10 @@ func settledByMerge(in Input) (Decision, bool) {
 // a person as well: the resumed run finds that. Only a plan that people have seen since
 // the failure, merged or approved, is applied after that.
 func failedApply(in Input) (Decision, bool) {
-	failed := Begun(in)
-	if failed == nil {
+	if !halfDone(in) {
 		return Decision{}, false
 	}
-	if reviewedSince(in, *failed) {
-		return Decision{}, false
-	}
-	last := Newest(in.Runs)
+	failed, last := Begun(in), Newest(in.Runs)
 	switch {
 	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.Resumes.Most &&
 		failed.SourceDigest.Equal(Desired(in)):
@@ -353,7 +356,7 @@ func reviewedMerge(in Input) (Decision, bool) {
 // barred is which of the conditions for the apply of a merge is not met, and what
 // it lacks; empty if all are.
 func barred(in Input, merge Merge) (reason holdfast.Reason, detail string) {
-	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
+	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
 	for _, name := range holdfast.GateNames() {
 		if slices.Contains(required, name) && !slices.Contains(merge.Met, name) {
 			return holdfast.GateReason(name), merge.Missing[name]

@@ -37,7 +37,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
-			requires, lifted := decision.Required(c.Document, last)
+			requires, lifted := decision.Required(c.Document, last...)
 			rc.Gates = gate.Of(pr, requires, lifted, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
@@ -154,33 +154,34 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
 
 // viewRelated says of a cluster that a pull request removes why it would not be
-// destroyed, and of another one what it has to wait for. It returns what
-// was last applied of it.
+// destroyed, and of another one what it has to wait for. It returns what was last
+// applied of it, and begun.
 func (v *viewer) viewRelated(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
-) (holdfast.Applied, error) {
+) ([]holdfast.Applied, error) {
 	if pr.State != holdfast.PullRequestOpen || rc.Sample {
-		return holdfast.Applied{}, nil
+		return nil, nil
 	}
 	in, err := v.opts.Fleet.Foresee(ctx, pr, c)
 	if err != nil {
-		return holdfast.Applied{}, err
+		return nil, err
 	}
-	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, in.Last), func(s holdfast.ApplySettings) bool { return s.Manual })
+	last := []holdfast.Applied{in.Cluster.Applied, in.Last}
+	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, last...), func(s holdfast.ApplySettings) bool { return s.Manual })
 	if in.Unsaved != nil {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
-		return in.Last, nil
+		return last, nil
 	}
 	if !rc.Removed {
 		if in.Cluster.Applied.Run != "" || in.Last.Run == "" {
 			rc.Document.RenamedFrom = "" // it continues under the new name already, or there is nothing to continue
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
-		return in.Last, nil
+		return last, nil
 	}
 	if in.Last.Run == "" {
 		rc.Waiting = holdfast.ReasonNeverApplied
-		return in.Last, nil
+		return last, nil
 	}
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
 	if rc.Waiting != holdfast.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
@@ -188,7 +189,7 @@ func (v *viewer) viewRelated(
 		rc.WaitingDetail = fmt.Sprintf("branch %q would no longer define any of %d clusters, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
-	return in.Last, nil
+	return last, nil
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
