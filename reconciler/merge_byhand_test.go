@@ -118,3 +118,52 @@ func TestMoreThanReviewedIsMerged(t *testing.T) {
 		t.Errorf("the status of the plan that was reviewed is %q", told)
 	}
 }
+
+// A conflict cannot be planned, and whoever merges has resolved it: the status of the plan
+// says that, whatever they have come to. Where a plan was shown before the conflict, and it
+// is what they have come to, that one counts.
+func TestPlanStatusOfAConflictThatWasResolvedWhileMerging(t *testing.T) {
+	t.Parallel()
+	two, four := map[string]string{"infra/prod/main.tf": module("two")}, map[string]string{"infra/prod/main.tf": module("four")}
+	planned := func(f *fleet) {
+		f.executeAll(good)
+		f.post()
+	}
+	for name, tt := range map[string]struct {
+		before, conflicting func(*fleet)
+		merged              map[string]string
+		want                string
+	}{
+		"never planned": {func(*fleet) {}, func(*fleet) {}, two, "failure had a conflict that was resolved while merging: no plan of what was merged was shown"},
+		"planned":       {planned, func(*fleet) {}, two, "success 1 cluster: 1 to create"},
+		"another head": {planned, func(f *fleet) {
+			f.push(1, four)
+			f.post()
+		}, four, "failure had a conflict that was resolved while merging: no plan of what was merged was shown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.openUnnoticed(1, two)
+			if name != "never planned" {
+				f.lookAt(1)
+			}
+			tt.before(f)
+			f.repo.Commit(master, "meanwhile", map[string]string{"infra/prod/main.tf": module("three")})
+			f.look()
+			f.executeAll(good)
+			f.lookAt(1)
+			tt.conflicting(f)
+			if got := f.pullRequest(1).Reason; got != holdfast.ReasonNotMergeable {
+				t.Fatalf("before the merge its reason is %q", got)
+			}
+			f.merge(1, byHand(tt.merged))
+			f.executeAll(good)
+			f.post()
+			if told := f.forge.told(f.forge.get(1).Head, holdfast.ContextPlan); told[len(told)-1] != tt.want {
+				t.Errorf("the status of the plan was %q, want %q last", told, tt.want)
+			}
+		})
+	}
+}

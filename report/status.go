@@ -22,6 +22,8 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	case !r.merged() || state != holdfast.StatusPending:
 	case plannedBefore(open):
 		state, description = holdfast.StatusSuccess, "planned for an earlier head, from which nothing has changed"
+	case pr.Result == "" && pr.Base != "":
+		state, description = holdfast.StatusFailure, "had a conflict that was resolved while merging: no plan of what was merged was shown"
 	default:
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
