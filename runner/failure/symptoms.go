@@ -122,15 +122,19 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CausePermission, false, hintPermission,
 	},
 	{
-		regexp.MustCompile(`(?i)x509: |certificate (signed by unknown authority|verify failed|has expired)`),
-		holdfast.CauseNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE",
+		regexp.MustCompile(`(?i)x509: |certificate (signed by unknown authority|verify failed|has expired)|server certificate verification failed|SSL certificate problem|no alternative certificate subject name`),
+		holdfast.CauseNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE, and GIT_SSL_CAINFO for Git",
+	},
+	{ // such as the page of a proxy in between
+		regexp.MustCompile(`(?i)invalid response content from|\b(mirror|registry)\b.*looking for beginning of value`),
+		holdfast.CauseServiceUnavailable, true, "the mirror or registry answers with something else than it should: see what is at the address that the message names",
 	},
 	{
 		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(408|50[0-4])\b`),
 		holdfast.CauseServiceUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
 	},
 	{
-		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost|driver: bad connection|(^|: )EOF\b`),
+		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost|driver: bad connection|gnutls_handshake\(\) failed|GnuTLS (recv|send) error|OpenSSL SSL_\w+:|the remote end hung up unexpectedly|early EOF|(^|: )EOF\b`),
 		holdfast.CauseNetwork, true, hintNetwork,
 	},
 	{ // unless it was out of reach
@@ -158,7 +162,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
-		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
+		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
 		holdfast.CauseNotFound, false, "create what the message names, or correct its name, region or account in the code",
 	},
 	{

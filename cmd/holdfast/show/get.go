@@ -139,7 +139,7 @@ func (a *app) duration(r v1.Run) string {
 	case r.FinishedAt.IsZero():
 		return table.ShortDuration(max(a.Now().Sub(r.StartedAt), 0))
 	default:
-		return table.ShortDuration(r.FinishedAt.Sub(r.StartedAt))
+		return table.ShortDuration(max(r.FinishedAt.Sub(r.StartedAt), 0)) // a clock was put back meanwhile
 	}
 }
 
