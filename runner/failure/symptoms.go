@@ -126,7 +126,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseNetwork, false, "the agent does not trust the host's certificate: put its authority into the machine's store, or set SSL_CERT_FILE, and GIT_SSL_CAINFO for Git",
 	},
 	{ // such as the page of a proxy in between
-		regexp.MustCompile(`(?i)invalid response content from|\b(mirror|registry)\b.*looking for beginning of value`),
+		regexp.MustCompile(`(?i)invalid response content from|response has \w* ?Content-Type|\b(mirror|registry)\b.*looking for beginning of value`),
 		holdfast.CauseServiceUnavailable, true, "the mirror or registry answers with something else than it should: see what is at the address that the message names",
 	},
 	{
@@ -162,7 +162,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
-		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
+		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|pathspec '[^']*' did not match|remote branch \S+ not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
 		holdfast.CauseNotFound, false, "create what the message names, or correct its name, region or account in the code",
 	},
 	{
