@@ -64,6 +64,12 @@ func TestRevertThatWaitsIsTakenBack(t *testing.T) {
 				t.Errorf("it is held as %q, want %q", rec.Drift.Hold, tt.hold)
 			}
 			f.says(reverted) // and back: it was given up by us, not by a person
+			if tt.hold == "approval" { // a condition stays until an apply has met it
+				if rec := f.cluster("prod"); !strings.Contains(rec.Drift.Hold, "what was last applied does") || f.claim().Run != "" {
+					t.Errorf("without the condition it is held as %q: %s", rec.Drift.Hold, strings.Join(f.runs("prod"), ", "))
+				}
+				return
+			}
 			if run := f.newest("prod"); run.Kind != holdfast.RunApply || run.Status != holdfast.RunQueued {
 				t.Errorf("after it is as it was: %s", strings.Join(f.runs("prod"), ", "))
 			}

@@ -97,7 +97,10 @@ func driftSituations() map[string]situation {
 		"after another apply":            {asApplied(byItself, func(in *decision.Input) { in.Cluster.Applied.Run, in.LastApply = "run-2", "run-2" }), none(holdfast.ReasonUpToDate)},
 		"the last check failed":          {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Status = holdfast.DriftFailed })), none(holdfast.ReasonUpToDate)},
 
-		"needs an approval":           {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
+		"needs an approval": {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
+		"needed one when it was applied": {asApplied(byItself, func(in *decision.Input) {
+			in.Cluster.Applied.Document.Apply.Requires = []string{"approved"}
+		}), held("applies of this cluster need an approval: the document no longer asks for it, what was last applied does")},
 		"needs to be mergeable":       {asApplied(byItself, requires("mergeable")), reverting},
 		"would destroy":               {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("reverting it would destroy or replace something")},
 		"would revert what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("reverting it would also revert what an ignore rule hides")},

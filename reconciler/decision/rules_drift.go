@@ -139,8 +139,11 @@ func heldDrift(in Input) (Decision, bool) {
 // needsPerson is why drift may not be reverted without a person's word; empty if
 // it may.
 func needsPerson(in Input) string {
+	required, lifted := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
 	switch drift := in.Cluster.Drift; {
-	case slices.Contains(in.Cluster.Desired.Document.Apply.Requires, holdfast.GateApproved):
+	case slices.Contains(lifted, holdfast.GateApproved):
+		return "applies of this cluster need an approval: the document no longer asks for it, what was last applied does"
+	case slices.Contains(required, holdfast.GateApproved):
 		return "applies of this cluster need an approval"
 	case drift.Destroys:
 		return "reverting it would destroy or replace something"
