@@ -147,6 +147,41 @@ func TestResumeIsNotMissed(t *testing.T) {
 	}
 }
 
+// A document that gives a cluster another project does not take it out of the suspension
+// of the one that it was applied in.
+func TestASuspendedProjectIsNotLeft(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	all := func(suspended bool) {
+		f.must(f.r.SuspendAll(t.Context(), holdfast.Suspension{Project: "p", By: "alice"}, suspended))
+		f.settle()
+	}
+	all(true)
+	leave := strings.Replace(document("prod"), "project: p", "project: q", 1)
+	f.open(1, map[string]string{"clusters/prod.yaml": leave})
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended || rec.Applied.Document.Project != "p" {
+		t.Fatalf("merged, prod waits for %q, applied in project %q", rec.Waiting, rec.Applied.Document.Project)
+	}
+	f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("a %s of %s was handed out", a.Kind, a.Cluster)
+	}
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended {
+		t.Errorf("the next merge waits for %q", rec.Waiting)
+	}
+	all(false)
+	if run := f.execute(good); run.Kind != apply || run.Status != holdfast.RunApplied {
+		t.Errorf("resumed, it goes on with: %s %s", run.Kind, run.Status)
+	}
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Document.Project != "q" {
+		t.Errorf("resumed, prod waits for %q, applied in project %q", rec.Waiting, rec.Applied.Document.Project)
+	}
+}
+
 func TestSuspensionOfDestroys(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())

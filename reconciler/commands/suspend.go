@@ -66,8 +66,8 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 			o.Records.Audit(ctx, s.By, action, object, "false")
 		}
 		// Whoever resumes again after an error has those asked for that were
-		// forgotten then.
-		return errors.Join(err, o.askAgain(ctx, holdfast.ClusterFilter{Project: s.Project, Waiting: holdfast.ReasonSuspended}))
+		// forgotten then. One that was applied in the project may have another by now.
+		return errors.Join(err, o.askAgain(ctx, holdfast.ClusterFilter{Waiting: holdfast.ReasonSuspended}))
 	}
 	if s.Project != "" {
 		n, err := o.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Project: s.Project})

@@ -229,6 +229,7 @@ var branchRules = []rule{
 	removed,
 	invalid,
 	revertDrift,
+	leavesSuspension,
 	upToDate,
 	suspended,
 	supersededRun,

@@ -138,7 +138,10 @@ func ofNothing(run *holdfast.Run)    { run.SourceDigest = destroyDigest }
 func aDestruction(run *holdfast.Run) { run.SourceDigest, run.Destroy = destroyDigest, true }
 func invalid(in *decision.Input)     { in.Cluster.Desired.SourceDigest = "" }
 func upToDate(in *decision.Input)    { in.Cluster.Applied.SourceDigest = newDigest }
-func stateMoved(in *decision.Input)  { in.Cluster.StateSerial = 5 }
+func movesFrom(suspended string) func(*decision.Input) {
+	return func(in *decision.Input) { in.Suspended, in.Cluster.Applied.Document.Project = suspended, "former" }
+}
+func stateMoved(in *decision.Input) { in.Cluster.StateSerial = 5 }
 func fresh(in *decision.Input) {
 	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
 }
@@ -315,17 +318,20 @@ func branchSituations() map[string]situation {
 		"the plan after a failure is empty": {onBranch(merged, runs(ran("run-4", plan, holdfast.RunNoChanges), failed)), record(holdfast.ReasonAdopted, "run-4")},
 
 		// What stands in the way.
-		"invalid":                       {onBranch(invalid, merged, runs(queuedApply)), wait(holdfast.ReasonInvalid, "run-2")},
-		"up to date":                    {onBranch(upToDate), none(holdfast.ReasonUpToDate)},
-		"up to date again, by a revert": {onBranch(upToDate, runs(queuedApply)), none(holdfast.ReasonUpToDate, "run-2")},
-		"up to date, and an apply":      {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
-		"up to date, and a plan":        {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(holdfast.ReasonRequested, on(), alice)},
-		"up to date, but half applied":  {onBranch(upToDate, runs(failed)), doPlan(holdfast.ReasonApplyFailed, on())},
-		"suspended":                     {onBranch(suspended, merged, runs(queuedApply)), wait(holdfast.ReasonSuspended, "run-2")},
-		"suspended, and an apply":       {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonSuspended)},
-		"suspended, and a plan":         {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(holdfast.ReasonSuspended)},
-		"applied once more":             {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
-		"resumed":                       {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuspended))), doApply(holdfast.ReasonMerged, on(seen))},
+		"invalid":                                   {onBranch(invalid, merged, runs(queuedApply)), wait(holdfast.ReasonInvalid, "run-2")},
+		"up to date":                                {onBranch(upToDate), none(holdfast.ReasonUpToDate)},
+		"up to date again, by a revert":             {onBranch(upToDate, runs(queuedApply)), none(holdfast.ReasonUpToDate, "run-2")},
+		"up to date, and an apply":                  {onBranch(upToDate, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
+		"up to date, and a plan":                    {onBranch(upToDate, asks(holdfast.VerbPlan, "")), doPlan(holdfast.ReasonRequested, on(), alice)},
+		"up to date, but half applied":              {onBranch(upToDate, runs(failed)), doPlan(holdfast.ReasonApplyFailed, on())},
+		"suspended":                                 {onBranch(suspended, merged, runs(queuedApply)), wait(holdfast.ReasonSuspended, "run-2")},
+		"as Git says, out of a suspended project":   {onBranch(upToDate, movesFrom(decision.SuspendedProject)), waits(holdfast.ReasonSuspended, because("all clusters of its project are suspended"))},
+		"as Git says, of another project":           {onBranch(upToDate, movesFrom("")), none(holdfast.ReasonUpToDate)},
+		"as Git says, of another project, all stop": {onBranch(upToDate, movesFrom(decision.SuspendedFleet)), none(holdfast.ReasonUpToDate)},
+		"suspended, and an apply":                   {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonSuspended)},
+		"suspended, and a plan":                     {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(holdfast.ReasonSuspended)},
+		"applied once more":                         {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
+		"resumed":                                   {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuspended))), doApply(holdfast.ReasonMerged, on(seen))},
 		"what waits is of an older revision": {
 			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
 			act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),

@@ -71,6 +71,17 @@ func upToDate(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: holdfast.ReasonUpToDate, Cancel: Pending(in.Runs)}, true
 }
 
+// leavesSuspension keeps a cluster in the project that it was applied in as long as one
+// of the two is suspended: a document that asks for nothing else would take it out of the
+// suspension.
+func leavesSuspension(in Input) (Decision, bool) {
+	last := in.Cluster.Applied
+	if in.Suspended != SuspendedProject || last.Run == "" || last.Document.Project == in.Cluster.Desired.Document.Project {
+		return Decision{}, false
+	}
+	return suspended(in)
+}
+
 func suspended(in Input) (Decision, bool) {
 	d := Decision{Action: ActionWait, Reason: holdfast.ReasonSuspended, Cancel: Pending(in.Runs)}
 	if in.Ask != nil {
