@@ -172,6 +172,8 @@ type PullRequestCluster struct {
 	SourceDigest Digest  `json:"sourceDigest"` // empty: deleted, or at fault
 	Removed      bool    `json:"removed,omitempty"`
 	Document     Cluster `json:"document"`
+	// StateLocation is where its state is to be; empty if it is not known.
+	StateLocation string `json:"stateLocation,omitempty"`
 	// Added: it was changed while merging. What was seen before the merge did not have
 	// it, or said another thing of it.
 	Added bool `json:"added,omitempty"`

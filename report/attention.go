@@ -54,8 +54,8 @@ func stateLines(o outcome) (lines []string) {
 	if o.run == nil {
 		return nil
 	}
-	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.run.StateLocation
-	if was != "" && is != "" && is != was {
+	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.cluster.NewState
+	if is != "" {
 		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; what the old one has is neither changed nor destroyed, and is forgotten. Move the state first if it is to stay",
 			name, markdown.Code(markdown.Shorten(visible(was), 120)), markdown.Code(markdown.Shorten(visible(is), 120))))
 	}

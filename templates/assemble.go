@@ -86,7 +86,8 @@ func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, err
 	}
 	digest := holdfast.NewDigester("source")
 	digest.Add("template", string(shared.digest), string(own), string(values), string(secrets), c.Engine.Name, c.Engine.Version)
-	root.Digest = digest.Digest()
+	root.Code = digest.Digest()
+	root.Digest = identified(root.Code, b.location, c)
 	return root, nil
 }
 

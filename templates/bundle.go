@@ -28,6 +28,9 @@ type Root struct {
 	// that can change a plan, and of nothing else. It has no commit, no label, no
 	// description and no path of the cluster's file in it.
 	Digest holdfast.Digest
+	// Code is Digest without what says which state it is and is not in the files: what
+	// earlier versions recorded.
+	Code holdfast.Digest
 	// StateLocation says where the state is; two clusters with the same one
 	// must not run at once. It has no secrets in it.
 	StateLocation string

@@ -488,6 +488,7 @@ func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root,
 	for _, f := range root.files {
 		digest.Add(f.Name, string(f.Data))
 	}
-	root.Digest = digest.Digest()
+	root.Code = digest.Digest()
+	root.Digest = identified(root.Code, b.location, c)
 	return root, nil, nil
 }

@@ -29,15 +29,23 @@ func backendOf(c holdfast.Cluster) backend {
 	if own, fallback := document.OwnArgument(c.State.Type, c.Name); own != "" && config[own] == nil {
 		config[own] = fallback
 	}
-	at := location.Of(location.Backend{Kind: c.State.Type, Config: config, Home: c.Name, Scope: scopeOf(c)})
+	at := location.Of(location.Backend{Kind: c.State.Type, Config: config, Home: c.Name, Scope: location.ScopeOf(c)})
 	return backend{kind: c.State.Type, config: config, location: at}
 }
 
 // backendIn is that of a block in the code of dir.
 func backendIn(b *modules.Backend, dir string, c holdfast.Cluster) backend {
-	at := location.Of(location.Backend{Kind: b.Kind, Config: b.Attributes, Unread: b.Unread, Home: dir, Scope: scopeOf(c)})
+	at := location.Of(location.Backend{Kind: b.Kind, Config: b.Attributes, Unread: b.Unread, Home: dir, Scope: location.ScopeOf(c)})
 	return backend{kind: b.Kind, location: at}
 }
 
-// scopeOf is what the environment of a cluster's engine is bound to.
-func scopeOf(c holdfast.Cluster) string { return c.Project + "/" + c.Environment }
+// identified is the digest of a root module with what says which state it has, and is not
+// in its files: where that is up to the environment of the engine, what that is bound to.
+func identified(code holdfast.Digest, at string, c holdfast.Cluster) holdfast.Digest {
+	if !location.Ambient(at) {
+		return code
+	}
+	digest := holdfast.NewDigester("state")
+	digest.Add(string(code), location.ScopeOf(c))
+	return digest.Digest()
+}

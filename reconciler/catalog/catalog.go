@@ -63,6 +63,7 @@ type Entry struct {
 type Resolution struct {
 	Doc      document.Document
 	Digest   holdfast.Digest // empty: faults say why
+	Code     holdfast.Digest // what earlier versions recorded for Digest; see templates.Root
 	Location string
 	Template string
 	Dir      string

@@ -166,12 +166,12 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 		res.Faults = faults
 		if root != nil && len(faults) == 0 {
 			res.Digest, res.Location, res.Template, res.Dir = root.Digest, root.StateLocation, root.Template, root.Dir
-			res.reads = root.Reads
+			res.Code, res.reads = root.Code, root.Reads
 			res.Faults = r.check(c.Repo, res.Doc, res.Location)
 		}
 	}
 	if len(res.Faults) > 0 {
-		res.Digest = ""
+		res.Digest, res.Code = "", ""
 	}
 	c.index.add(name, res)
 	c.mu.Lock()

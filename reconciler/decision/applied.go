@@ -21,10 +21,10 @@ func LastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.App
 }
 
 // Relocated is what was applied with its state called as it is today: an earlier version
-// may have recorded another name. The backend is part of the source, and so the state is
-// the same one where that is the same.
+// may have recorded another name. What says which state it is is part of the source, and
+// so the state is the same one where that is the same.
 func Relocated(last holdfast.Applied, desired holdfast.Desired) holdfast.Applied {
-	if last.SourceDigest != "" && last.SourceDigest.Equal(desired.SourceDigest) && OtherState(last.StateLocation, desired.StateLocation) {
+	if last.SourceDigest != "" && last.SourceDigest.Equal(desired.SourceDigest) && OtherState(last, desired.StateLocation, desired.Document) {
 		last.StateLocation = desired.StateLocation
 	}
 	return last

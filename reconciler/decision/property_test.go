@@ -119,7 +119,7 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 		return "applies before its parents"
 	case in.Window.Closed:
 		return "applies outside of the windows"
-	case !desired.Removed && !asked && decision.OtherState(in.Last.StateLocation, desired.StateLocation):
+	case !desired.Removed && !asked && decision.OtherState(in.Last, desired.StateLocation, desired.Document):
 		return "leaves a state behind without a word"
 	case slices.ContainsFunc(in.Runs, func(run holdfast.Run) bool { return run.Status == holdfast.RunRunning }):
 		return "applies while something runs"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // unsaved holds everything back on the tracked branch while a state stands that
@@ -41,31 +42,43 @@ func afterUnsaved(in Input, d Decision) Decision {
 func inPlace(in Input, d Decision) Decision {
 	begins := d.Action == ActionApply ||
 		d.Action == ActionWait && (d.Reason == holdfast.ReasonUnreviewed || d.Reason == holdfast.ReasonManual)
-	is, to := in.Last.StateLocation, in.Cluster.Desired.StateLocation
-	if !begins || in.Ask != nil || in.Cluster.Desired.Removed || !OtherState(is, to) {
+	to := in.Cluster.Desired
+	if !begins || in.Ask != nil || to.Removed || !OtherState(in.Last, to.StateLocation, to.Document) {
 		return d
 	}
 	if merge := reviewed(in.Merges); merge != nil && merge.Copied {
 		return d
 	}
-	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(is, to), Cancel: d.Cancel}
+	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(in.Last, to.StateLocation, to.Document), Cancel: d.Cancel}
 }
 
 // leftBehind reports whether a plan of what is desired was made with another state than
 // the present one, and does not have what is in that.
 func leftBehind(in Input, plan holdfast.Run) bool {
-	is := LastApplied(in.Cluster, in.Runs).StateLocation
-	return plan.Kind == holdfast.RunPlan && !plan.Destroy && !plan.Copied && OtherState(is, plan.StateLocation)
+	last := LastApplied(in.Cluster, in.Runs)
+	return plan.Kind == holdfast.RunPlan && !plan.Destroy && !plan.Copied && OtherState(last, plan.StateLocation, plan.Document)
 }
 
-// OtherState reports whether two locations are of different states, as far as both are
-// known. In our own backend a state goes with the name of its cluster.
-func OtherState(is, to string) bool {
-	own := holdfast.OwnState(is) && holdfast.OwnState(to)
-	return is != "" && to != "" && is != to && !own
+// OtherState reports whether a document whose state has a location would give its cluster
+// another state than the one of what was last applied, as far as both are known.
+func OtherState(last holdfast.Applied, to string, document holdfast.Cluster) bool {
+	return location.Other(location.PlaceOf(last.StateLocation, last.Document), location.PlaceOf(to, document))
 }
 
 // OtherStateText says between which states a cluster would move.
-func OtherStateText(is, to string) string {
-	return fmt.Sprintf("its state is %s and would be %s", is, to)
+func OtherStateText(last holdfast.Applied, to string, document holdfast.Cluster) string {
+	return MoveText(StateNames(last, to, document))
+}
+
+// MoveText says the same of names.
+func MoveText(was, is string) string { return fmt.Sprintf("its state is %s and would be %s", was, is) }
+
+// StateNames are the names of the present state of a cluster and of the one that a
+// document would give it, told apart if they are two.
+func StateNames(last holdfast.Applied, to string, document holdfast.Cluster) (was, is string) {
+	was, is = last.StateLocation, to
+	if was == is && OtherState(last, to, document) {
+		was, is = was+" of "+location.ScopeOf(last.Document), is+" of "+location.ScopeOf(document)
+	}
+	return was, is
 }

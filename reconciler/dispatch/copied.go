@@ -20,7 +20,7 @@ func (r results) elsewhere(ctx context.Context, run holdfast.Run) bool {
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		r.logger.WarnContext(ctx, "cluster of a run was not read", "run", run.ID, "cluster", run.Cluster, "err", err)
 	}
-	return err == nil && decision.OtherState(rec.Applied.StateLocation, run.StateLocation)
+	return err == nil && decision.OtherState(rec.Applied, run.StateLocation, run.Document)
 }
 
 // copied reports whether a plan that has ended without changes was made with another

@@ -62,7 +62,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			faults := slices.Concat(res.Faults, lineage.OwnedElsewhere(to.Repo, known, res), others)
 			c.Document = res.Doc.Cluster
 			if len(faults) == 0 {
-				c.SourceDigest = res.Digest
+				c.SourceDigest, c.StateLocation = res.Digest, res.Location
 			}
 			rec.Faults = append(rec.Faults, faults...)
 		}

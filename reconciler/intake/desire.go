@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
@@ -224,7 +223,11 @@ func (b *branches) desireOnce(
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
 	}
-	rec.Applied = decision.Relocated(rec.Applied, rec.Desired)
+	if len(rec.Desired.Faults) == 0 {
+		if rec.Applied, err = b.present(ctx, repo, rec, res); err != nil {
+			return taken{}, err
+		}
+	}
 	absent := before.Desired.Removed || before.Desired.Missing != "" || before.Desired.Revision == ""
 	if before.Desired.SourceDigest != rec.Desired.SourceDigest || absent || now.rewritten {
 		rec.Desired.Revision = now.revision
@@ -236,7 +239,8 @@ func (b *branches) desireOnce(
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
 		return b.takeOver(ctx, repo, now, old, rec)
-	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil && rec.Applied.StateLocation == before.Applied.StateLocation:
+	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil &&
+		rec.Applied.StateLocation == before.Applied.StateLocation && rec.Applied.SourceDigest == before.Applied.SourceDigest:
 		return took, nil
 	}
 	rec.Deletion = nil // a new life

@@ -14,7 +14,9 @@ import (
 )
 
 // viewApply shows what became of a merged pull request on the tracked branch.
-func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+func (v *viewer) viewApply(
+	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+) error {
 	runs, err := history.Branch(ctx, v.opts.Store, rc.Name)
 	if err != nil {
 		return err
@@ -29,7 +31,7 @@ func (v *viewer) viewApply(ctx context.Context, rc *report.Cluster, pr holdfast.
 		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
 	}
 	if known {
-		showState(rc, rec, runs)
+		showState(rc, rec, runs, c)
 	}
 	failed := failedItself(mine)
 	superseded := known && failed != nil && rec.Desired.Revision != "" && rec.Desired.Revision != failed.Revision

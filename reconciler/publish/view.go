@@ -44,11 +44,11 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
 		if pr.State == holdfast.PullRequestMerged && !c.Sample {
-			if err := v.viewApply(ctx, &rc, pr); err != nil {
+			if err := v.viewApply(ctx, &rc, pr, c); err != nil {
 				return view, false, err
 			}
 		} else if rc.Plan != nil { // without one there is nothing to compare with
-			if err := v.viewState(ctx, &rc, pr); err != nil {
+			if err := v.viewState(ctx, &rc, pr, c); err != nil {
 				return view, false, err
 			}
 		}
@@ -223,7 +223,9 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 // viewState shows the state of a cluster whose records were not read for its applies:
 // under its former name, if it has none yet. An open pull request shows that its merge
 // will be held if it would get another one.
-func (v *viewer) viewState(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord) error {
+func (v *viewer) viewState(
+	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+) error {
 	for _, name := range []string{rc.Name, rc.Document.RenamedFrom} {
 		if name == "" || rc.State != "" {
 			break
@@ -238,22 +240,30 @@ func (v *viewer) viewState(ctx context.Context, rc *report.Cluster, pr holdfast.
 		if err != nil {
 			return err
 		}
-		showState(rc, rec, branch)
+		showState(rc, rec, branch, c)
 	}
 	ended := rc.Plan.Status == holdfast.RunPlanned || rc.Plan.Status == holdfast.RunNoChanges && !rc.Plan.Copied
 	applies := ended && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
-	if applies && decision.OtherState(rc.State, rc.Plan.StateLocation) {
-		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.OtherStateText(rc.State, rc.Plan.StateLocation)
+	if applies && rc.NewState != "" {
+		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.MoveText(rc.State, rc.NewState)
 	}
 	return nil
 }
 
 // showState takes from the records of a cluster where its state is, and which engine
-// has written it.
-func showState(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run) {
+// has written it; and where it would be, as the pull request's cluster says: its plan may
+// be one of an earlier version, which called states otherwise.
+func showState(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run, c holdfast.PullRequestCluster) {
 	wrote := decision.LastApplied(rec, branch)
 	rc.State = wrote.StateLocation
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
+	to := c.StateLocation
+	if to == "" && rc.Plan != nil {
+		to = rc.Plan.StateLocation
+	}
+	if !rc.Removed && decision.OtherState(wrote, to, rc.Document) {
+		rc.State, rc.NewState = decision.StateNames(wrote, to, rc.Document)
+	}
 }
 
 // viewQueue says for whom a run that is not executed yet waits.

@@ -1,0 +1,48 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/templates/location"
+)
+
+// present is what was last applied as this version records it, given what its cluster
+// comes to now: an earlier one called states otherwise, and left out of the digest what
+// they are bound to. If something else is desired by now, what was applied is resolved
+// again, for its state not to be taken for another one.
+func (b *branches) present(
+	ctx context.Context, repo Repository, rec holdfast.ClusterRecord, res *catalog.Resolution,
+) (holdfast.Applied, error) {
+	last := asResolved(rec.Applied, res)
+	if last.SourceDigest.Equal(res.Digest) || !decision.OtherState(last, res.Location, res.Doc.Cluster) || rec.Owner != repo.Name {
+		return last, nil
+	}
+	cat, err := b.Catalogs.Read(ctx, repo.Name, string(last.Revision))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return last, nil // a forced push has taken it away
+	} else if err != nil {
+		return last, err
+	}
+	was, err := b.Catalogs.Resolve(ctx, cat, rec.Name)
+	if err != nil {
+		return last, fmt.Errorf("resolve %q as it was applied: %w", rec.Name, err)
+	}
+	if was == nil {
+		return last, nil
+	}
+	return asResolved(last, was), nil
+}
+
+// asResolved is what was applied, as a document that has the same source has it.
+func asResolved(last holdfast.Applied, res *catalog.Resolution) holdfast.Applied {
+	known := last.SourceDigest != "" && res.Digest != ""
+	if known && last.SourceDigest.Equal(res.Code) && location.ScopeOf(last.Document) == location.ScopeOf(res.Doc.Cluster) {
+		last.SourceDigest = res.Digest
+	}
+	return decision.Relocated(last, holdfast.Desired{SourceDigest: res.Digest, StateLocation: res.Location, Document: res.Doc.Cluster})
+}

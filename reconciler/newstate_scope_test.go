@@ -1,0 +1,155 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// inEnvironment is prod with the lines of spec, in an environment.
+func inEnvironment(environment string, spec ...string) map[string]string {
+	return map[string]string{"clusters/prod.yaml": strings.Replace(document("prod", spec...), "environment: e", "environment: "+environment, 1)}
+}
+
+// Where the environment of the engine says where the state is, another environment is
+// another state: a pull request that changes nothing else is planned, says so, and its
+// merge is held. Nothing is applied automatically meanwhile, drift neither.
+func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ backend, spec, was, is string }{
+		"pg":         {`backend "pg" { schema_name = "prod" }`, "", "pg:conn_str=of p/e,", "pg:conn_str=of p/live,"},
+		"consul":     {`backend "consul" { path = "prod" }`, "", "consul:path=prod of p/e", "consul:path=prod of p/live"},
+		"http":       {`backend "http" {}`, "", "http:infra/prod of p/e", "http:infra/prod of p/live"},
+		"kubernetes": {"", "state: {type: kubernetes, secret_suffix: prod}", "secret_suffix=prod of p/e", "secret_suffix=prod of p/live"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			spec := []string{reverted}
+			if tt.spec != "" {
+				spec = append(spec, tt.spec)
+			}
+			files["clusters/prod.yaml"] = document("prod", spec...)
+			files["infra/prod/backend.tf"] = "terraform {\n" + tt.backend + "\n}\n"
+			f := newFleet(t, files)
+			f.adopt()
+			before := f.cluster("prod").Applied
+			f.open(1, inEnvironment("live", spec...))
+			f.executeAll(good)
+			if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+				t.Errorf("the plan's status is %s", status)
+			}
+			for _, want := range []string{"moves the state of prod", tt.was, tt.is} {
+				if comment := f.forge.comment(1); !strings.Contains(comment, want) {
+					t.Errorf("the comment lacks %q:\n%s", want, comment)
+				}
+			}
+			f.merge(1, byMerge)
+			if a := f.claim(); a.Run != "" {
+				t.Fatalf("a %s of %s was handed out", a.Kind, a.Cluster)
+			}
+			rec := f.cluster("prod")
+			if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.WaitingDetail, tt.was) || !strings.Contains(rec.WaitingDetail, tt.is) {
+				t.Fatalf("merged, prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			if rec.Applied.StateLocation != before.StateLocation || rec.Applied.Document.Environment != "e" {
+				t.Errorf("nothing was applied, and its state is %s of %s", rec.Applied.StateLocation, rec.Applied.Document.Environment)
+			}
+			if run := f.drift(scaled("5")); run.Document.Environment != "e" {
+				t.Errorf("the drift check of what was applied is one in %s", run.Document.Environment)
+			}
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+				t.Errorf("after it, prod waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			f.api("alice", holdfast.VerbApply, "prod")
+			f.executeAll(good)
+			rec = f.cluster("prod")
+			if rec.Waiting != "" || rec.Applied.Document.Environment != "live" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("confirmed, prod waits for %q (%s), applied in %s", rec.Waiting, rec.WaitingDetail, rec.Applied.Document.Environment)
+			}
+		})
+	}
+}
+
+// A bucket is the same one in all environments.
+func TestAnotherEnvironmentIsNoOtherBucket(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", oldState)
+	f := newFleet(t, files)
+	f.adopt()
+	f.open(1, inEnvironment("live", oldState))
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Document.Environment != "live" {
+		t.Errorf("prod waits for %q (%s), applied in %s", rec.Waiting, rec.WaitingDetail, rec.Applied.Document.Environment)
+	}
+}
+
+// An earlier version called the same state otherwise: neither what it has applied nor what
+// it has planned is of another one.
+func TestAStateUnderItsFormerNameIsTheSame(t *testing.T) {
+	t.Parallel()
+	const state = "state: {type: http, address: \"https://states/prod?id=7\"}"
+	former := func(f *fleet) {
+		rec := f.cluster("prod")
+		rec.Applied.StateLocation, rec.Desired.StateLocation = "http:address=https://states/prod", "http:address=https://states/prod"
+		_, err := f.store.SaveCluster(t.Context(), rec)
+		f.must(err)
+		pr := f.pullRequest(1)
+		for i := range pr.Clusters {
+			pr.Clusters[i].StateLocation = ""
+		}
+		_, err = f.store.SavePullRequest(t.Context(), pr)
+		f.must(err)
+		runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prod"})
+		f.must(err)
+		for _, run := range runs {
+			run.StateLocation = rec.Applied.StateLocation
+			_, err := f.store.UpdateRun(t.Context(), run)
+			f.must(err)
+		}
+	}
+	begin := func() *fleet {
+		files := twoClusters()
+		files["clusters/prod.yaml"] = document("prod", state)
+		f := newFleet(t, files)
+		f.adopt()
+		f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+		f.executeAll(good)
+		former(f)
+		return f
+	}
+	t.Run("open", func(t *testing.T) {
+		f := begin()
+		f.restart()
+		f.look()
+		f.lookAt(1)
+		f.post()
+		if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status, "NewState") || strings.Contains(comment, "moves the state") {
+			t.Errorf("the status is %s, and the comment:\n%s", status, comment)
+		}
+	})
+	t.Run("merged meanwhile", func(t *testing.T) {
+		f := begin()
+		f.mergeUnnoticed(1, byMerge)
+		f.restart()
+		f.look()
+		f.lookAt(1)
+		f.executeAll(good)
+		rec := f.cluster("prod")
+		if rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest || !strings.Contains(rec.Applied.StateLocation, "query=") {
+			t.Errorf("prod waits for %q (%s), with its state at %s: %v", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation, f.runs("prod"))
+		}
+	})
+	t.Run("merged meanwhile, and moved", func(t *testing.T) {
+		f := begin()
+		f.repo.Commit(master, "move", map[string]string{"clusters/prod.yaml": document("prod", strings.Replace(state, "id=7", "id=8", 1))})
+		f.restart()
+		f.look()
+		f.executeAll(good)
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+			t.Errorf("prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+		}
+	})
+}
