@@ -64,7 +64,8 @@ func TestRevertThatWaitsIsTakenBack(t *testing.T) {
 				t.Errorf("it is held as %q, want %q", rec.Drift.Hold, tt.hold)
 			}
 			f.says(reverted) // and back: it was given up by us, not by a person
-			if tt.hold == "approval" { // a condition stays until an apply has met it
+			// A condition stays until an apply has met it.
+			if tt.hold == "approval" {
 				if rec := f.cluster("prod"); !strings.Contains(rec.Drift.Hold, "what was last applied does") || f.claim().Run != "" {
 					t.Errorf("without the condition it is held as %q: %s", rec.Drift.Hold, strings.Join(f.runs("prod"), ", "))
 				}
