@@ -206,7 +206,7 @@ func (r *Repo) issueShape(i *issue) map[string]any {
 			}
 		}
 	}
-	shape := r.recorded("issue_comment", i.Number)["issue"].(map[string]any)
+	shape := r.recordedPart("issue_comment", "issue", i.Number)
 	maps.Copy(shape, map[string]any{
 		"id": i.id, "number": i.Number, "title": i.Title, "body": i.Body, "user": userShape(i.Author),
 		"state": state, "state_reason": reason, "labels": r.labelShapes(i.Labels), "comments": r.countComments(i.Number),

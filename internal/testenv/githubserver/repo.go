@@ -35,7 +35,7 @@ type Repo struct {
 	deliveries []Delivery
 
 	templatesMu sync.Mutex
-	templates   map[string]string // by event
+	templates   map[string]map[string]any // by event
 	repository  map[string]any
 }
 

@@ -219,7 +219,7 @@ func (s *Server) Repo(fullName string) *Repo {
 		pulls:    make(map[int]*pull),
 		people:   make(map[string]string),
 		known:    make(map[string]bool),
-		statuses: make(map[string][]Status), templates: make(map[string]string),
+		statuses: make(map[string][]Status), templates: make(map[string]map[string]any),
 	}
 	s.repos[key] = r
 	return r

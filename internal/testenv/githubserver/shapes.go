@@ -19,22 +19,55 @@ var numberInURL = regexp.MustCompile(`/(pulls?|issues)/[12]\b`)
 // recorded returns a recorded delivery with the repository's name and, unless
 // it is zero, a pull request's number in place of the recorded ones.
 func (r *Repo) recorded(event string, number int) map[string]any {
-	text := r.template(event)
-	if number != 0 {
-		text = numberInURL.ReplaceAllString(text, "/${1}/"+strconv.Itoa(number))
-	}
-	payload := parse(text)
+	payload := r.recordedPart(event, "", number)
 	payload["repository"] = r.shape()
 	return payload
 }
 
-// template returns a recorded delivery with the repository's name in place of
-// the recorded ones, without the copies of the repository in it.
-func (r *Repo) template(event string) string {
+// recordedPart is one object of recorded, or with an empty key all but the repository.
+func (r *Repo) recordedPart(event, key string, number int) map[string]any {
 	r.templatesMu.Lock()
 	defer r.templatesMu.Unlock()
-	if text, ok := r.templates[event]; ok {
-		return text
+	var part any = r.template(event)
+	if key != "" {
+		part = r.template(event)[key]
+	}
+	return copyOf(part, number).(map[string]any)
+}
+
+// copyOf copies what JSON was decoded to, with all that is in it, and with a number in
+// the URLs of pull requests and issues unless it is zero. To decode it anew for each
+// answer would cost more than all else that a test does here.
+func copyOf(value any, number int) any {
+	switch value := value.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, field := range value {
+			object[key] = copyOf(field, number)
+		}
+		return object
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = copyOf(element, number)
+		}
+		return list
+	case string:
+		if number != 0 && (strings.Contains(value, "/pull") || strings.Contains(value, "/issues/")) {
+			return numberInURL.ReplaceAllString(value, "/${1}/"+strconv.Itoa(number))
+		}
+		return value
+	default:
+		return value
+	}
+}
+
+// template returns a recorded delivery with the repository's name in place of
+// the recorded ones, without the copies of the repository in it. It is shared: nobody
+// may change it. Its mutex is held.
+func (r *Repo) template(event string) map[string]any {
+	if payload, ok := r.templates[event]; ok {
+		return payload
 	}
 	raw, err := payloads.ReadFile("payloads/" + event + ".json")
 	if err != nil {
@@ -54,12 +87,8 @@ func (r *Repo) template(event string) string {
 		delete(pull["head"].(map[string]any), "repo")
 		delete(pull["base"].(map[string]any), "repo")
 	}
-	text, err := json.Marshal(payload)
-	if err != nil {
-		panic(err)
-	}
-	r.templates[event] = string(text)
-	return string(text)
+	r.templates[event] = payload
+	return payload
 }
 
 // parse panics if text, which is ours, is not a JSON object.
@@ -95,15 +124,15 @@ func userShape(login string) map[string]any {
 // shape is the repository, as all answers and deliveries have it. It is shared:
 // nobody may change it.
 func (r *Repo) shape() map[string]any {
-	r.template("pull_request")
 	r.templatesMu.Lock()
 	defer r.templatesMu.Unlock()
+	r.template("pull_request")
 	return r.repository
 }
 
 // pullShape is a pull request as GET /pulls/{number} and deliveries show it.
 func (r *Repo) pullShape(p *pull) map[string]any {
-	shape := r.recorded("pull_request", p.number)["pull_request"].(map[string]any)
+	shape := r.recordedPart("pull_request", "pull_request", p.number)
 	repo := r.shape()
 	owner, _, _ := strings.Cut(r.fullName, "/")
 	maps.Copy(shape, map[string]any{
@@ -151,7 +180,7 @@ func (r *Repo) listShape(pulls []*pull) []any {
 }
 
 func (r *Repo) commentShape(c Comment) map[string]any {
-	shape := r.recorded("issue_comment", c.Number)["comment"].(map[string]any)
+	shape := r.recordedPart("issue_comment", "comment", c.Number)
 	kind := "pull"
 	if c.Issue {
 		kind = "issues"
@@ -166,7 +195,7 @@ func (r *Repo) commentShape(c Comment) map[string]any {
 }
 
 func (r *Repo) reviewShape(p *pull, v review) map[string]any {
-	shape := r.recorded("pull_request_review", p.number)["review"].(map[string]any)
+	shape := r.recordedPart("pull_request_review", "review", p.number)
 	maps.Copy(shape, map[string]any{
 		"id": v.id, "user": userShape(v.login), "state": v.state, "commit_id": v.head, "submitted_at": stampOf(v.at),
 	})
