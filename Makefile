@@ -41,25 +41,33 @@ lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy 
 	$(TOOLS)/golangci-lint run
 
 # Which packages are for the race detector is told by what they import, and which
-# are run last, one after the other, by what they start.
+# start servers by name.
 PACKAGES := GO=$(GO) internal/testenv/packages.sh
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
-# translated to Go: with the detector in it tests take ten times as long.
+# translated to Go: with the detector in it tests take ten times as long. The tests
+# with the detector measure no memory, so a larger heap may save work of the collector.
 # Without Terraform and OpenTofu on PATH, the OpenTofu that `needs` has put into the cache.
 ENGINE := GO=$(GO) internal/testenv/with-engine.sh
-RACE := CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race=false'
+RACE := GOGC=400 CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
-# had go vet.
-TESTFLAGS := -trimpath -vet=off -timeout 40m
-unit: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
-unit: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
-unit: needs tools ## all tests, with real engines, Git, Redis: packages first, then those that start servers
+# had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
+TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 40m
+unit: needs tools ## all tests, with real engines, Git, Redis: those for the race detector beside the others
+	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
+
+# Tests wait for engines, servers and one another: two halves keep two processors busy.
+.PHONY: unit-raced unit-plain
+unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+unit-raced:
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
-	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
-	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
+
+unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+unit-plain:
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
 	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
+	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool

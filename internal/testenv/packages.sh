@@ -2,7 +2,7 @@
 # packages.sh KIND lists the packages whose tests are run in one way:
 #
 #   servers  They start servers with agents and engines, from the binary that users
-#            have. Beside other tests they would compete for a small machine.
+#            have, one package after the other.
 #   raced    Something runs beside something else in them: their code starts
 #            goroutines or imports sync. They are for the race detector.
 #   beside   Only tests start goroutines, to call at once what has to bear it: these
