@@ -101,6 +101,18 @@ func driftSituations() map[string]situation {
 		"needed one when it was applied": {asApplied(byItself, func(in *decision.Input) {
 			in.Cluster.Applied.Document.Apply.Requires = []string{"approved"}
 		}), held("applies of this cluster need an approval: the document no longer asks for it, what was last applied does")},
+		"applied in another environment": {asApplied(byItself, func(in *decision.Input) {
+			was := ran("run-0", apply, holdfast.RunApplied)
+			was.Document.Project, was.Document.Environment = "p", "staging"
+			in.Drift.Document.Project, in.Drift.Document.Environment = "p", "production"
+			in.Runs = append(in.Runs, was)
+		}), held("it was applied in p/staging, and the check was made in p/production")},
+		"applied in the same environment": {asApplied(byItself, func(in *decision.Input) {
+			in.Drift.Document.Environment = "staging"
+			was := ran("run-0", apply, holdfast.RunApplied)
+			was.Document.Environment = "staging"
+			in.Runs = append(in.Runs, was)
+		}), reverting},
 		"needs to be mergeable":       {asApplied(byItself, requires("mergeable")), reverting},
 		"would destroy":               {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Destroys = true })), held("reverting it would destroy or replace something")},
 		"would revert what is hidden": {asApplied(byItself, onRecord(func(d *holdfast.DriftState) { d.Hides = true })), held("reverting it would also revert what an ignore rule hides")},

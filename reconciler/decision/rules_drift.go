@@ -1,10 +1,12 @@
 package decision
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // The rules about drift. Those of the tracked branch ask for them in their list.
@@ -150,8 +152,23 @@ func needsPerson(in Input) string {
 	case drift.Hides:
 		return "reverting it would also revert what an ignore rule hides"
 	default:
+		return appliedElsewhere(in)
+	}
+}
+
+// appliedElsewhere says of a check that it was made with the credentials of another
+// environment than the last apply was: what is not found there may exist all the same.
+// Empty if it was not, or if the apply is too long ago to be known.
+func appliedElsewhere(in Input) string {
+	i := slices.IndexFunc(in.Runs, func(run holdfast.Run) bool { return run.ID == in.Cluster.Applied.Run })
+	if i < 0 {
 		return ""
 	}
+	was, is := location.ScopeOf(in.Runs[i].Document), location.ScopeOf(in.Drift.Document)
+	if was == is {
+		return ""
+	}
+	return fmt.Sprintf("it was applied in %s, and the check was made in %s", was, is)
 }
 
 // RevertOf returns the apply that was to revert the drift that is on record, unless

@@ -12,7 +12,7 @@ import (
 )
 
 // present is what was last applied as this version records it, given what its cluster
-// comes to now: an earlier one called states otherwise, and left out of the digest what
+// renders to now: an earlier one called states otherwise, and left out of the digest what
 // they are bound to. If something else is desired by now, what was applied is resolved
 // again, for its state not to be taken for another one.
 func (b *branches) present(
