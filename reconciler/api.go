@@ -75,6 +75,11 @@ func (r *Reconciler) Drift(ctx context.Context, cluster string) (holdfast.DriftR
 	return r.drift.Found(ctx, cluster)
 }
 
+// Watches reports whether the configuration has a repository.
+func (r *Reconciler) Watches(repo string) bool {
+	return r.operator.Watches(repo)
+}
+
 // Family returns what a cluster depends on and what depends on it, each with its
 // own; a circle ends where it closes.
 func (r *Reconciler) Family(ctx context.Context, cluster string) (holdfast.Family, error) {

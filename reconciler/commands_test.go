@@ -283,6 +283,19 @@ func TestRefusedForSome(t *testing.T) {
 	}
 }
 
+// TestCanceledTwice: who cancels what is about to end is told that it was canceled already.
+func TestCanceledTwice(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.claim()
+	for _, want := range []string{"1 run canceled", "1 run canceled already, and is about to end"} {
+		if c := f.api("alice", holdfast.VerbCancel, "prod"); c.Status != holdfast.CommandDone || c.Reply != "`prod`: "+want {
+			t.Errorf("cancel: %s %q, want %q", c.Status, c.Reply, want)
+		}
+	}
+}
+
 // What helps is named as it is written where the command came from.
 func TestRefusalNamesTheCommandOfItsPlace(t *testing.T) {
 	t.Parallel()

@@ -32,12 +32,18 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 
 // planned is a pull request before its merge, without what was changed while merging.
 func planned(r PullRequest) PullRequest {
+	merged := r.merged()
 	r.PullRequest.State = holdfast.PullRequestOpen
 	added := make(map[string]bool)
 	for _, c := range r.Clusters {
 		added[c.Name] = c.Added
 	}
 	r.Clusters = slices.DeleteFunc(slices.Clone(r.Clusters), func(c Cluster) bool { return c.Added })
+	for i, c := range r.Clusters {
+		if merged && c.Plan != nil && c.Plan.Status == holdfast.RunCanceled && c.Plan.Reason != holdfast.ReasonCanceled {
+			r.Clusters[i].Plan = nil // the merge has ended it, and no person
+		}
+	}
 	r.PullRequest.Faults = slices.DeleteFunc(slices.Clone(r.PullRequest.Faults), func(f holdfast.Fault) bool { return added[f.Cluster] })
 	return r
 }
@@ -331,6 +337,9 @@ func heldDescription(outcomes []outcome) string {
 		}
 	}
 	description := fmt.Sprintf("%s: %s held, %s", reason, markdown.List(held, 3), plain(reasonOf(reason).Words))
+	if reason == holdfast.ReasonCanceled && len(held) > 1 {
+		description = fmt.Sprintf("%s: %s held, their runs were canceled", reason, markdown.List(held, 3))
+	}
 	if reason == "" {
 		description = waitWord(held) + " to be looked at by a person"
 	}

@@ -278,6 +278,27 @@ func TestPlanStatusOfAHeadThatMoved(t *testing.T) {
 	}
 }
 
+// What a person has canceled, and what a merge has ended, are told apart.
+func TestPlanStatusOfCanceledPlans(t *testing.T) {
+	t.Parallel()
+	r := report.PullRequest{}
+	for _, name := range []string{"a", "b"} {
+		r.Clusters = append(r.Clusters, report.Cluster{Name: name, Plan: &holdfast.Run{ID: "run-" + name, Kind: holdfast.RunPlan, Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled}})
+	}
+	r.PullRequest.PullRequestRef = holdfast.PullRequestRef{Repo: "fleet", Number: 7}
+	r.PullRequest.State, r.PullRequest.Head = holdfast.PullRequestOpen, "abc"
+	if got := report.PlanStatus(r); got.Description != "Canceled: a and b held, their runs were canceled" {
+		t.Errorf("canceled: %s %q", got.State, got.Description)
+	}
+	r.PullRequest.State, r.PullRequest.MergeCommit = holdfast.PullRequestMerged, "def"
+	for i := range r.Clusters {
+		r.Clusters[i].Plan.Reason = holdfast.ReasonClosed
+	}
+	if got := report.PlanStatus(r); got.State != holdfast.StatusFailure || got.Description != "merged before it was planned" {
+		t.Errorf("ended by the merge: %s %q", got.State, got.Description)
+	}
+}
+
 // The headline says what failed, also of a merge that another one took the place of.
 func TestHeadlineOfASupersededFailure(t *testing.T) {
 	t.Parallel()

@@ -183,7 +183,7 @@ func (s *commandAPI) suspend(suspended bool) gin.HandlerFunc {
 			s.failCluster(c, err)
 			return
 		}
-		c.JSON(http.StatusOK, v1.ClusterOf(record))
+		c.JSON(http.StatusOK, s.clusterOf(record))
 	}
 }
 

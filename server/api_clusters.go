@@ -88,7 +88,7 @@ func (s *clusterAPI) listClusters(c *gin.Context) {
 		err = s.markSuspended(ctx, summaries)
 	}
 	key := func(c holdfast.ClusterSummary) []string { return []string{c.Name} }
-	answerList(s.base, c, p, summaries, v1.ClusterSummaryOf, full(p, summaries, key), err)
+	answerList(s.base, c, p, summaries, s.summaryOf, full(p, summaries, key), err)
 }
 
 // markSuspended says of summaries that they are suspended also where their
@@ -126,9 +126,28 @@ func (s *apiServer) failCluster(c *gin.Context, err error) {
 	s.fail(c, named(fmt.Sprintf("cluster %q", c.Param("name")), err))
 }
 
+// clusterOf is what the API says of a cluster.
+func (s *apiServer) clusterOf(r holdfast.ClusterRecord) v1.Cluster {
+	cluster := v1.ClusterOf(r)
+	cluster.Unwatched = r.Deletion == nil && s.unwatched(r.Owner)
+	return cluster
+}
+
+// summaryOf is what a list says of one.
+func (s *apiServer) summaryOf(c holdfast.ClusterSummary) v1.ClusterSummary {
+	summary := v1.ClusterSummaryOf(c)
+	summary.Unwatched = c.Phase != holdfast.PhaseDeleted && s.unwatched(c.Owner)
+	return summary
+}
+
+// unwatched reports whether nothing is done for the clusters of a repository.
+func (s *apiServer) unwatched(repo string) bool {
+	return repo != "" && !s.opts.Commander.Watches(repo)
+}
+
 func (s *clusterAPI) getCluster(c *gin.Context) {
 	if record, ok := s.cluster(c); ok {
-		c.JSON(http.StatusOK, v1.ClusterOf(record))
+		c.JSON(http.StatusOK, s.clusterOf(record))
 	}
 }
 

@@ -92,6 +92,7 @@ type LogSource interface {
 type Commander interface {
 	Commands
 	ClusterCommands
+	Repositories
 	DriftChecker
 	Upgrader
 	Locks
@@ -106,6 +107,12 @@ type Commands interface {
 	// Reconcile looks at a repository, or at a cluster, again; with neither, at
 	// everything.
 	Reconcile(ctx context.Context, repo, cluster string) error
+}
+
+// Repositories are those that the configuration has.
+type Repositories interface {
+	// Watches reports whether it has one.
+	Watches(repo string) bool
 }
 
 // ClusterCommands change what may be done with clusters.

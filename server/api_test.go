@@ -409,6 +409,22 @@ func TestOutputsAreOfTheRunThatTheRecordNames(t *testing.T) {
 	}
 }
 
+// TestUnwatchedClusters: where the configuration no longer has a repository, its clusters
+// say so.
+func TestUnwatchedClusters(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	record := w.clusters["prod-eu"]
+	record.Owner = "gone"
+	w.clusters["prod-eu"], w.summaries = record, []holdfast.ClusterSummary{{Name: "prod-eu", Owner: "gone"}}
+	url := serve(t, newServer(t, w).API()) + "/api/v1/clusters"
+	for _, path := range []string{"/prod-eu", "?name=prod-eu"} {
+		if got := request(t, "GET", url+path, viewerToken, ""); strings.Count(got.body, `"unwatched":true`) != 1 {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+}
+
 // TestRefusalsSayWhatIsMissingOnce: the records name what they do not have, and so does the
 // path: people read it once.
 func TestRefusalsSayWhatIsMissingOnce(t *testing.T) {

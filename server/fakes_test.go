@@ -527,6 +527,8 @@ func (w *world) Drift(_ context.Context, cluster string) (holdfast.DriftReport, 
 	return get(w, w.drift, cluster)
 }
 
+func (w *world) Watches(repo string) bool { return repo != "gone" }
+
 func (w *world) Family(_ context.Context, cluster string) (holdfast.Family, error) {
 	return get(w, w.families, cluster)
 }

@@ -8,11 +8,13 @@ import (
 
 // Cluster is what Holdfast knows of a cluster.
 type Cluster struct {
-	Name    string     `json:"name"`
-	Owner   string     `json:"owner"` // The repository that the name belongs to; provisional before the first apply.
-	Desired Desired    `json:"desired"`
-	Applied Applied    `json:"applied,omitzero"` // Absent: it was never applied.
-	Drift   DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
+	Name  string `json:"name"`
+	Owner string `json:"owner"` // The repository that the name belongs to; provisional before the first apply.
+	// The configuration no longer has that repository: nothing is done for the cluster.
+	Unwatched bool       `json:"unwatched,omitempty"`
+	Desired   Desired    `json:"desired"`
+	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied.
+	Drift     DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
 
 	StateSerial   int64             `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
 	Suspended     bool              `json:"suspended,omitempty"`   // The cluster itself, apart from its project and the fleet.
@@ -117,7 +119,8 @@ type Deletion struct {
 // ClusterSummary is a cluster in a list.
 type ClusterSummary struct {
 	Name        string               `json:"name"`
-	Owner       string               `json:"owner"` // The repository that the name belongs to.
+	Owner       string               `json:"owner"`               // The repository that the name belongs to.
+	Unwatched   bool                 `json:"unwatched,omitempty"` // The configuration no longer has that repository.
 	Project     string               `json:"project"`
 	Environment string               `json:"environment"`
 	Provider    string               `json:"provider,omitempty"`

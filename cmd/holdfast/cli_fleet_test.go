@@ -201,6 +201,7 @@ func TestFleetRequests(t *testing.T) {
 		},
 		"a queue of nothing":     {line: "get queue --limit 0", code: 2, err: "--limit 0: want 1 or more"},
 		"requests of nothing":    {line: "get pullrequests --limit -1", code: 2, err: "--limit -1: want 1 or more"},
+		"resources of nothing":   {line: "get resources --limit 0", code: 2, err: "--limit 0: want 1 or more"},
 		"runs of nothing":        {line: "get runs --limit 0", code: 2, err: "--limit 0: want 1 or more"},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
 		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},

@@ -39,3 +39,9 @@ func (o *Operator) Reconcile(ctx context.Context, repo, cluster string) error {
 	o.Intake.LookAgain(repo) // what is wrong there may have been mended elsewhere
 	return nil
 }
+
+// Watches reports whether the configuration has a repository.
+func (o *Operator) Watches(repo string) bool {
+	_, ok := o.repos[repo]
+	return ok
+}

@@ -131,16 +131,30 @@ func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (
 	if len(runs) == 0 {
 		return "", errIdle
 	}
+	if !slices.ContainsFunc(runs, func(run holdfast.Run) bool { return run.Cancel != holdfast.ReasonCanceled }) {
+		return canceled(len(runs)) + " already, and " + isOrAre(len(runs)) + " about to end", nil
+	}
 	for _, run := range runs {
 		if err := h.Records.Cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
 			return "", err
 		}
 		h.Records.Audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)
 	}
-	if len(runs) == 1 {
-		return "1 run canceled", nil
+	return canceled(len(runs)), nil
+}
+
+func canceled(runs int) string {
+	if runs == 1 {
+		return "1 run canceled"
 	}
-	return fmt.Sprintf("%d runs canceled", len(runs)), nil
+	return fmt.Sprintf("%d runs canceled", runs)
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // watched refuses what nothing can come of: the repository that says what a

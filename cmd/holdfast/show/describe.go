@@ -180,7 +180,7 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		[2]string{"Head", r.Head.Short()},
 		[2]string{"Merged as", r.MergeCommit.Short()},
 		[2]string{"Status", table.Joined(string(r.Reason), r.Detail)},
-		[2]string{"Clusters", strings.Join(clusterNames(r), ", ")},
+		[2]string{"Clusters", a.Wrapped(clusterNames(r))},
 		[2]string{"Faults", faultsText(r.Faults)},
 	)
 	statuses := make([][]table.Cell, len(d.Statuses))

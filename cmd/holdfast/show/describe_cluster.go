@@ -96,7 +96,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	out := a.Fields(
 		[2]string{"Name", r.Name},
 		[2]string{"Renamed from", renamedText(doc.RenamedFrom)},
-		[2]string{"Repository", r.Owner},
+		[2]string{"Repository", repositoryText(r)},
 		[2]string{"Document", table.Place(doc.Path, doc.Line)},
 		[2]string{"Project", doc.Project},
 		[2]string{"Environment", doc.Environment},
@@ -136,6 +136,13 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	out += a.Section("Runs", columnsOf(columns), rowsOf(columns, d.Runs))
 	out += a.historySection(d.History, history)
 	return out + a.auditSection(d.Audit)
+}
+
+func repositoryText(r v1.Cluster) string {
+	if r.Unwatched {
+		return r.Owner + " (no longer configured: nothing is done for the cluster; configure it again, or transfer the cluster)"
+	}
+	return r.Owner
 }
 
 func labelsText(labels map[string]string) string {

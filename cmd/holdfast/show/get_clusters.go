@@ -112,6 +112,8 @@ func statusOf(s v1.ClusterSummary) table.Cell {
 	switch {
 	case s.Phase == holdfast.PhaseDeleted:
 		return table.Cell{}
+	case s.Unwatched:
+		return table.Cell{Text: "Unwatched", Colour: table.Yellow}
 	case s.Suspended:
 		return table.Cell{Text: string(holdfast.ReasonSuspended), Colour: table.Yellow}
 	case s.Invalid:
@@ -132,7 +134,7 @@ func statusOf(s v1.ClusterSummary) table.Cell {
 // clusterStatus is statusOf for a record.
 func clusterStatus(r v1.Cluster) table.Cell {
 	return statusOf(v1.ClusterSummary{
-		Phase: r.Phase, Suspended: r.Suspended, Invalid: len(r.Desired.Faults) > 0, Waiting: r.Waiting,
+		Phase: r.Phase, Unwatched: r.Unwatched, Suspended: r.Suspended, Invalid: len(r.Desired.Faults) > 0, Waiting: r.Waiting,
 		UpToDate: r.Applied.SourceDigest.Equal(r.Desired.SourceDigest), Removed: r.Desired.Removed,
 		Applied: v1.AppliedRevision{Revision: r.Applied.Revision},
 	})

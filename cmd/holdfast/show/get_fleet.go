@@ -133,6 +133,9 @@ the apply that last changed each.`,
 		empty: "no resources",
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]resource, error) {
 			query := setValues(values)
+			if err := atLeastOne(limit); err != nil {
+				return nil, err
+			}
 			query.Set("limit", strconv.Itoa(limit))
 			resources, err := cl.Resources(ctx, query)
 			if err == nil && len(resources) == limit {

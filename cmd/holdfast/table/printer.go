@@ -2,12 +2,14 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -143,6 +145,31 @@ func (p *Printer) Fields(rows ...[2]string) string {
 		indent := "\n" + strings.Repeat(" ", width+3)
 		value := strings.ReplaceAll(strings.TrimRight(Clean(r[1]), "\n"), "\n", indent)
 		fmt.Fprintf(&b, "%s:%s%s\n", r[0], strings.Repeat(" ", width-len(r[0])+2), value)
+	}
+	return b.String()
+}
+
+// Wrapped lists words for a value of Fields, in lines that fit.
+func (p *Printer) Wrapped(words []string) string {
+	const usual, label = 100, 16
+	width := max(cmp.Or(p.Width, usual)-label, 20)
+	var b strings.Builder
+	line := 0
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ","
+		}
+		switch n := utf8.RuneCountInString(word); {
+		case line == 0:
+		case line+1+n > width:
+			b.WriteByte('\n')
+			line = 0
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += utf8.RuneCountInString(word)
 	}
 	return b.String()
 }
