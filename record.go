@@ -323,6 +323,7 @@ type PullRequestFilter struct {
 	Cluster string         // that affect this cluster
 	Limit   int            // zero means 100
 	After   PullRequestRef `json:",omitzero"` // only those that the list has after this one
+	ByMerge bool           // the last merged one first, rather than the newest; without After
 }
 
 // RepositoryState is what Holdfast remembers of a repository.

@@ -28,10 +28,12 @@ func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullReq
 	return pr, notFound(err, "pull request", ref.String())
 }
 
-// PullRequests returns the pull requests that match, newest number first.
+// PullRequests returns the pull requests that match, newest number first, or the
+// last merged one first.
 func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
 	var c conditions
-	from := `pull_requests AS p`
+	from, order := `pull_requests AS p`, `p.number DESC, p.repo`
+	merged := `(SELECT MAX(a.merged_at) FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number)`
 	if filter.Repo != "" {
 		c.add(`p.repo = ?`, filter.Repo)
 	}
@@ -39,6 +41,10 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 	if filter.Cluster != "" {
 		from = `pull_request_clusters AS a JOIN pull_requests AS p ON p.repo = a.repo AND p.number = a.number`
 		c.add(`a.cluster = ?`, filter.Cluster)
+		merged = `a.merged_at`
+	}
+	if filter.ByMerge {
+		order = merged + ` DESC, ` + order
 	}
 	if after := filter.After; !after.IsZero() {
 		c.add(`(p.number < ? OR p.number = ? AND p.repo > ?)`, after.Number, after.Number, after.Repo)
@@ -48,7 +54,7 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		pr, err := s.scanPullRequest(row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY p.number DESC, p.repo LIMIT ? + 0`,
+	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY `+order+` LIMIT ? + 0`,
 		append(c.args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)
@@ -84,8 +90,8 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 			if cluster.Sample {
 				continue // its merge does not change it
 			}
-			if _, err := q.exec(ctx, `INSERT INTO pull_request_clusters (repo, number, cluster) VALUES (?, ?, ?)
-				ON CONFLICT (repo, number, cluster) DO NOTHING`, pr.Repo, pr.Number, cluster.Name); err != nil {
+			if _, err := q.exec(ctx, `INSERT INTO pull_request_clusters (repo, number, cluster, merged_at) VALUES (?, ?, ?, ?)
+				ON CONFLICT (repo, number, cluster) DO NOTHING`, pr.Repo, pr.Number, cluster.Name, nanos(pr.MergedAt)); err != nil {
 				return err
 			}
 		}

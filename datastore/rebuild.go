@@ -22,6 +22,7 @@ func (s *rebuilder) rebuild(ctx context.Context) error {
 		{"runs", s.rebuildRuns},
 		{"clusters", s.rebuildClusters},
 		{"logs", s.rebuildLogs},
+		{"merges", s.rebuildMerges},
 	} {
 		name, fill := step.name, step.fill
 		var wanted int
@@ -105,6 +106,26 @@ func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 		}
 		return nil
 	})
+}
+
+// rebuildMerges fills in when pull requests were merged.
+func (s *rebuilder) rebuildMerges(ctx context.Context, q querier) error {
+	merged := make(map[holdfast.PullRequestRef]int64)
+	prs := PullRequestStore{s.records}
+	err := q.each(ctx, func(row scanner) error {
+		pr, err := prs.scanPullRequest(row)
+		merged[pr.PullRequestRef] = nanos(pr.MergedAt)
+		return err
+	}, `SELECT repo, number, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
+	if err != nil {
+		return err
+	}
+	for ref, at := range merged {
+		if _, err := q.exec(ctx, `UPDATE pull_request_clusters SET merged_at = ? WHERE repo = ? AND number = ?`, at, ref.Repo, ref.Number); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rebuildNames gives the fields of records that had other names the present ones.

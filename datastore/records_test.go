@@ -161,9 +161,13 @@ func testPullRequests(t *testing.T, open opener) {
 		}
 		return pr
 	}
+	merged := record("fleet", 6, holdfast.PullRequestMerged, "dev-us")
+	merged.MergedAt = noon.Add(time.Hour)
+	earlier := record("fleet", 8, holdfast.PullRequestMerged, "dev-us")
+	earlier.MergedAt = noon
 	for _, pr := range []holdfast.PullRequestRecord{
+		merged, earlier,
 		record("fleet", 7, holdfast.PullRequestOpen, "prod-eu", "dev-us"),
-		record("fleet", 8, holdfast.PullRequestMerged, "dev-us"),
 		record("other", 9, holdfast.PullRequestOpen, "dev-eu"),
 	} {
 		saved := must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, pr))
@@ -185,11 +189,15 @@ func testPullRequests(t *testing.T, open opener) {
 		filter holdfast.PullRequestFilter
 		want   []int
 	}{
-		"all":     {holdfast.PullRequestFilter{}, []int{9, 8, 7}},
+		"all":     {holdfast.PullRequestFilter{}, []int{9, 8, 7, 6}},
 		"limit":   {holdfast.PullRequestFilter{Limit: 2}, []int{9, 8}},
-		"repo":    {holdfast.PullRequestFilter{Repo: "fleet"}, []int{8, 7}},
+		"repo":    {holdfast.PullRequestFilter{Repo: "fleet"}, []int{8, 7, 6}},
 		"open":    {holdfast.PullRequestFilter{States: []holdfast.PullRequestState{holdfast.PullRequestOpen}}, []int{9, 7}},
-		"cluster": {holdfast.PullRequestFilter{Cluster: "dev-us"}, []int{8, 7}},
+		"cluster": {holdfast.PullRequestFilter{Cluster: "dev-us"}, []int{8, 7, 6}},
+		"merges":  {holdfast.PullRequestFilter{ByMerge: true, Limit: 2}, []int{6, 8}},
+		"merges of a cluster": {holdfast.PullRequestFilter{
+			States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: "dev-us", ByMerge: true, Limit: 1,
+		}, []int{6}},
 	} {
 		if diff := differ(test.want, list(test.filter)); diff != "" {
 			t.Errorf("PullRequests(%s) (-want +got):\n%s", name, diff)
@@ -203,7 +211,7 @@ func testPullRequests(t *testing.T, open opener) {
 	if _, err := store.SavePullRequest(ctx, old); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("SavePullRequest with an old version = %v, want ErrConflict", err)
 	}
-	if diff := differ([]int{8}, list(holdfast.PullRequestFilter{Cluster: "dev-us"})); diff != "" {
+	if diff := differ([]int{8, 6}, list(holdfast.PullRequestFilter{Cluster: "dev-us"})); diff != "" {
 		t.Errorf("PullRequests of a cluster that one affects no more (-want +got):\n%s", diff)
 	}
 }

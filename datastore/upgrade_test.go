@@ -110,3 +110,26 @@ func TestUpgradeCutShort(t *testing.T) {
 		t.Errorf("ClusterSummaries() = %+v", found)
 	}
 }
+
+// When pull requests were merged is found out of what is on record.
+func TestUpgradeKnowsMerges(t *testing.T) {
+	t.Parallel()
+	path := firstSchema(t)
+	store := openAt(t, datastore.Options{Path: path})
+	for number, at := range map[int]time.Time{1: noon.Add(time.Hour), 2: noon} {
+		pr := holdfast.PullRequestRecord{Clusters: []holdfast.PullRequestCluster{{Name: "prod-eu"}}}
+		pr.PullRequestRef, pr.State, pr.MergedAt = holdfast.PullRequestRef{Repo: "fleet", Number: number}, holdfast.PullRequestMerged, at
+		must[holdfast.PullRequestRecord](t)(store.SavePullRequest(t.Context(), pr))
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{`UPDATE pull_request_clusters SET merged_at = 0`, `INSERT INTO rebuilds (name) VALUES ('merges')`} {
+		execute(t, path, statement)
+	}
+	store = openAt(t, datastore.Options{Path: path})
+	found := must[[]holdfast.PullRequestRecord](t)(store.PullRequests(t.Context(), holdfast.PullRequestFilter{Cluster: "prod-eu", ByMerge: true, Limit: 1}))
+	if len(found) != 1 || found[0].Number != 1 {
+		t.Errorf("the last merge is %+v", found)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -172,45 +171,36 @@ func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branc
 	if head == "" {
 		return nil, nil
 	}
-	prs, err := o.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
-	}
 	used := usedReviews(branch)
 	var out []decision.Merge
-	merged := make(map[int]time.Time)
-	for _, pr := range prs {
-		if pr.MergeCommit == "" || used[pr.PullRequestRef] {
-			continue
+	err := history.Merges(ctx, o.opts.Store, repo, rec.Name, func(pr holdfast.PullRequestRecord) (bool, error) {
+		if used[pr.PullRequestRef] {
+			return true, nil
 		}
-		in, err := o.opts.Git.IsAncestor(ctx, repo, pr.MergeCommit, head)
-		if errors.Is(err, holdfast.ErrNotFound) {
-			continue // a merge that a forced push has removed
-		} else if err != nil {
-			return nil, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, head.Short(), err)
+		in, err := o.merged(ctx, pr, head)
+		if err != nil || !in { // a forced push may have removed it, and what was merged before it not
+			return false, err
 		}
-		done := false
-		if rec.Applied.Revision != "" {
-			done, err = o.opts.Git.IsAncestor(ctx, repo, pr.MergeCommit, rec.Applied.Revision)
-			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-				return nil, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, rec.Applied.Revision.Short(), err)
-			}
-		}
-		if !in || done {
-			continue
+		if done, err := o.merged(ctx, pr, rec.Applied.Revision); err != nil || done {
+			return done, err
 		}
 		merge, err := o.merge(ctx, pr, rec, branch)
-		if err != nil {
-			return nil, err
-		}
-		out, merged[pr.Number] = append(out, merge), pr.MergedAt
-	}
-	slices.SortStableFunc(out, func(a, b decision.Merge) int {
-		return merged[b.Review.PullRequest.Number].Compare(merged[a.Review.PullRequest.Number])
+		out = append(out, merge)
+		return false, err
 	})
-	return out, nil
+	return out, err
+}
+
+// merged reports whether the merge of a pull request is part of a revision.
+func (o *observer) merged(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
+	if pr.MergeCommit == "" || revision == "" {
+		return false, nil
+	}
+	in, err := o.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, revision)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, revision.Short(), err)
+	}
+	return in && err == nil, nil
 }
 
 // usedReviews are the pull requests that an apply stood for which has ended

@@ -1,7 +1,7 @@
-// Package history reads the runs of a cluster that a decision, and what people
-// are shown, look back on.
+// Package history reads the runs of a cluster, and the pull requests that were
+// merged for it, that a decision, and what people are shown, look back on.
 //
-// It owns which runs these are: as many as decision.HistoryDepth, and never
-// without those that wrote. The reconciler calls it to observe, the publisher to
+// It owns which these are: as many runs as decision.HistoryDepth, and never
+// without those that wrote; as many merges as wait. The reconciler calls it to observe, the publisher to
 // show; it decides nothing and writes nothing.
 package history

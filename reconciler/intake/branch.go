@@ -138,7 +138,7 @@ func (b *branches) showMerged(ctx context.Context, repo Repository, merged []int
 		return nil
 	}
 	last, err := b.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: repo.Name, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Limit: 20,
+		Repo: repo.Name, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, ByMerge: true, Limit: 20,
 	})
 	if err != nil {
 		return fmt.Errorf("list merged pull requests of %q: %w", repo.Name, err)

@@ -81,7 +81,7 @@ func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
 // no longer and none of them is still to be applied.
 func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	prs, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
+		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, ByMerge: true, Limit: 100,
 	})
 	if err != nil {
 		p.opts.Logger.WarnContext(ctx, "merged pull requests were not shown", "cluster", rec.Name, "err", err)

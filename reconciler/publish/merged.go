@@ -160,21 +160,19 @@ func failedItself(mine []holdfast.Run) *holdfast.Run {
 func (v *viewer) successor(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, mine []holdfast.Run, failed holdfast.Run,
 ) (string, error) {
-	merged, err := v.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 100,
+	first := 0
+	err := history.Merges(ctx, v.opts.Store, pr.Repo, rec.Name, func(other holdfast.PullRequestRecord) (bool, error) {
+		later := other.MergedAt.After(pr.MergedAt)
+		if later && len(runsOf([]holdfast.Run{failed}, other.PullRequestRef)) == 0 {
+			first = other.Number // the last one that is found was merged first
+		}
+		return !later, nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
+		return "", err
 	}
-	var first holdfast.PullRequestRecord
-	for _, other := range merged {
-		later := other.MergedAt.After(pr.MergedAt) && len(runsOf([]holdfast.Run{failed}, other.PullRequestRef)) == 0
-		if later && (first.Number == 0 || other.MergedAt.Before(first.MergedAt)) {
-			first = other
-		}
-	}
-	if first.Number != 0 {
-		return fmt.Sprintf("#%d", first.Number), nil
+	if first != 0 {
+		return fmt.Sprintf("#%d", first), nil
 	}
 	by := rec.Desired.Revision
 	for _, run := range mine { // the oldest one is the last
@@ -199,30 +197,21 @@ func (v *viewer) replaced(
 	if len(mine) > 0 || rec.Waiting != holdfast.ReasonManual && rec.Waiting != holdfast.ReasonNewState {
 		return "", nil
 	}
-	merged, err := v.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, Limit: 20,
-	})
-	if err != nil {
-		return "", fmt.Errorf("list merged pull requests of %q: %w", rec.Name, err)
-	}
 	if waits, err := v.unapplied(ctx, rec, pr); err != nil || !waits {
 		return "", err
 	}
-	by := pr
-	for _, other := range merged {
-		if !other.MergedAt.After(by.MergedAt) {
-			continue
+	by := ""
+	err := history.Merges(ctx, v.opts.Store, pr.Repo, rec.Name, func(other holdfast.PullRequestRecord) (bool, error) {
+		if by != "" || !other.MergedAt.After(pr.MergedAt) {
+			return true, nil
 		}
-		if seen, err := v.seenBefore(ctx, rec, other, runs); err != nil {
-			return "", err
-		} else if seen {
-			by = other
+		seen, err := v.seenBefore(ctx, rec, other, runs)
+		if seen && err == nil {
+			by = fmt.Sprintf("#%d", other.Number)
 		}
-	}
-	if by.Number == pr.Number {
-		return "", nil
-	}
-	return fmt.Sprintf("#%d", by.Number), nil
+		return false, err
+	})
+	return by, err
 }
 
 // seenBefore reports whether people have seen a plan of a pull request before they
