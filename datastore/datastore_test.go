@@ -52,7 +52,6 @@ func TestStore(t *testing.T) {
 		"bundles":         testBundles,
 		"logs":            testLogs,
 		"log waits":       testLogWaits,
-		"log cap":         testLogCap,
 		"states":          testStates,
 		"state refusals":  testStateRefusals,
 		"quarantine":      testQuarantine,
