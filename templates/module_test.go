@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -410,37 +408,6 @@ func TestCodeThatWouldNotEnd(t *testing.T) {
 		"terraform {\n  backend \"s3\" {\n    bucket = %[1]s\n    assume_role = {(%[1]s) = %[1]s}\n  }\n}\n",
 	} {
 		resolveFaults(t, tree(with(moduleFiles(), "infra/own/loop.tf", fmt.Sprintf(code, loop))), clusterOf(t, "c.yaml", moduleCluster))
-	}
-}
-
-// TestResolverIsSafe resolves at once what shares a template, for the race
-// detector.
-func TestResolverIsSafe(t *testing.T) {
-	t.Parallel()
-
-	tr := tree(demoFiles())
-	resolver := templates.NewResolver(nil)
-	doc := clusterOf(t, "clusters/prod-eu.yaml", demoCluster)
-	digests := make([]holdfast.Digest, 16)
-	var group sync.WaitGroup
-	for i := range digests {
-		group.Go(func() {
-			root, faults, err := resolver.Resolve(t.Context(), tr, doc)
-			if err != nil || faults != nil {
-				t.Error(err, faults)
-				return
-			}
-			_, digests[i], err = root.Bundle()
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	for _, digest := range digests {
-		if !digest.Equal(digests[0]) {
-			t.Errorf("bundles differ: %v", digests)
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -76,4 +77,35 @@ func TestOneTemplateForMany(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestResolverIsSafe resolves at once what shares a template, for the race
+// detector.
+func TestResolverIsSafe(t *testing.T) {
+	t.Parallel()
+
+	tr := tree(demoFiles())
+	resolver := templates.NewResolver(nil)
+	doc := clusterOf(t, "clusters/prod-eu.yaml", demoCluster)
+	digests := make([]holdfast.Digest, 16)
+	var group sync.WaitGroup
+	for i := range digests {
+		group.Go(func() {
+			root, faults, err := resolver.Resolve(t.Context(), tr, doc)
+			if err != nil || faults != nil {
+				t.Error(err, faults)
+				return
+			}
+			_, digests[i], err = root.Bundle()
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, digest := range digests {
+		if !digest.Equal(digests[0]) {
+			t.Errorf("bundles differ: %v", digests)
+		}
+	}
 }
