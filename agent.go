@@ -81,7 +81,7 @@ type ClaimRequest struct {
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 	// Isolation is the mode in which the agent keeps engines from all else, such
-	// as "slots", "none" if it shall not, empty if nothing that it may use works.
+	// as "slots", "none" if it should not, empty if nothing that it may use works.
 	Isolation string `json:"isolation,omitempty"`
 
 	// Process is random and another one whenever the agent is started; Folder is
@@ -209,7 +209,7 @@ type Assignment struct {
 	// LockFile is the provider lock file to start from where the bundle has
 	// none: of the reviewed plan, else of the last applied run.
 	LockFile []byte `json:"lockFile,omitempty"`
-	// Modules is the run whose fetched modules the attempt shall have: the one that
+	// Modules is the run whose fetched modules the attempt should have: the one that
 	// was applied last, if that is what the attempt looks at. Empty: it fetches them,
 	// or has those of a review.
 	Modules string `json:"modules,omitempty"`
@@ -335,7 +335,7 @@ type Heartbeat struct {
 
 // HeartbeatReply tells an attempt what the server wants of it.
 type HeartbeatReply struct {
-	Cancel Reason `json:"cancel,omitempty"` // why it shall stop; empty: continue
+	Cancel Reason `json:"cancel,omitempty"` // why it should stop; empty: continue
 	// MayApply is false while an apply must not begin: its lock cannot be
 	// confirmed. A begun apply continues.
 	MayApply bool `json:"mayApply"`

@@ -31,7 +31,7 @@ type Cluster struct {
 	Apply    ApplySettings    `json:"apply,omitzero"`
 	Deletion DeletionSettings `json:"deletion,omitzero"`
 
-	// Limits are what the engine of its runs shall be allowed to use, within what
+	// Limits are what the engine of its runs should be allowed to use, within what
 	// the server's configuration allows; a zero leaves it to that.
 	Limits RunLimits `json:"limits,omitzero"`
 

@@ -43,7 +43,7 @@ type DriftState struct {
 	Detail   string `json:"detail,omitempty"`   // of a failed check: why
 	// Revert is the apply that reverted the drift of this fingerprint, or tried to.
 	Revert string `json:"revert,omitempty"`
-	// Hold is why a drift that shall be reverted (onDrift: apply) is not.
+	// Hold is why a drift that should be reverted (onDrift: apply) is not.
 	Hold string `json:"hold,omitempty"`
 }
 

@@ -70,7 +70,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonChecked: {
 		Effect: Explains, Words: "a drift check has ended",
-		More: "Or the rules have changed that its result is seen through",
+		More: "Or the drift rules have changed, and its result is judged again",
 		Hint: "The record says what was found",
 	},
 	ReasonClosed: {
@@ -101,7 +101,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; what is left is shown below",
 		One: "failed to be destroyed", Failed: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
-		Hint: "Free at the cloud what keeps it from being destroyed",
+		Hint: "Remove from the cloud whatever prevents the destroy",
 	},
 	ReasonDestroyed: {Effect: Explains, Words: "it is destroyed"},
 	ReasonDraft: {
@@ -109,14 +109,14 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Mark the pull request as ready for review, or set `repositories[].drafts`",
 	},
 	ReasonDriftHeld: {
-		Effect: Blocks, Words: "what would revert its drift needs a person's approval",
-		More: "With `onDrift: apply`, what would revert the drift destroys something, reverts what a rule hides, or needs an approval",
+		Effect: Blocks, Words: "reverting its drift needs a person's approval",
+		More: "With `onDrift: apply`, the revert would destroy something or undo what a rule hides, or the cluster requires an approval",
 		Next: []Verb{VerbApply}, Does: "reverts it by exactly the plan of the last check",
 		Hint: "`holdfast describe drift` shows it",
 	},
 	ReasonDrifted: {
 		Effect: Explains, Words: "the infrastructure is not as it was applied",
-		More: "`onDrift: apply` has that reverted",
+		More: "`onDrift: apply` reverts it",
 		Hint: "`holdfast describe drift` shows what differs",
 	},
 	ReasonEngineKilled: {
@@ -163,9 +163,9 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonMayExist: {
 		Effect: Blocks, Words: "the apply would create resources that may exist already",
-		More: "An earlier apply died while it created them, or before it had saved that it had. They are named",
+		More: "An earlier apply died while it created them, or before it had recorded that it had. The comment names them",
 		One:  "would create what may exist already", Many: "would create what may exist already", Early: true,
-		Next: []Verb{VerbApply, VerbPlan}, Does: "creates them all the same, as the plan shows",
+		Next: []Verb{VerbApply, VerbPlan}, Does: "creates them anyway, as the plan shows",
 		Hint: "Look for them in the cloud first: import what is there into the state, or remove it",
 	},
 	ReasonMerged: {Effect: Explains, Words: "a plan that was reviewed was merged"},
@@ -177,14 +177,14 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
 	ReasonNewState: {
-		Effect: Blocks, Words: "its state would be another one, and what is in the present one would be left behind",
-		More: "The code or `spec.state` names another backend, or another place in it. The plan is of that place: what the present state has is neither changed nor destroyed, and is no longer managed",
+		Effect: Blocks, Words: "it would use another state, and the resources in its current state would be left behind",
+		More: "The code or `spec.state` names another backend, or another place in it. The plan is made against that place: the resources in the current state are neither changed nor destroyed, and are no longer managed",
 		One:  "would get another state", Many: "would get other states", Early: true,
 		Next: []Verb{VerbApply}, Does: "confirms it and applies the plan that was shown",
 		Hint: "To keep what exists, copy the state to its new place first: if the plan has no changes then, and finds all resources that the cluster is known to have, nothing is held",
 	},
 	ReasonNoAgent: {
-		Effect: Passes, Words: "no living agent executes such runs; it resumes automatically when one does",
+		Effect: Passes, Words: "no running agent executes such runs; it resumes automatically when one does",
 		More: "Such runs are those of this kind, of clusters of this project. It is reported after 30 s",
 		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing",
 		Line: "holdfast get agents",
@@ -233,7 +233,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "It is planned again after it",
 	},
 	ReasonProjectCapped: {
-		Effect: Passes, Words: "as many runs of its project as are allowed are running; it resumes automatically",
+		Effect: Passes, Words: "the limit of runs for its project is reached; it resumes automatically",
 		More: "`runs.maxPerProject` says how many",
 	},
 	ReasonProtected: {
@@ -242,7 +242,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "To destroy it, merge `deletion.protected: false` first, then remove the document in another pull request",
 	},
 	ReasonProviderCapped: {
-		Effect: Passes, Words: "as many runs of its cloud as are allowed are running; it resumes automatically",
+		Effect: Passes, Words: "the limit of runs for its cloud is reached; it resumes automatically",
 		More: "`runs.maxPerProvider` says how many",
 	},
 	ReasonProviderThrottled: {
@@ -258,7 +258,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "`metadata.renamedFrom` names it",
 	},
 	ReasonReplanned: {
-		Effect: Blocks, Words: "its apply could not plan, and it was planned again since",
+		Effect: Blocks, Words: "its apply failed to plan, and it has been planned again since",
 		One: "needs an approved plan", Many: "need an approved plan",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
@@ -306,13 +306,13 @@ var reasonInfos = map[Reason]ReasonInfo{
 		One:  "needs an approved plan", Many: "need an approved plan",
 		Next: []Verb{VerbApply}, Does: AppliesShown,
 	},
-	ReasonUpToDate:     {Effect: Explains, Words: "the cluster is as Git says"},
+	ReasonUpToDate:     {Effect: Explains, Words: "the cluster matches Git"},
 	ReasonWindowClosed: {Effect: Passes, Words: "outside its apply windows; it is applied automatically in the next one"},
 
 	// Causes of failures.
 
 	CauseArtefactUnavailable: {
-		Effect: Explains, Cause: true, Words: "what the run made could not be kept",
+		Effect: Explains, Cause: true, Words: "the results of the run could not be stored",
 		Transient: "if the server was away",
 		Hint:      "`/holdfast plan`",
 	},
@@ -349,7 +349,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Read the error",
 	},
 	CauseInternal: {
-		Effect: Explains, Cause: true, Words: "an error of Holdfast's own",
+		Effect: Explains, Cause: true, Words: "an internal error of Holdfast",
 		Hint: "Report it, with the agent's log",
 	},
 	CauseInvalidConfiguration: {
@@ -357,8 +357,8 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Correct it, or set `spec.engine.name`", See: "#which-engine",
 	},
 	CauseInvalidOutcome: {
-		Effect: Explains, Cause: true, Words: "what the agent reported of the attempt cannot be: a plan that has applied something, a reason that there is not",
-		Hint: "Look at the agent's log: it is of another version than the server, or code in a plan speaks in its place. Nothing of what it reported counts",
+		Effect: Explains, Cause: true, Words: "what the agent reported of the attempt cannot be: a plan that has applied something, a reason that does not exist",
+		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered in its place. Nothing that it reported is used",
 	},
 	CauseNetwork: {
 		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",
@@ -389,15 +389,15 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	CauseProviderCrashed: {
 		Effect: Explains, Cause: true, Words: "a provider's process died",
-		Transient: "if it died without a word",
+		Transient: "if it died without an error message",
 		Hint:      "Read the log: pin another version, or give the agent's machine more memory",
 	},
 	CauseQuota: {
-		Effect: Explains, Cause: true, Words: "a quota of the cloud is used up, or it has no room",
+		Effect: Explains, Cause: true, Words: "a quota of the cloud is used up, or the cloud has no capacity left",
 		Hint: "Raise it, ask for less, or choose another zone",
 	},
 	CauseResourceTimeout: {
-		Effect: Explains, Cause: true, Words: "a resource needed longer than the provider waits",
+		Effect: Explains, Cause: true, Words: "a resource took longer than the provider waits",
 		Transient: "always",
 		Hint:      "Look at it at the cloud; raise its `timeouts` in the code",
 	},
@@ -407,7 +407,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure: it names the variable, the reference, and where in holdfast.yaml to put it",
 	},
 	CauseServiceUnavailable: {
-		Effect: Explains, Cause: true, Words: "a service failed by an error of its own (5xx)",
+		Effect: Explains, Cause: true, Words: "a service answered with an error of its own (5xx)",
 		Transient: "always",
 		Hint:      "Wait",
 	},
@@ -423,10 +423,10 @@ var reasonInfos = map[Reason]ReasonInfo{
 	CauseStateLocked: {
 		Effect: Explains, Cause: true, Words: "somebody else holds the engine's own lock on the state",
 		Transient: "always",
-		Hint:      "Wait; find out who it is: locks of backends", See: "#locks-of-backends",
+		Hint:      "Wait, or find out who holds it: locks of backends", See: "#locks-of-backends",
 	},
 	CauseThrottled: {
-		Effect: Explains, Cause: true, Words: "the cloud asks for fewer calls",
+		Effect: Explains, Cause: true, Words: "the cloud limits the rate of calls",
 		Transient: "always",
 		Hint:      "Wait",
 	},
@@ -443,7 +443,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Let code that is executed in plans write to new files only", See: "security.md#a-run",
 	},
 	CauseWorkspace: {
-		Effect: Explains, Cause: true, Words: "the agent could not begin the attempt",
+		Effect: Explains, Cause: true, Words: "the agent could not start the attempt",
 		Transient: "always",
 		Hint:      "Look at the agent's disk and log",
 	},

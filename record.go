@@ -207,7 +207,7 @@ type Post struct {
 	Repo        string         `json:"repo"`
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
 	Title       string         `json:"title,omitempty"`  // issue
-	Closed      bool           `json:"closed,omitempty"` // issue: it shall be closed
+	Closed      bool           `json:"closed,omitempty"` // issue: it should be closed
 	Body        string         `json:"body,omitempty"`
 	Status      CommitStatus   `json:"status,omitzero"`
 	Faults      Faults         `json:"faults,omitempty"`    // check

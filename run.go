@@ -175,7 +175,7 @@ type RunProgress struct {
 	NotBefore    time.Time `json:"notBefore,omitzero"`   // retrying: when it is claimable again
 	LockedSince  time.Time `json:"lockedSince,omitzero"` // the first of the newest attempts that did not get the lock of the state's backend
 	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"` // of the current attempt
-	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt shall stop; empty: continue
+	Cancel       Reason    `json:"cancel,omitempty"`     // the reason why the running attempt should stop; empty: continue
 	Step         string    `json:"step,omitempty"`       // what the attempt does now: prepare, init, plan, apply, ...
 	Begun        bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
 }

@@ -204,7 +204,7 @@ type TemplateUse struct {
 	Next     string `json:"next,omitempty"`     // what the constraint allows; empty: nothing newer
 	Proposed int    `json:"proposed,omitempty"` // the open pull request that brings it
 	// Trouble says why Next is not proposed, or why its pull request is not as it
-	// shall be; empty: it is, or it will be. Of all templates at once it is not told
+	// should be; empty: it is, or it will be. Of all templates at once it is not told
 	// which documents Next would refuse.
 	Trouble string `json:"trouble,omitempty"`
 }

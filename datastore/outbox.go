@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// PostStore is the outbox: what the forges shall show, and what they show.
+// PostStore is the outbox: what the forges should show, and what they show.
 type PostStore struct{ *records }
 
 const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
@@ -90,7 +90,7 @@ func sameContent(a, b holdfast.Post) bool {
 		slices.Equal(a.Faults, b.Faults)
 }
 
-// Want stores what a post shall say: Wanted grows if the content (Title, Closed,
+// Want stores what a post should say: Wanted grows if the content (Title, Closed,
 // Body, Status, Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and
 // Head are stored with it in any case; if the content they go with is on the
 // forge already, the runs count as posted. With After it is posted when the post

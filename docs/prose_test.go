@@ -24,6 +24,7 @@ var habits = []struct {
 	{regexp.MustCompile(`\bgoes` + gap + `on\b`), "continues, is retried, is recorded"},
 	{regexp.MustCompile(`\bby` + gap + `itself\b`), "automatically, alone"},
 	{regexp.MustCompile(`\b(?:is|are)` + gap + `told\b`), "is reported, is shown, is notified"},
+	{regexp.MustCompile(`\b[Ss]hall\b`), "should, must, is to"},
 	{regexp.MustCompile(`\bpassing` + gap + `causes?\b`), "transient cause"},
 	{regexp.MustCompile(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
 	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},

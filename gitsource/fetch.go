@@ -121,7 +121,7 @@ func (s *Source) FetchPullRequest(ctx context.Context, repo string, number int) 
 	return result, nil
 }
 
-// choose says which refs a mirror shall have, given what the remote has and what
+// choose says which refs a mirror should have, given what the remote has and what
 // the mirror has.
 type choose func(remote map[string]plumbing.Hash, current refs) (map[string]plumbing.Hash, error)
 
@@ -186,7 +186,7 @@ func (m *mirror) remake(ctx context.Context, damage error) error {
 }
 
 // download brings what is missing of the wanted refs into dir, and returns the
-// refs that it shall have then.
+// refs that it should have then.
 func (m *mirror) download(ctx context.Context, dir string, current refs, wants choose) (refs, error) {
 	ctx, dog, cancel := watch(ctx, m.remote.timeout, m.remote.idle)
 	defer cancel()

@@ -238,7 +238,7 @@ func TestNoAgentIsSaid(t *testing.T) {
 		for _, s := range f.forge.statuses {
 			status = status || s.Context == context && strings.Contains(s.Description, "no living agent for prod")
 		}
-		if told := want != ""; strings.Contains(body, "no living agent executes such runs") != told || status != told {
+		if told := want != ""; strings.Contains(body, "no running agent executes such runs") != told || status != told {
 			t.Errorf("the status says so: %t; the comment:\n%s", status, body)
 		}
 		if got := f.newest("prod"); (got.Reason == holdfast.ReasonNoAgent) != (want != "") || (got.Detail != "") != (want != "") {

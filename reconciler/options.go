@@ -21,7 +21,7 @@ type Options struct {
 	Now       func() time.Time // nil means time.Now
 }
 
-// Sources are where it is written what the fleet shall be. All but DriftSchedule are
+// Sources are where it is written what the fleet should be. All but DriftSchedule are
 // required.
 type Sources struct {
 	Git          Git

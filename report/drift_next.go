@@ -21,7 +21,7 @@ func (d *driftWriter) next() {
 		return
 	}
 	d.linef("- **Revert it:** %s", revertWords(r))
-	d.line("- **Keep it:** change the code so that it says what is real, and merge that.")
+	d.line("- **Keep it:** change the code to match what exists, and merge that.")
 	d.linef("- **Look again:** %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
 	if snippet := d.rules(); snippet != "" {
 		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + markdown.Fenced("yaml", snippet))
@@ -199,7 +199,7 @@ func goneBody(r holdfast.DriftReport) string {
 	if run := r.Revert; run != nil && run.Status == holdfast.RunApplied {
 		p.line(markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(*run) + " has reverted the drift" + endedOn(*run) + ".\n")
 	} else {
-		p.line("It was reverted where it was made, by a change of the code, or by a rule: no apply was needed just for that.\n")
+		p.line("It was reverted outside of Holdfast, or a change of the code or a rule covers it: no apply was needed.\n")
 	}
 	if n := r.State.Counts.Ignored; n > 0 {
 		d := &driftWriter{r: r, parts: partsOf(r.Items), level: driftDetails[2]}
@@ -234,7 +234,7 @@ func uncheckedBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))
 	p.linef("### ❌ Drift of %s cannot be checked\n", markdown.Code(markdown.Shorten(r.Cluster, 63)))
-	p.linef("%d checks in a row have failed, or more: nobody knows whether the cluster is as it was applied.\n", failuresTold)
+	p.linef("%d or more checks in a row have failed: it is not known whether the cluster is as it was applied.\n", failuresTold)
 	for _, line := range checkFailure(r) {
 		p.line(line + "\n")
 	}

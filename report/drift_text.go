@@ -139,6 +139,6 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		p.line("", "  %-*s  %s", len("holdfast drift check "+name), row[0], row[1])
 	}
 	if !reverted(r) {
-		p.line("", "  or change the code so that it says what is real, or hide it by a rule of drift.ignore")
+		p.line("", "  or change the code to match what exists, or hide it by a rule of drift.ignore")
 	}
 }

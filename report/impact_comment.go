@@ -184,6 +184,8 @@ func (w impactWriter) honesty(v *impactView) {
 		said = append(said, "Nothing was applied"+whom+": clusters move when they name the new version.")
 	}
 	switch {
+	case v.planned == v.members && v.members == 2:
+		said = append(said, "Both whose root modules change are planned.")
 	case v.planned == v.members && v.members > 1:
 		said = append(said, fmt.Sprintf("All %d whose root modules change are planned.", v.members))
 	case v.planned < v.members && v.planned > 0:

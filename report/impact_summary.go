@@ -211,8 +211,12 @@ func releaseWords(impacts []*impactView) []string {
 	if stays > 0 {
 		parts = append(parts, "the merge applies nothing to clusters that name a version")
 	}
-	if len(tags) > 0 {
-		parts = append(parts, "after the merge, the tag "+markdown.List(tags, 3)+" releases it")
+	switch len(tags) {
+	case 0:
+	case 1:
+		parts = append(parts, "after the merge, the tag "+tags[0]+" releases it")
+	default:
+		parts = append(parts, "after the merge, the tags "+markdown.List(tags, 3)+" release them")
 	}
 	return parts
 }

@@ -350,7 +350,7 @@ func TestPlanStatusOfWhatWillBeHeld(t *testing.T) {
 	}{
 		"another state": {[]report.Cluster{
 			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonNewState}, {Name: "b", Plan: plan, Summary: summary},
-		}, "NewState will hold a: its state would be another one"},
+		}, "NewState will hold a: it would use another state"},
 		"may exist":         {[]report.Cluster{{Name: "a", Plan: &dead, Summary: summary}}, "MayExist will hold a: the apply would create resources"},
 		"nothing, or order": {[]report.Cluster{{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonDependencyMissing}}, "1 cluster: 1 to create"},
 	} {

@@ -388,7 +388,7 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: reason,
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: reason, Transient: true,
-				Summary: "the agent could not begin the attempt", Detail: cause.Error(), Hint: hint,
+				Summary: "the agent could not start the attempt", Detail: cause.Error(), Hint: hint,
 			},
 		})
 	})

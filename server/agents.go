@@ -89,7 +89,7 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToke
 	}
 	if req.Process == "" || req.Folder == "" {
 		// Without them nobody could tell it from another agent with this id.
-		s.fail(c, badRequest("claim names no process or no folder: the agent is older than this server, or no agent of ours"))
+		s.fail(c, badRequest("claim names no process or no folder: the agent is older than this server, or it is not a Holdfast agent"))
 		return req, token, false
 	}
 	return req, token, true

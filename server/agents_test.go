@@ -139,7 +139,7 @@ func TestClaim(t *testing.T) {
 		"no token":         {body: `{"agent":"a/1","process":"p","folder":"f"}`, want: 401, wantError: "agent token missing or unknown"},
 		"an API token":     {token: adminToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, want: 401, wantError: "agent token"},
 		"no agent":         {token: agentToken, body: `{}`, want: 400, wantError: "names no agent"},
-		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "not what is expected"},
+		"not JSON":         {token: agentToken, body: `agent`, want: 400, wantError: "body is not valid"},
 		"two values":       {token: agentToken, body: `{"agent":"a"}{}`, want: 400, wantError: "more than one"},
 		"out of reach":     {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: fmt.Errorf("redis: %w", holdfast.ErrUnavailable), want: 503, wantError: "redis"},
 		"our disk is full": {token: agentToken, body: `{"agent":"a/1","process":"p","folder":"f"}`, fail: fmt.Errorf("write: %w", syscall.ENOSPC), want: 503, wantError: "the server's disk is full"},

@@ -162,5 +162,5 @@ func decodeError(err error) error {
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return badRequest("body is not what is expected here: %v", err)
+	return badRequest("body is not valid: %v", err)
 }

@@ -82,9 +82,9 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	}
 	switch {
 	case len(req.Shown) > 0 && (req.Verb != holdfast.VerbApply || req.Run != "" || !req.PullRequest.IsZero()):
-		return command, badRequest("shown is for apply and clusters")
+		return command, badRequest("shown is only for an apply of clusters")
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
-		return command, badRequest("all is for plan and a pull request as a whole")
+		return command, badRequest("all is only for a plan of a whole pull request")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("a run implies its cluster and pull request: give it alone")
 	case req.Run != "":
@@ -98,7 +98,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	case !req.PullRequest.IsZero() && req.PullRequest.Repo == "":
 		return command, badRequest("pull request %d has no repo", req.PullRequest.Number)
 	case req.PullRequest.IsZero() && len(req.Clusters) == 0:
-		return command, badRequest("command is for nothing: give a pull request, clusters or a run")
+		return command, badRequest("command has no target: give a pull request, clusters or a run")
 	}
 	return command, nil
 }

@@ -218,7 +218,7 @@ func (s *clusterAPI) postTransfer(c *gin.Context) {
 		return
 	}
 	if req.Repo == "" {
-		s.fail(c, badRequest("repo that shall define the cluster is missing"))
+		s.fail(c, badRequest("repo is missing: the repository that will define the cluster"))
 		return
 	}
 	if _, ok := s.cluster(c); !ok {

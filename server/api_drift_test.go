@@ -122,7 +122,7 @@ func TestFleetActions(t *testing.T) {
 		"transfer":             {"clusters/prod-eu/transfer", `{"repo":"other"}`, 200, "transfer prod-eu to other by otto"},
 		"transfer while busy":  {"clusters/prod-eu/transfer", `{"repo":"busy"}`, 409, `cluster \"prod-eu\": run run-1 is running","reason":"InProgress","command":"holdfast cancel run-1"`},
 		"transfer to nobody":   {"clusters/prod-eu/transfer", `{"repo":"unwatched"}`, 404, `"detail":"no repository \"unwatched\" is watched","hint"`},
-		"transfer nowhere":     {"clusters/prod-eu/transfer", `{}`, 400, "repo that shall define"},
+		"transfer nowhere":     {"clusters/prod-eu/transfer", `{}`, 400, "repo is missing"},
 		"transfer what is not": {"clusters/none/transfer", `{"repo":"other"}`, 404, `cluster \"none\": not found"`},
 		"suspend a project":    {"suspend", `{"project":"p","reason":"freeze"}`, 200, `suspend project="p" true by otto at 2026-03-01T12:00:00Z: freeze`},
 		"suspend all":          {"suspend", `{"all":true}`, 200, `suspend project="" true`},

@@ -72,7 +72,7 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// troubledPosts is what the forge does not take of what a pull request shall show, and
+// troubledPosts is what the forge does not take of what a pull request should show, and
 // what is tried again.
 func (s *pullRequestAPI) troubledPosts(
 	ctx context.Context, ref holdfast.PullRequestRef,

@@ -59,7 +59,7 @@ func (s *runAPI) listQueue(c *gin.Context) {
 		after, err = p.number(0)
 	}
 	if err == nil && after < 0 {
-		err = badRequest("cursor is not one that this list has given")
+		err = badRequest("cursor was not issued by this list")
 	}
 	if err != nil {
 		s.fail(c, err)

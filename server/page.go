@@ -44,7 +44,7 @@ func pageOf(c *gin.Context, unsaid, most, size int) (page, error) {
 	}
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || json.Unmarshal(data, &p.after) != nil || len(p.after) != size {
-		return page{}, badRequest("cursor %.40q is not one that this list has given", cursor)
+		return page{}, badRequest("cursor %.40q was not issued by this list", cursor)
 	}
 	return p, nil
 }
@@ -63,7 +63,7 @@ func (p page) number(i int) (int64, error) {
 	}
 	n, err := strconv.ParseInt(p.after[i], 10, 64)
 	if err != nil {
-		return 0, badRequest("cursor is not one that this list has given")
+		return 0, badRequest("cursor was not issued by this list")
 	}
 	return n, nil
 }

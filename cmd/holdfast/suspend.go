@@ -132,7 +132,7 @@ unless the new document says something else.`,
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if to == "" {
-				return cli.UsageError("--to is missing: the repository that shall define %s", args[0])
+				return cli.UsageError("--to is missing: the repository that will define %s", args[0])
 			}
 			cl, err := a.Connect(conn)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 const maxTitle = 256
 
 // PutIssue creates, updates, closes or opens again an issue of ours, as
-// reconciler.Forge says. What is on GitHub as it shall be is left alone. An
+// reconciler.Forge says. What is on GitHub as it should be is left alone. An
 // issue that no longer has marker, or was moved to another
 // repository, counts as gone: under its number may be what is not ours. Labels
 // are put on when it is created and belong to people then; GitHub drops them

@@ -25,7 +25,7 @@ var errAgain = fmt.Errorf("the branch is changed by others all the time: %w", ho
 // reconciler.Forge says. The commit is made through the API, where GitHub signs
 // it in an App's name. Files that have changed by much take a call each, and the
 // others one for hundreds. Title and text of the pull request become what they
-// shall be; labels are put on when it is new, if we may, and belong to people
+// should be; labels are put on when it is new, if we may, and belong to people
 // then.
 //
 // GitHub moves branches without comparing: what somebody pushes to ours in the
@@ -289,7 +289,7 @@ func moveError(ctx context.Context, err error) error {
 }
 
 // pullRequest makes the pull request, or makes the one that is open say what it
-// shall.
+// should.
 func (w *proposer) pullRequest(ctx context.Context, known *github.PullRequest) (*github.PullRequest, error) {
 	pr, err := known, error(nil)
 	switch {

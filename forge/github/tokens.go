@@ -17,7 +17,7 @@ var errNoInstallation = errors.New("the App is no longer installed there")
 // tokens are where an account's tokens come from.
 type tokens interface {
 	token(ctx context.Context) (string, error)
-	// refused says that GitHub did not accept a token: the next one shall be
+	// refused says that GitHub did not accept a token: the next one should be
 	// another, if there is one.
 	refused(token string)
 }

@@ -178,7 +178,7 @@ func comparedWith(run holdfast.Run) []holdfast.Review {
 }
 
 // lockFile returns the provider lock file that a run starts from: that of the
-// plan that it shall repeat, else that of the last apply.
+// plan that it should repeat, else that of the last apply.
 func (s *starter) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.Applied) ([]byte, error) {
 	from := []string{run.Shown}
 	for _, review := range run.Reviews {

@@ -158,7 +158,7 @@ func isOrAre(n int) string {
 }
 
 // watched refuses what nothing can come of: the repository that says what a
-// cluster shall be is no longer in the configuration.
+// cluster should be is no longer in the configuration.
 func (h *Handler) watched(ctx context.Context, req holdfast.Request) error {
 	rec, err := h.opts.Store.Cluster(ctx, req.Cluster)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && rec.Owner == "" {

@@ -13,6 +13,6 @@
 // reconciler calls the rest, says through Fleet what an attempt starts from, and
 // reports there what has changed.
 //
-// It never decides which run there shall be, never reads Git and never talks to
+// It never decides which run there should be, never reads Git and never talks to
 // a forge.
 package dispatch

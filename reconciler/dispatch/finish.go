@@ -152,7 +152,7 @@ func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
 }
 
 // saveOutcome writes an outcome over whatever else was written of the run
-// meanwhile, such as that it shall stop.
+// meanwhile, such as that it should stop.
 func (d *Dispatcher) saveOutcome(
 	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc,
 ) (holdfast.Run, error) {

@@ -1,5 +1,5 @@
 // Package intake takes in what Git and the forges say: of a tracked branch what each
-// cluster shall be, of a pull request what merging it would change.
+// cluster should be, of a pull request what merging it would change.
 //
 // An Intake owns what was last fetched of each repository, which repositories were
 // taken in once, and what has to be looked at again although no head has moved. It

@@ -41,7 +41,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Sources are where it is written what the fleet shall be.
+// Sources are where it is written what the fleet should be.
 type Sources struct {
 	Git          Git
 	Forges       map[string]Forge // by repository

@@ -139,7 +139,7 @@ func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 	return p.showPullRequest(ctx, pr)
 }
 
-// showPullRequest writes to the outbox what a pull request shall show.
+// showPullRequest writes to the outbox what a pull request should show.
 func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequestRecord) error {
 	if err := p.endStatuses(ctx, pr); err != nil {
 		return err

@@ -4,7 +4,7 @@
 //
 // A Publisher owns what people look at: it is asked for a pull request, a commit
 // or a cluster, reads the records, has package report word them, and writes to
-// the outbox what shall be seen. From there it brings the content to the forge and
+// the outbox what should be seen. From there it brings the content to the forge and
 // records what is there, and since when. A decision may depend on that, so a
 // content counts as seen only when the forge has said so.
 //

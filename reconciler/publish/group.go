@@ -9,7 +9,7 @@ import (
 )
 
 // PlanStatus returns the plan status of a pull request's head as it is on the
-// forge; the zero value if what it shall be is not there yet.
+// forge; the zero value if what it should be is not there yet.
 func (p *Publisher) PlanStatus(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.CommitStatus, error) {
 	post, err := p.opts.Store.Post(ctx, statusKey(pr.Repo, pr.Head, holdfast.ContextPlan))
 	switch {

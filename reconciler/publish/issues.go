@@ -16,7 +16,7 @@ import (
 
 // Drift is reported in issues of the cluster's repository: one of its own for each
 // cluster that has drifted, for those first that have longest, and beyond so
-// many one that sums up. What they shall say is derived from the records each
+// many one that sums up. What they should say is derived from the records each
 // time, and told again only if that has changed.
 
 const (
@@ -132,7 +132,7 @@ func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.Clus
 	return false, nil
 }
 
-// showRepository writes to the outbox what the issues of a repository shall say.
+// showRepository writes to the outbox what the issues of a repository should say.
 // It looks at the drifted clusters only, and reads plans of those only whose own
 // issue has something new to say.
 func (i *issues) showRepository(ctx context.Context, repo string) error {

@@ -160,7 +160,7 @@ func final(err error) bool {
 // refusals are the errors by which a forge says that it has understood a call.
 var refusals = []error{holdfast.ErrForbidden, holdfast.ErrRejected} //nolint:gochecknoglobals // a constant list
 
-// want writes to the outbox what a post shall say.
+// want writes to the outbox what a post should say.
 func (o *outbox) want(ctx context.Context, post holdfast.Post) error {
 	if err := o.opts.Store.Want(ctx, post); err != nil {
 		return fmt.Errorf("want %s: %w", post.Key, err)

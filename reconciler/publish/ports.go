@@ -22,9 +22,9 @@ type Store interface {
 	PullRequests
 }
 
-// Wanted is what shall be seen on the forges.
+// Wanted is what should be seen on the forges.
 type Wanted interface {
-	// Want stores what a post shall say: Wanted grows if the content (Title, Closed,
+	// Want stores what a post should say: Wanted grows if the content (Title, Closed,
 	// Body, Status, Faults, Reaction) differs from what was wanted last, else nothing
 	// happens. Runs and Head are stored with it in any case; what was given up is
 	// tried again when it shows other runs. With After the content is posted when

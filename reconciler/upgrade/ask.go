@@ -173,7 +173,7 @@ func (a *upgradeAsk) selected(c holdfast.Cluster) bool {
 	return a.req.All || len(a.req.Labels) > 0 || slices.Contains(a.req.Clusters, c.Name)
 }
 
-// version returns what a cluster shall be upgraded to; empty if there is nothing.
+// version returns what a cluster should be upgraded to; empty if there is nothing.
 func (a *upgradeAsk) version(ctx context.Context, doc document.Document) (string, error) {
 	ref, name := doc.Cluster.Template, doc.Cluster.Name
 	if a.req.To == "" {

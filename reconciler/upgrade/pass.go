@@ -25,7 +25,7 @@ type upgradePass struct {
 	asked bool
 }
 
-// bring makes one pull request what it shall be.
+// bring makes one pull request what it should be.
 func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *wantedUpgrade) error {
 	var files map[string][]byte
 	var from holdfast.Digest

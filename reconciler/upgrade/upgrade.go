@@ -87,7 +87,7 @@ type Options struct {
 	Now          func() time.Time
 }
 
-// Keeper keeps the upgrade pull requests of all repositories what they shall
+// Keeper keeps the upgrade pull requests of all repositories what they should
 // be. It is safe for concurrent use.
 type Keeper struct {
 	opts   Options
@@ -189,7 +189,7 @@ func (k *Keeper) Ask(repo string) {
 	k.asked.AddAfter(repo, wait)
 }
 
-// Look makes the upgrade pull requests of a repository what they shall be, if no
+// Look makes the upgrade pull requests of a repository what they should be, if no
 // other replica does.
 func (k *Keeper) Look(ctx context.Context, name string) error {
 	if _, ok := k.repos[name]; !ok {

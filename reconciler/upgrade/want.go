@@ -23,7 +23,7 @@ type upgradeCandidate struct {
 	by       string          // who asked for it; empty: its own document
 }
 
-// wantedUpgrade is a pull request that there shall be.
+// wantedUpgrade is a pull request that there should be.
 type wantedUpgrade struct {
 	key, template, group string
 	by                   string

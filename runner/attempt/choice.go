@@ -54,7 +54,7 @@ func (t *planning) checkWriter() error {
 	}
 	return &failure.Error{
 		Cause: holdfast.CauseInvalidConfiguration,
-		Err:   fmt.Errorf("the state was written by %s (%s), and nothing says that %s shall take it over", wrote, why, t.engine.Name),
+		Err:   fmt.Errorf("the state was written by %s (%s), and nothing says that %s should take it over", wrote, why, t.engine.Name),
 		Hint:  fmt.Sprintf("set spec.engine.name to %s to keep the engine, or to %s to change it", wrote, t.engine.Name),
 	}
 }

@@ -26,7 +26,7 @@ import (
 // drift check gets those that the apply has kept. An apply takes no code from
 // the agent of a plan.
 
-// expectModules notes the digests of the modules that the attempt shall have: of
+// expectModules notes the digests of the modules that the attempt should have: of
 // what was applied, or of the reviewed plans. None means whatever is fetched.
 func (t *initializing) expectModules(ctx context.Context) error {
 	if !t.module.Unpinned {

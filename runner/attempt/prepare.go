@@ -24,7 +24,7 @@ import (
 type initializing struct {
 	*attempt
 
-	expected []holdfast.Digest // of fetched modules, that prepared shall have; none: any
+	expected []holdfast.Digest // of fetched modules, that prepared should have; none: any
 }
 
 // init makes the root module ready to plan, from a prepared folder if there is

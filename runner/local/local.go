@@ -331,7 +331,7 @@ func (p *Process) spawn() error {
 		return fmt.Errorf("open agent's log: %w", err)
 	}
 	defer out.Close()
-	// Not CommandContext: the agent shall outlive this process.
+	// Not CommandContext: the agent should outlive this process.
 	cmd := exec.Command(p.opts.Command.Binary, p.opts.Command.Args...) //nolint:gosec,noctx // the operator's own binary
 	cmd.Dir = p.opts.Dir
 	cmd.Stdout, cmd.Stderr = out, out

@@ -39,7 +39,7 @@ type EventsOptions struct {
 }
 
 // errSilent is why a stream is given up in which nothing has come.
-var errSilent = errors.New("the stream of events is silent")
+var errSilent = errors.New("nothing arrives on the event stream")
 
 // Events calls each for what changes, one event after the other, until ctx is done, the
 // server refuses, or each returns an error: that is returned. A stream that breaks off is

@@ -145,7 +145,7 @@ func (s Settings) readClientFile() (clientFile, error) {
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
 		// yaml's own words can repeat the value: here that could be the token.
 		return clientFile{}, hint.New(
-			fmt.Errorf("read client file %s: not what is expected there", path),
+			fmt.Errorf("read client file %s: it has an unexpected format", path),
 			"it has the keys server, token and tokenFile, and nothing else",
 		)
 	}

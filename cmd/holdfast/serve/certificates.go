@@ -85,10 +85,10 @@ func certificateFaults(s config.Server, now time.Time) (wrong, soon []error) {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%s: %w", l.key, err))
 		case now.After(pair.Leaf.NotAfter):
-			wrong = append(wrong, fmt.Errorf("%s: certificate %s has expired at %s: nobody who checks it connects",
+			wrong = append(wrong, fmt.Errorf("%s: certificate %s has expired at %s: clients that verify it cannot connect",
 				l.key, l.tls.CertFile, pair.Leaf.NotAfter.UTC().Format(time.RFC3339)))
 		case now.Before(pair.Leaf.NotBefore):
-			wrong = append(wrong, fmt.Errorf("%s: certificate %s is not valid before %s: nobody who checks it connects",
+			wrong = append(wrong, fmt.Errorf("%s: certificate %s is not valid before %s: clients that verify it cannot connect",
 				l.key, l.tls.CertFile, pair.Leaf.NotBefore.UTC().Format(time.RFC3339)))
 		case now.Add(expiresSoon).After(pair.Leaf.NotAfter):
 			soon = append(soon, fmt.Errorf("%s: certificate %s expires at %s", l.key, l.tls.CertFile, pair.Leaf.NotAfter.UTC().Format(time.RFC3339)))
