@@ -34,7 +34,7 @@ func TestDiskProblem(t *testing.T) {
 	if err := write(`CREATE TABLE t (a BLOB)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.durable.pool.ExecContext(ctx, `PRAGMA max_page_count = 3`); err != nil {
+	if _, err := db.durable.DB.ExecContext(ctx, `PRAGMA max_page_count = 3`); err != nil {
 		t.Fatal(err)
 	}
 	err = write(`INSERT INTO t VALUES (zeroblob(100000))`)
@@ -47,7 +47,7 @@ func TestDiskProblem(t *testing.T) {
 	if err := write(`INSERT INTO t VALUES (1)`); err != nil || store.DiskProblem() != "" {
 		t.Errorf("a write that succeeds = %v, the disk is %q", err, store.DiskProblem())
 	}
-	if _, err := db.durable.pool.ExecContext(ctx, `PRAGMA query_only = 1`); err != nil {
+	if _, err := db.durable.DB.ExecContext(ctx, `PRAGMA query_only = 1`); err != nil {
 		t.Fatal(err)
 	}
 	if err := write(`INSERT INTO t VALUES (2)`); problem(err) != "the server's disk, or its database, is read-only" {

@@ -19,6 +19,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/statements"
 )
 
 //go:embed migrations
@@ -54,9 +55,9 @@ func sqliteDialect() dialect {
 // database is one database with a writer and several readers.
 type database struct {
 	dialect
-	readers *statements
-	durable *statements // a commit is on disk when it returns
-	relaxed *statements // a commit survives the process, and the machine from the next durable one on
+	readers *statements.Pool
+	durable *statements.Pool // a commit is on disk when it returns
+	relaxed *statements.Pool // a commit survives the process, and the machine from the next durable one on
 
 	// writing is held by the one writer; unlike a mutex it can be waited for
 	// with a context, and unlike SQLite's own lock it is fair.
@@ -72,7 +73,7 @@ const readerConns = 4
 func openSQLite(ctx context.Context, path string) (*database, error) {
 	db := &database{dialect: sqliteDialect(), writing: make(chan struct{}, 1)}
 	pools := []struct {
-		pool   **statements
+		pool   **statements.Pool
 		conns  int
 		pragma []string
 		lock   string
@@ -93,7 +94,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		}
 		pool.SetMaxOpenConns(p.conns)
 		pool.SetMaxIdleConns(p.conns)
-		*p.pool = newStatements(pool)
+		*p.pool = statements.New(pool)
 		if err := pool.PingContext(ctx); err != nil {
 			return db, err
 		}
@@ -106,9 +107,9 @@ func (db *database) close() error {
 	db.writing <- struct{}{}
 	defer func() { <-db.writing }()
 	var errs []error
-	for _, s := range []*statements{db.readers, db.relaxed, db.durable} {
+	for _, s := range []*statements.Pool{db.readers, db.relaxed, db.durable} {
 		if s != nil {
-			errs = append(errs, s.pool.Close()) // and with it the statements
+			errs = append(errs, s.DB.Close()) // and with it the statements
 		}
 	}
 	return errors.Join(errs...)
@@ -121,7 +122,7 @@ func (db *database) migrate(ctx context.Context, log *slog.Logger, check func(ct
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(db.goose, db.durable.pool, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	provider, err := goose.NewProvider(db.goose, db.durable.DB, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -192,12 +193,12 @@ func (db *database) reader() querier { return querier{db.dialect, db.readers} }
 
 // read runs several queries on one snapshot.
 func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) error {
-	tx, err := db.readers.pool.BeginTx(ctx, nil)
+	tx, err := db.readers.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	conn := db.readers.within(tx)
-	defer conn.settle(ctx)
+	conn := db.readers.Within(tx)
+	defer conn.Settle(ctx)
 	defer func() { _ = tx.Rollback() }()
 	return do(ctx, querier{db.dialect, conn})
 }
@@ -215,13 +216,13 @@ func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Contex
 	return db.commit(ctx, db.relaxed, do)
 }
 
-func (db *database) commit(ctx context.Context, pool *statements, do func(ctx context.Context, q querier) error) error {
+func (db *database) commit(ctx context.Context, pool *statements.Pool, do func(ctx context.Context, q querier) error) error {
 	err := ofDisk(db.transact(ctx, pool, do))
 	db.note(err)
 	return err
 }
 
-func (db *database) transact(ctx context.Context, pool *statements, do func(ctx context.Context, q querier) error) error {
+func (db *database) transact(ctx context.Context, pool *statements.Pool, do func(ctx context.Context, q querier) error) error {
 	select {
 	case db.writing <- struct{}{}:
 	case <-ctx.Done():
@@ -232,19 +233,19 @@ func (db *database) transact(ctx context.Context, pool *statements, do func(ctx 
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	tx, err := pool.pool.BeginTx(ctx, nil)
+	tx, err := pool.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	conn := pool.within(tx)
-	defer conn.settle(ctx)
+	conn := pool.Within(tx)
+	defer conn.Settle(ctx)
 	defer func() { _ = tx.Rollback() }()
 	if err := do(ctx, querier{db.dialect, conn}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		// database/sql forgets the transaction; the connection may still be in it.
-		_, _ = pool.pool.ExecContext(ctx, `ROLLBACK`)
+		_, _ = pool.DB.ExecContext(ctx, `ROLLBACK`)
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil

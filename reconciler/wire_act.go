@@ -53,7 +53,7 @@ func newDrift(r *Reconciler) *drift.Keeper {
 // deciding is the act.Loop as the keeper of drift, which is made before it, sees it.
 type deciding struct{ r *Reconciler }
 
-// Observe gathers what the records say: all that a decision depends on, but for the
+// Observe gathers what the records say: all that a decision depends on, except for the
 // merges of a tracked branch.
 func (d deciding) Observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
 	return d.r.loop.Observe(ctx, req)

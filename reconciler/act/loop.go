@@ -88,7 +88,7 @@ func NewLoop(opts Options) *Loop {
 	return &Loop{shared: s, observer: &observer{s}, filler: &filler{s}, starter: &starter{s}}
 }
 
-// Observe gathers what the records say of req: all that a decision depends on, but for
+// Observe gathers what the records say of req: all that a decision depends on, except for
 // the merges of a tracked branch. It waits for no forge.
 func (l *Loop) Observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
 	return l.observer.recorded(ctx, req)

@@ -46,7 +46,7 @@ type Runs interface {
 
 // Decider makes decisions about clusters.
 type Decider interface {
-	// Observe gathers what the records say: all that a decision depends on, but for
+	// Observe gathers what the records say: all that a decision depends on, except for
 	// the merges of a tracked branch. It waits for no forge.
 	Observe(ctx context.Context, req holdfast.Request) (decision.Input, error)
 	// Once decides about a cluster and acts on it.
