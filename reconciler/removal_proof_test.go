@@ -186,3 +186,46 @@ func TestAWindowThatClosesBeforeItsTurn(t *testing.T) {
 		t.Errorf("in the next window it leads to a %q with %d reviews", a.Kind, len(a.Reviews))
 	}
 }
+
+// A document that was copied is two with one name, and neither counts. When the copy goes,
+// the file where the cluster was is still the one whose removal removes it.
+func TestACopyIsNotWhereADocumentWas(t *testing.T) {
+	t.Parallel()
+	emptied := map[string]string{"clusters/dup.yaml": gitserver.Delete, "clusters/prod.yaml": ""}
+	for name, then := range map[string]func(*fleet){
+		"pushed": func(f *fleet) {
+			f.repo.Commit(master, "empty it", emptied)
+			f.look()
+		},
+		"merged": func(f *fleet) {
+			f.open(1, emptied)
+			if rec := f.pullRequest(1); !strings.Contains(rec.Faults.Error(), "clusters/prod.yaml is still there") {
+				t.Errorf("the pull request is told %v", rec.Faults)
+			}
+			f.merge(1, byMerge)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := built(t, twoClusters())
+			f.repo.Commit(master, "copy it", map[string]string{"clusters/dup.yaml": document("prod")})
+			f.look()
+			f.restart() // then files are read in their order, and no longer as they came
+			f.look()
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonInvalid || rec.Desired.Document.Path != "clusters/prod.yaml" {
+				t.Errorf("copied, prod waits for %q at %s", rec.Waiting, rec.Desired.Document.Path)
+			}
+			then(f)
+			f.repo.Commit(master, "something else", map[string]string{"infra/preprod/main.tf": module("two")})
+			f.look()
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.Desired.Missing, "clusters/prod.yaml is still there") {
+				t.Errorf("emptied, prod waits for %q (%s), removed: %t", rec.Waiting, rec.Desired.Missing, rec.Desired.Removed)
+			}
+			f.repo.Commit(master, "remove it", map[string]string{"clusters/prod.yaml": gitserver.Delete})
+			f.look()
+			if rec := f.cluster("prod"); !rec.Desired.Removed {
+				t.Errorf("gone, prod is missing: %q", rec.Desired.Missing)
+			}
+		})
+	}
+}

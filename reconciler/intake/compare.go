@@ -42,10 +42,15 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
 				continue // it continues under another name, or in another repository
 			}
-			c.Document = from.Named(name)[0].Doc.Cluster
-			why, err := p.Lineage.Unproven(ctx, to, c.Document, known)
-			if err != nil {
-				return err
+			why := ""
+			for _, gone := range from.Named(name) { // several are a fault, and each may still be there
+				c.Document = gone.Doc.Cluster
+				if why, err = p.Lineage.Unproven(ctx, to, c.Document, known); err != nil {
+					return err
+				}
+				if why != "" {
+					break
+				}
 			}
 			if why != "" {
 				c.Removed = false

@@ -218,7 +218,8 @@ func (b *branches) desireOnce(
 	}
 	rec.Desired = holdfast.Desired{
 		Revision: before.Desired.Revision, SourceDigest: res.Digest,
-		Document: res.Doc.Cluster, StateLocation: res.Location, Faults: slices.Concat(res.Faults, faults),
+		Document: ownDocument(now.cat.Named(name), before.Desired.Document.Path), StateLocation: res.Location,
+		Faults: slices.Concat(res.Faults, faults),
 	}
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""
@@ -252,6 +253,14 @@ func (b *branches) desireOnce(
 		b.Publisher.Left(repo.Name, former)
 	}
 	return took, nil
+}
+
+// ownDocument is what a cluster's document says. Of several with its name, none of which
+// counts, it is the one in the file where it was: that file proves its removal, and not one
+// that somebody has copied it to.
+func ownDocument(named []catalog.Entry, was string) holdfast.Cluster {
+	own := func(e catalog.Entry) bool { return e.Doc.Cluster.Path == was }
+	return named[max(slices.IndexFunc(named, own), 0)].Doc.Cluster
 }
 
 func (b *branches) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
