@@ -18,7 +18,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// maxOutputs bounds how much of outputs is read for an answer.
+// maxOutputs bounds the bytes of the values of outputs in an answer.
 const maxOutputs = 8 << 20
 
 // filterWords are the parameters that select clusters.
@@ -162,9 +162,9 @@ func (s *clusterAPI) getOutputs(c *gin.Context) {
 			return
 		}
 		outputs, err := s.outputs(c.Request.Context(), record.Applied.OutputsOf())
-		slices.SortFunc(outputs, func(a, b holdfast.Output) int { return strings.Compare(a.Name, b.Name) })
-		part, cursor := cut(p, outputs, func(o holdfast.Output) []string { return []string{o.Name} })
-		answerList(s.base, c, p, part, v1.OutputOf, cursor, err)
+		slices.SortFunc(outputs, func(a, b v1.Output) int { return strings.Compare(a.Name, b.Name) })
+		part, cursor := cut(p, outputs, func(o v1.Output) []string { return []string{o.Name} })
+		answerList(s.base, c, p, part, func(o v1.Output) v1.Output { return o }, cursor, err)
 	}
 }
 
@@ -265,8 +265,9 @@ func (s *clusterAPI) listResources(c *gin.Context) {
 	answerList(s.base, c, p, resources, v1.ResourceOf, full(p, resources, key), err)
 }
 
-// outputs returns what a run put out. v1.OutputOf leaves out what is secret.
-func (s *clusterAPI) outputs(ctx context.Context, run string) ([]holdfast.Output, error) {
+// outputs returns what a run put out. v1.OutputOf leaves out what is secret; values that
+// are too large together are left out, too.
+func (s *clusterAPI) outputs(ctx context.Context, run string) ([]v1.Output, error) {
 	if run == "" {
 		return nil, nil
 	}
@@ -277,9 +278,33 @@ func (s *clusterAPI) outputs(ctx context.Context, run string) ([]holdfast.Output
 		return nil, fmt.Errorf("open outputs of run %s: %w", run, err)
 	}
 	defer data.Close()
-	var outputs []holdfast.Output
-	if err := json.NewDecoder(io.LimitReader(data, maxOutputs)).Decode(&outputs); err != nil {
+	outputs, err := readOutputs(io.LimitReader(data, holdfast.ArtefactLimit(holdfast.ArtefactOutputs)), maxOutputs)
+	if err != nil {
 		return nil, fmt.Errorf("read outputs of run %s: %w", run, err)
 	}
 	return outputs, nil
+}
+
+// readOutputs reads a list of outputs one by one, and values until they have so many
+// bytes together.
+func readOutputs(from io.Reader, most int) ([]v1.Output, error) {
+	decoder := json.NewDecoder(from)
+	if start, err := decoder.Token(); err != nil || start != json.Delim('[') {
+		return nil, err // null: there are none
+	}
+	var outputs []v1.Output
+	for decoder.More() {
+		var found holdfast.Output
+		if err := decoder.Decode(&found); err != nil {
+			return nil, err
+		}
+		output := v1.OutputOf(found)
+		if len(output.Value) > most {
+			output.Omitted, output.Value = int64(len(output.Value)), nil
+		}
+		most -= len(output.Value)
+		outputs = append(outputs, output)
+	}
+	_, err := decoder.Token()
+	return outputs, err
 }

@@ -149,7 +149,8 @@ func (i PlanInput) input() holdfast.PlanInput {
 type Output struct {
 	Name      string          `json:"name"`
 	Sensitive bool            `json:"sensitive,omitempty"`
-	Value     json.RawMessage `json:"value,omitempty"` // Any JSON; absent of what is sensitive, or has the name of a secret.
+	Value     json.RawMessage `json:"value,omitempty"`   // Any JSON; absent of what is sensitive, or has the name of a secret.
+	Omitted   int64           `json:"omitted,omitempty"` // The bytes of a value that is absent because the answer would be too large.
 }
 
 // OutputOf returns what the API says of an output.
@@ -157,5 +158,5 @@ func OutputOf(o holdfast.Output) Output {
 	if o.Sensitive || secretName.MatchString(o.Name) {
 		o.Value = nil
 	}
-	return Output(o)
+	return Output{Name: o.Name, Sensitive: o.Sensitive, Value: o.Value}
 }

@@ -122,7 +122,10 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	var outputs strings.Builder
 	for _, o := range d.Outputs {
 		value := string(o.Value)
-		if o.Sensitive || value == "" {
+		switch {
+		case o.Omitted > 0:
+			value = fmt.Sprintf("(too large to be shown: %d bytes)", o.Omitted)
+		case o.Sensitive || value == "":
 			value = "(sensitive value)"
 		}
 		fmt.Fprintf(&outputs, "%s = %s\n", table.OneLine(o.Name), table.Clean(value))
