@@ -127,7 +127,8 @@ type choose func(remote map[string]plumbing.Hash, current refs) (map[string]plum
 
 // fetch makes the mirror's refs those that wants chooses. The caller is busy with
 // the mirror.
-func (m *mirror) fetch(ctx context.Context, wants choose) error {
+func (m *mirror) fetch(ctx context.Context, wants choose) (err error) {
+	defer func() { m.noteDisk(err) }()
 	began := time.Now()
 	damage := m.prepare()
 	if damage != nil && !isDamage(damage) {

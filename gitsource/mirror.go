@@ -50,6 +50,7 @@ type mirror struct {
 	idle    []idleStore
 
 	damaged atomic.Bool // an object that must be there could not be read
+	full    atomic.Bool // the disk had no room for the last fetch
 }
 
 func newMirror(dir, name string, r *remote, logger *slog.Logger) *mirror {
@@ -75,6 +76,7 @@ func (m *mirror) begin(ctx context.Context) (end func(), err error) {
 	unlock, err := lockFile(ctx, m.path+".lock")
 	if err != nil {
 		<-m.busy
+		m.noteDisk(err)
 		return nil, fmt.Errorf("lock mirror: %w", err)
 	}
 	return func() {

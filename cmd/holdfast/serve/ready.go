@@ -47,6 +47,9 @@ func (s *services) lacks() []string {
 	if problem := s.store.DiskProblem(); problem != "" {
 		out = append(out, problem+": nothing can be stored")
 	}
+	for _, repo := range s.git.DiskFull() {
+		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
+	}
 	for _, repo := range s.reconciler.PassedBy() {
 		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")
 	}
