@@ -30,10 +30,13 @@ type ClusterRecord struct {
 	Name string `json:"name"`
 	// Owner is the repository that the name belongs to. It is provisional until
 	// the first apply: Applied.Run is empty.
-	Owner   string     `json:"owner"`
-	Desired Desired    `json:"desired"`
-	Applied Applied    `json:"applied,omitzero"` // zero: never
-	Drift   DriftState `json:"drift,omitzero"`
+	Owner string `json:"owner"`
+	// Unwatched: the configuration no longer has that repository. The server fills it in;
+	// it is not part of the record.
+	Unwatched bool       `json:"-"`
+	Desired   Desired    `json:"desired"`
+	Applied   Applied    `json:"applied,omitzero"` // zero: never
+	Drift     DriftState `json:"drift,omitzero"`
 	// StateSerial is that of the newest state version in Holdfast's own
 	// backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`
@@ -350,6 +353,9 @@ type AppliedLine struct {
 // ClusterSummary is a cluster in a line of a list: what there is to know of it
 // without opening its record.
 type ClusterSummary struct {
+	// Unwatched: the configuration no longer has Owner. The server fills it in; it is not
+	// part of the record.
+	Unwatched   bool              `json:"-"`
 	Name        string            `json:"name"`
 	Owner       string            `json:"owner"`
 	Project     string            `json:"project"`

@@ -128,16 +128,14 @@ func (s *apiServer) failCluster(c *gin.Context, err error) {
 
 // clusterOf is what the API says of a cluster.
 func (s *apiServer) clusterOf(r holdfast.ClusterRecord) v1.Cluster {
-	cluster := v1.ClusterOf(r)
-	cluster.Unwatched = r.Deletion == nil && s.unwatched(r.Owner)
-	return cluster
+	r.Unwatched = r.Deletion == nil && s.unwatched(r.Owner)
+	return v1.ClusterOf(r)
 }
 
 // summaryOf is what a list says of one.
 func (s *apiServer) summaryOf(c holdfast.ClusterSummary) v1.ClusterSummary {
-	summary := v1.ClusterSummaryOf(c)
-	summary.Unwatched = c.Phase != holdfast.PhaseDeleted && s.unwatched(c.Owner)
-	return summary
+	c.Unwatched = c.Phase != holdfast.PhaseDeleted && s.unwatched(c.Owner)
+	return v1.ClusterSummaryOf(c)
 }
 
 // unwatched reports whether nothing is done for the clusters of a repository.

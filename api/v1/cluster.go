@@ -35,7 +35,7 @@ type Cluster struct {
 // ClusterOf returns what the API says of a cluster.
 func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	cluster := Cluster{
-		Name: r.Name, Owner: r.Owner, Drift: DriftStateOf(r.Drift), StateSerial: r.StateSerial,
+		Name: r.Name, Owner: r.Owner, Unwatched: r.Unwatched, Drift: DriftStateOf(r.Drift), StateSerial: r.StateSerial,
 		Suspended: r.Suspended, SuspendReason: r.SuspendedWhy, SuspendedBy: r.SuspendedBy, SuspendedAt: r.SuspendedAt, Waiting: r.Waiting, WaitingDetail: r.WaitingDetail, WaitingFor: r.WaitingFor,
 		Phase: r.Phase, Conditions: all(r.Conditions, conditionOf), Life: r.Life, UpdatedAt: r.UpdatedAt, Version: r.Version,
 		Desired: Desired{
@@ -148,7 +148,7 @@ type AppliedRevision struct {
 // ClusterSummaryOf returns what a list says of a cluster.
 func ClusterSummaryOf(s holdfast.ClusterSummary) ClusterSummary {
 	return ClusterSummary{
-		Name: s.Name, Owner: s.Owner, Project: s.Project, Environment: s.Environment, Provider: s.Provider, Labels: s.Labels,
+		Name: s.Name, Owner: s.Owner, Unwatched: s.Unwatched, Project: s.Project, Environment: s.Environment, Provider: s.Provider, Labels: s.Labels,
 		Template: s.Template, Phase: s.Phase, Waiting: s.Waiting, Suspended: s.Suspended, Invalid: s.Invalid, Removed: s.Removed,
 		UpToDate: s.UpToDate, Drift: s.Drift, DriftCounts: DriftCounts(s.DriftCounts), CheckedAt: s.CheckedAt, DriftDue: s.DriftDue,
 		Applied: AppliedRevision(s.Applied), UpdatedAt: s.UpdatedAt,
