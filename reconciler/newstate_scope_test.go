@@ -153,3 +153,33 @@ func TestAStateUnderItsFormerNameIsTheSame(t *testing.T) {
 		}
 	})
 }
+
+// A change that waits is planned and applied in the environment that Git says by then:
+// one that was queued before is made again.
+func TestAChangeIsAppliedInThePresentEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"held", "queued"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			if how == "held" {
+				f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
+				f.look()
+				f.executeAll(good)
+			} else {
+				f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+				f.executeAll(good)
+				f.merge(1, byMerge)
+			}
+			f.repo.Commit(master, "move", inEnvironment("live"))
+			f.look()
+			if how == "held" {
+				f.api("alice", holdfast.VerbApply, "prod")
+			}
+			if run := f.execute(good); run.Kind != apply || run.Status != holdfast.RunApplied || run.Document.Environment != "live" {
+				t.Errorf("after it there is: %s %s in %q: %v", run.Kind, run.Status, run.Document.Environment, f.runs("prod"))
+			}
+		})
+	}
+}

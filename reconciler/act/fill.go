@@ -49,6 +49,9 @@ func (f *filler) fill(ctx context.Context, in decision.Input, run *holdfast.Run)
 		return err
 	}
 	if in.PullRequest == nil {
+		// The revision may be an older one of the same content, whose document had another
+		// project or environment: credentials are those that Git says now.
+		run.Document = want.Document
 		return nil
 	}
 	return f.fillFormerState(ctx, repo, in, run)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // The rules of the tracked branch, in the order of their list.
@@ -96,10 +97,12 @@ func suspended(in Input) (Decision, bool) {
 	return d, in.Cluster.Suspended || in.Suspended != ""
 }
 
-// supersededRun ends what waits for its turn with content that Git has left.
+// supersededRun ends what waits for its turn with content that Git has left, or would be
+// executed with the credentials of a project or an environment that Git has left.
 func supersededRun(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
-	if !last.Status.Pending() || last.SourceDigest.Equal(Desired(in)) {
+	here := Destroys(last) || location.ScopeOf(last.Document) == location.ScopeOf(in.Cluster.Desired.Document)
+	if !last.Status.Pending() || last.SourceDigest.Equal(Desired(in)) && here {
 		return Decision{}, false
 	}
 	return Decision{Action: ActionNone, Reason: holdfast.ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
