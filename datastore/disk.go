@@ -33,6 +33,8 @@ func ofDisk(err error) error {
 		return &diskError{"the server's disk, or its database, is read-only", err}
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
 		return &diskError{"the server's disk cannot be read or written", err}
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return &diskError{"the server's database is damaged", err}
 	default:
 		return err
 	}

@@ -1,8 +1,10 @@
 package datastore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -52,5 +54,38 @@ func TestDiskProblem(t *testing.T) {
 	}
 	if err := write(`INSERT INTO t VALUES (2)`); problem(err) != "the server's disk, or its database, is read-only" {
 		t.Errorf("a write that may not = %v", err)
+	}
+}
+
+// What cannot be read is told in the same words.
+func TestDiskProblemOfARead(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), filepath.Join(t.TempDir(), "damaged.db")
+	db, err := openSQLite(ctx, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.close() })
+	for _, query := range []string{`CREATE TABLE t (a BLOB)`, `INSERT INTO t VALUES (zeroblob(100000))`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
+		if _, err := db.durable.DB.ExecContext(ctx, query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pages.WriteAt(bytes.Repeat([]byte("damaged "), 12800), 4096); err != nil { // all but the schema
+		t.Fatal(err)
+	}
+	if err := pages.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = db.read(ctx, func(ctx context.Context, q querier) error {
+		return q.each(ctx, func(scanner) error { return nil }, `SELECT a FROM t`)
+	})
+	var disk *diskError
+	if !errors.As(err, &disk) || disk.DiskProblem() != "the server's database is damaged" {
+		t.Errorf("a read of a damaged database = %v", err)
 	}
 }

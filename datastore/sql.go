@@ -192,7 +192,8 @@ type scanner interface{ Scan(dest ...any) error }
 func (db *database) reader() querier { return querier{db.dialect, db.readers} }
 
 // read runs several queries on one snapshot.
-func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) error {
+func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) (err error) {
+	defer func() { err = ofDisk(err) }()
 	tx, err := db.readers.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
