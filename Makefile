@@ -52,7 +52,7 @@ RACE := GOGC=400 CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
 TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 40m
-unit: needs tools ## all tests, with real engines, Git, Redis: those for the race detector beside the others
+unit: needs tools ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 
 # Tests wait for engines, servers and one another: two halves keep two processors busy.
