@@ -189,7 +189,7 @@ func TestQueries(t *testing.T) {
 		"runs?number=7":           `400 repo of the pull request is missing`,
 		"runs?limit=0":            `400 limit "0": want 1 to 1000`,
 		"runs?limit=5000":         `400 limit "5000": want 1 to 1000`,
-		"pullrequests?repo=shop&state=open&cluster=c": `pullrequests {"Repo":"shop","States":["open"],"Cluster":"c","Limit":100}`,
+		"pullrequests?repo=shop&state=open&cluster=c": `pullrequests {"Repo":"shop","States":["open"],"Cluster":"c","Limit":100,"ByMerge":false}`,
 		"pullrequests/get?repo=shop":                  `400 number of the pull request is missing`,
 		"pullrequests/get?repo=shop&number=x":         `400 number "x": want that of a pull request`,
 		"pullrequests/get?repo=shop&number=8":         `404 pull request shop#8`,
