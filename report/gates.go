@@ -133,3 +133,20 @@ func missingWords(outcomes []outcome) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// heldMissingWords is "approval missing" of what is held for a reason, after the merge;
+// empty if nothing is.
+func heldMissingWords(outcomes []outcome, reason holdfast.Reason) string {
+	var words []string
+	for _, o := range outcomes {
+		if o.stage != stageHeld || o.reason != reason || o.cluster.Apply == nil {
+			continue
+		}
+		for _, g := range o.cluster.Gates {
+			if word := holdfast.GateMissing(g.Name); !g.Met && !slices.Contains(words, word) {
+				words = append(words, word)
+			}
+		}
+	}
+	return strings.Join(words, ", ")
+}

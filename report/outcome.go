@@ -197,7 +197,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	case apply != nil && c.Waiting == "" && slices.Contains(begun, apply.Reason):
 		return o.as(stageWorking, "⏳", "planned; the next step is being decided")
 	case apply != nil:
-		return o.held(orElse(c.Waiting, apply.Reason), orElse(apply.Detail, c.WaitingDetail))
+		return o.held(orElse(c.Waiting, apply.Reason), waitingDetail(c))
 	case c.Waiting == holdfast.ReasonUpToDate:
 		o.plan = nil
 		return o.as(stageUnchanged, "✅", "nothing to do: it is as Git says")
@@ -208,6 +208,16 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 	default:
 		return o.as(stageWorking, "⏳", "merged; its apply is being queued")
 	}
+}
+
+// waitingDetail is what there is to say of why the apply of a cluster waits: what the run
+// has found, and what the decision after it says.
+func waitingDetail(c Cluster) string {
+	found, decided := c.Apply.Detail, c.WaitingDetail
+	if found == "" || decided == "" || strings.Contains(decided, found) {
+		return orElse(decided, found)
+	}
+	return found + "; " + decided
 }
 
 // begun are reasons why a run is, and not why it waits.

@@ -62,7 +62,8 @@ type Cluster struct {
 	WaitingDetail string
 	Queue         int // how many runs go first
 
-	// Gates are the conditions of apply.requires, of an open pull request.
+	// Gates are the conditions of apply.requires: of an open pull request, or of a merged
+	// one whose apply waits for a person's word.
 	Gates []holdfast.Gate
 
 	Apply   *holdfast.Run  // on the tracked branch, after the merge; may be a plan that waits for a person

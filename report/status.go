@@ -343,6 +343,9 @@ func heldDescription(outcomes []outcome) string {
 	if reason == "" {
 		description = waitWord(held) + " to be looked at by a person"
 	}
+	if words := heldMissingWords(outcomes, reason); words != "" {
+		description = fmt.Sprintf("%s: %s held, %s; %s", reason, markdown.List(held, 3), words, plain(reasonOf(reason).Words))
+	}
 	if more := all - len(held); more > 0 {
 		description += fmt.Sprintf("; %d more for other reasons", more)
 	}

@@ -246,18 +246,26 @@ func (o *observer) merge(
 	if pr, err = o.Gates.Standing(ctx, pr); err != nil {
 		return m, err
 	}
-	m.Missing = make(map[string]string)
-	for _, g := range gate.Of(pr, requires, lifted, plan, slices.Concat(runs, branch)) {
+	all := slices.Concat(runs, branch)
+	m.Met, m.Missing = standing(gate.Of(pr, requires, lifted, plan, all))
+	m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, decision.Newest(branch), all))
+	return m, nil
+}
+
+// standing is which conditions are met, and what the others lack.
+func standing(gates []holdfast.Gate) (met []string, missing map[string]string) {
+	missing = make(map[string]string)
+	for _, g := range gates {
 		if g.Met {
-			m.Met = append(m.Met, g.Name)
+			met = append(met, g.Name)
 			continue
 		}
-		m.Missing[g.Name] = g.Missing
+		missing[g.Name] = g.Missing
 		if g.Lifted {
-			m.Missing[g.Name] += "; the document no longer asks for it, what was last applied does"
+			missing[g.Name] += "; the document no longer asks for it, what was last applied does"
 		}
 	}
-	return m, nil
+	return met, missing
 }
 
 // suspension is what a cluster is suspended with: itself, its project, as it is

@@ -58,7 +58,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return "", err
 	}
 	for _, merge := range merges {
-		if len(merge.Missing) == 0 {
+		if len(merge.Missing)+len(merge.NewestMissing) == 0 {
 			continue
 		}
 		pr, err := h.opts.Store.PullRequest(ctx, merge.Review.PullRequest)

@@ -15,7 +15,11 @@ import (
 func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	t.Parallel()
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
-	approved := func(in *decision.Input) { in.Merges[0].Met = append(in.Merges[0].Met, "approved") }
+	approved := func(in *decision.Input) { in.Merges[0].NewestMet = append(in.Merges[0].NewestMet, "approved") }
+	approvedBefore := func(in *decision.Input) { in.Merges[0].Met = append(in.Merges[0].Met, "approved") }
+	another := func(in *decision.Input) {
+		in.Merges = append(in.Merges, decision.Merge{Review: holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: "infra", Number: 2}, Run: "run-0a"}, Met: []string{"approved"}})
+	}
 	applied := decision.Decision{Action: decision.ActionApply, Reason: holdfast.ReasonApproved, Actor: "alice", Shown: "run-2"}
 	refuse := func(reason holdfast.Reason) decision.Decision {
 		return decision.Decision{Action: decision.ActionRefuse, Reason: reason}
@@ -23,6 +27,20 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	for name, test := range map[string]situation{
 		"planned by a person, not approved": {
 			onBranch(merged, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
+		"approved was what was reviewed, and that is another plan": {
+			onBranch(merged, approvedBefore, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
+		"approved, and in it is an older merge that is not": {
+			onBranch(merged, approved, another, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
+		"approved, and in it is a newer merge that is not": {
+			onBranch(merged, another, func(in *decision.Input) { in.Merges[1].NewestMet = []string{"approved"} },
+				requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
+		},
+		"what was reviewed, and an older merge is not approved": {
+			onBranch(merged, approvedBefore, another, func(in *decision.Input) { in.Merges[1].Met = nil },
+				requires("approved"), asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonNotApproved),
 		},
 		"merged before it was planned, not approved": {
 			onBranch(mergedUnseen, requires("approved"), planned, asks(holdfast.VerbApply, "run-2")), refuse(holdfast.ReasonNotApproved),
@@ -50,6 +68,42 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 			t.Parallel()
 			got := decision.Decide(test.in)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(decision.Decision{}, "Reviews")); diff != "" {
+				t.Errorf("Decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What waits for a person's word says which conditions its plan does not meet, and of
+// which merge.
+func TestDecideTellsOfConditions(t *testing.T) {
+	t.Parallel()
+	changed := runs(ran("run-2", apply, holdfast.RunPlanned, withReviews(seen)))
+	lacks := func(at int, text string) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Merges[at].Met, in.Merges[at].NewestMissing = []string{"approved"}, map[string]string{"approved": text}
+		}
+	}
+	const nobody = "an apply of this plan waits for more: the pull request has no approving review, which this cluster requires"
+	for name, c := range map[string]struct {
+		in   decision.Input
+		want string
+	}{
+		"required by nobody": {onBranch(merged, lacks(0, "ann approved before"), changed), ""},
+		"met":                {onBranch(merged, requires("approved"), func(in *decision.Input) { in.Merges[0].NewestMet = []string{"approved"} }, changed), ""},
+		"not met": {
+			onBranch(merged, requires("approved"), lacks(0, "ann approved before"), changed),
+			nobody + ": ann approved before. `/holdfast approve` approves it",
+		},
+		"of two": {
+			onBranch(merged, merged, requires("approved"), lacks(0, "ann approved before"), lacks(1, "nobody has"), changed),
+			nobody + ": #1: ann approved before; #1: nobody has. `/holdfast approve` approves it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonPlanChanged, Detail: c.want}
+			if diff := cmp.Diff(want, decision.Decide(c.in), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 		})

@@ -100,6 +100,10 @@ type Merge struct {
 	Met []string
 	// Missing says in words what the others lack, by their names.
 	Missing map[string]string
+	// NewestMet and NewestMissing say the same of what the newest run has planned, which
+	// may be another plan than the one that was reviewed.
+	NewestMet     []string
+	NewestMissing map[string]string
 }
 
 // Ask is what a person asked for, once it is known that they may.
@@ -175,7 +179,7 @@ func Decide(in Input) Decision {
 
 // guarded holds back what must not begin now, whichever rule asks for it.
 func guarded(in Input, d Decision) Decision {
-	for _, guard := range []func(Input, Decision) Decision{afterUnsaved, inOrder, inSafety, inPlace, inWindow} {
+	for _, guard := range []func(Input, Decision) Decision{afterUnsaved, inOrder, inSafety, inPlace, inWindow, withConditions} {
 		d = guard(in, d)
 	}
 	return d

@@ -133,7 +133,7 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 			plan.SourceDigest != want || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
 			return "applies another plan than the newest, as it was seen"
 		}
-		return ""
+		return unmet(in, func(m decision.Merge) []string { return m.NewestMet })
 	case !isReviewed:
 		return "applies what nobody has seen"
 	case len(d.Reviews) != len(in.Merges):
@@ -145,8 +145,14 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 	case (desired.Document.Apply.Manual || in.Cluster.Applied.Document.Apply.Manual) && !asked:
 		return "applies by itself what is manual"
 	}
+	return unmet(in, func(m decision.Merge) []string { return m.Met })
+}
+
+// unmet: one of the merges that would be applied does not meet what is required.
+func unmet(in decision.Input, met func(decision.Merge) []string) string {
 	for _, name := range holdfast.GateNames() {
-		if asksFor(in, name) && !slices.Contains(newestReviewed(in).Met, name) {
+		lacks := func(m decision.Merge) bool { return !slices.Contains(met(m), name) }
+		if asksFor(in, name) && slices.ContainsFunc(in.Merges, lacks) {
 			return "applies what is not " + name
 		}
 	}
@@ -317,6 +323,9 @@ func draw(rnd *rand.Rand) decision.Input {
 		for _, name := range holdfast.GateNames() {
 			if chance(65) {
 				merge.Met = append(merge.Met, name)
+			}
+			if chance(65) {
+				merge.NewestMet = append(merge.NewestMet, name)
 			}
 		}
 		in.Merges = append(in.Merges, merge)

@@ -128,17 +128,15 @@ func approvedApply(in Input) (Decision, bool) {
 	case current && planned && mine && last.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
 	case current && planned && mine:
-		// To have seen a plan is not to have approved the merge.
-		if len(in.Merges) > 0 {
-			if reason, detail := barred(in, in.Merges[0]); reason != "" {
-				return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
-			}
+		// To have seen a plan is not to have approved it, nor the merges that are in it.
+		if reason, detail := barred(in, ofNewest); reason != "" {
+			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
 		apply.Shown = last.ID
 		return apply, true
 	case merge != nil && !halfDone(in) && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
-		if reason, detail := barred(in, *merge); reason != "" {
+		if reason, detail := barred(in, ofReviewed); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
 		if meansOther(*in.Ask, in.Merges, *merge) {
@@ -361,22 +359,10 @@ func reviewedMerge(in Input) (Decision, bool) {
 	if merge == nil || byHand(in) {
 		return Decision{}, false
 	}
-	if reason, detail := barred(in, *merge); reason != "" {
+	if reason, detail := barred(in, ofReviewed); reason != "" {
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
 	return Decision{Action: ActionApply, Reason: holdfast.ReasonMerged, Reviews: reviews(in)}, true
-}
-
-// barred is which of the conditions for the apply of a merge is not met, and what
-// it lacks; empty if all are.
-func barred(in Input, merge Merge) (reason holdfast.Reason, detail string) {
-	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
-	for _, name := range holdfast.GateNames() {
-		if slices.Contains(required, name) && !slices.Contains(merge.Met, name) {
-			return holdfast.GateReason(name), merge.Missing[name]
-		}
-	}
-	return "", ""
 }
 
 func manualMerge(in Input) (Decision, bool) {

@@ -44,7 +44,7 @@ func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.
 		case !v.Approves:
 		case v.Head != pr.Head:
 			void = append(void, fmt.Sprintf("%s approved an older commit", v.By))
-		case !shownBefore(v.At, plan, runs):
+		case !shownBefore(v.At, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", v.By))
 		default:
 			g.Given = append(g.Given, v.By+" approved in a review")
@@ -56,7 +56,7 @@ func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.
 			void = append(void, fmt.Sprintf("%s approved an older commit", a.By))
 		case a.Ended != "":
 			void = append(void, fmt.Sprintf("the approval of %s ended: %s", a.By, a.Ended))
-		case !covers(a, plan, runs):
+		case !covers(a, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", a.By))
 		default:
 			g.Given = append(g.Given, a.By+" approved by command")
@@ -123,35 +123,49 @@ func mergeable(pr holdfast.PullRequestRecord) holdfast.Gate {
 // covers reports whether an approval by command was of what plan does: of the
 // runs that our comment showed when it was given. One from before these were
 // recorded counts by its time.
-func covers(a holdfast.Approval, plan holdfast.Run, runs []holdfast.Run) bool {
+func covers(a holdfast.Approval, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
 	if len(a.Runs) == 0 {
-		return a.CommentID == "" && shownBefore(a.At, plan, runs)
+		return a.CommentID == "" && shownBefore(a.At, pr, plan, runs)
 	}
-	return slices.ContainsFunc(same(plan, runs), func(run holdfast.Run) bool { return slices.Contains(a.Runs, run.ID) })
+	return slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool { return slices.Contains(a.Runs, run.ID) })
 }
 
 // shownBefore reports whether what plan does was on the forge in an earlier
 // second than at: the stamps of forges have no more.
-func shownBefore(at time.Time, plan holdfast.Run, runs []holdfast.Run) bool {
-	return slices.ContainsFunc(same(plan, runs), func(run holdfast.Run) bool {
+func shownBefore(at time.Time, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
+	return slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool {
 		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(at.Truncate(time.Second))
 	})
 }
 
-// same returns plan and the runs of its revision that came to the same.
-func same(plan holdfast.Run, runs []holdfast.Run) []holdfast.Run {
+// same returns plan and the runs that came to the same: those of its revision and, after
+// the merge, those of the pull request's head and of its merge.
+func same(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) []holdfast.Run {
 	if plan.ID == "" {
 		return nil
 	}
 	out := []holdfast.Run{plan}
 	for _, run := range runs {
-		if run.ID != plan.ID && !run.Sample && run.Destroy == plan.Destroy && run.Revision == plan.Revision &&
+		about := run.Revision == plan.Revision || merges(pr, run) ||
+			plan.PullRequest.IsZero() && run.PullRequest == pr.PullRequestRef && run.Revision == pr.Head
+		if about && run.ID != plan.ID && !run.Sample && destroys(run) == destroys(plan) &&
 			plan.Fingerprint != "" && run.Fingerprint.Equal(plan.Fingerprint) && run.PlanDigest == plan.PlanDigest {
 			out = append(out, run)
 		}
 	}
 	return out
 }
+
+// merges reports whether a run of the tracked branch stands for the merge of a pull
+// request, among others.
+func merges(pr holdfast.PullRequestRecord, run holdfast.Run) bool {
+	return run.PullRequest.IsZero() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool {
+		return v.PullRequest == pr.PullRequestRef
+	})
+}
+
+// destroys reports whether a run is about the destruction of its cluster.
+func destroys(run holdfast.Run) bool { return run.Destroy || run.Kind == holdfast.RunDestroy }
 
 // unique drops what is there already.
 func unique(words []string) []string {

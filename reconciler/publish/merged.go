@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -111,6 +112,9 @@ func (v *viewer) viewRecord(
 		}
 		if about {
 			rc.Waiting, rc.WaitingDetail = rec.Waiting, rec.WaitingDetail
+			if err := v.viewConditions(ctx, rc, rec, pr, runs); err != nil {
+				return err
+			}
 		}
 	}
 	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
@@ -121,6 +125,23 @@ func (v *viewer) viewRecord(
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, holdfast.ReasonUpToDate, ""
 	}
 	return err
+}
+
+// viewConditions shows how a merge stands to the conditions of its apply, if a plan of it
+// waits for a person's word: an approval of another plan is none of this one.
+func (v *viewer) viewConditions(
+	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
+) error {
+	if rc.Apply == nil || rc.Apply.Status != holdfast.RunPlanned || rec.Waiting.Info().Does != holdfast.AppliesShown {
+		return nil
+	}
+	plans, err := history.PullRequest(ctx, v.opts.Store, pr.PullRequestRef, rc.Name)
+	if err != nil {
+		return err
+	}
+	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs))
+	rc.Gates = gate.Of(pr, requires, lifted, *rc.Apply, slices.Concat(plans, runs))
+	return nil
 }
 
 // runsOf are the runs that stand for the merge of a pull request.

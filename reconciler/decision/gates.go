@@ -1,0 +1,68 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// byPlan is which conditions of apply.requires a merge meets for a plan, and what it
+// lacks for the others.
+type byPlan func(Merge) (met []string, missing map[string]string)
+
+// ofReviewed judges by the plans that were reviewed: one of them is applied.
+func ofReviewed(m Merge) ([]string, map[string]string) { return m.Met, m.Missing }
+
+// ofNewest judges by what the newest run has planned: exactly that is applied.
+func ofNewest(m Merge) ([]string, map[string]string) { return m.NewestMet, m.NewestMissing }
+
+// barred is which of the conditions for an apply one of the merges does not meet that
+// would be in it, and what these lack; empty if each meets all. That another pull request
+// is approved says nothing of this one.
+func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
+	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
+	for _, name := range holdfast.GateNames() {
+		if !slices.Contains(required, name) {
+			continue
+		}
+		var lacks []string
+		for _, merge := range in.Merges {
+			met, missing := of(merge)
+			if slices.Contains(met, name) {
+				continue
+			}
+			reason = holdfast.GateReason(name)
+			if text := missing[name]; text != "" && len(in.Merges) > 1 {
+				lacks = append(lacks, fmt.Sprintf("#%d: %s", merge.Review.PullRequest.Number, text))
+			} else if text != "" {
+				lacks = append(lacks, text)
+			}
+		}
+		if reason != "" {
+			return reason, strings.Join(lacks, "; ")
+		}
+	}
+	return "", ""
+}
+
+// withConditions says of a plan that waits for a person's word what that has to wait for
+// as well: whoever may approve it approves what is shown now.
+func withConditions(in Input, d Decision) Decision {
+	last := Newest(in.Runs)
+	waits := d.Action == ActionWait && d.Reason.Info().Does == holdfast.AppliesShown
+	if !waits || !current(in, last) || last.Status != holdfast.RunPlanned {
+		return d
+	}
+	reason, detail := barred(in, ofNewest)
+	if reason == "" {
+		return d
+	}
+	text := "an apply of this plan waits for more: " + reason.Refusal(detail)
+	if d.Detail != "" {
+		text = d.Detail + "; " + text
+	}
+	d.Detail = text
+	return d
+}

@@ -1,0 +1,120 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// gated is a fleet whose cluster prod requires approvals.
+func gated(t *testing.T) *fleet {
+	t.Helper()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", "apply: {requires: [approved]}")
+	f := newFleet(t, files)
+	f.adopt()
+	return f
+}
+
+// obeys has somebody comment, and fails if that is not done.
+func (f *fleet) obeys(number int, author, body string) {
+	f.t.Helper()
+	if done := f.command(number, author, body); done.Status != holdfast.CommandDone {
+		f.t.Fatalf("%s in #%d is %s: %s", body, number, done.Status, done.Reply)
+	}
+}
+
+// refuses has somebody comment, and fails if that is not refused for want of an approval.
+func (f *fleet) refuses(number int, author, body, why string) {
+	f.t.Helper()
+	done := f.command(number, author, body)
+	if done.Status != holdfast.CommandRefused || !strings.Contains(done.Reply, why) {
+		f.t.Fatalf("%s in #%d is %s (%s): %s; want it refused: %s", body, number, done.Status, done.Reason, done.Reply, why)
+	}
+}
+
+// An approval is of the plan that was shown. One that an apply finds instead is applied
+// when somebody has approved that, and not because somebody asks for it.
+func TestAnApprovalIsNotOfAnotherPlan(t *testing.T) {
+	t.Parallel()
+	for name, approves := range map[string]func(*fleet){
+		"in the pull request": func(f *fleet) {
+			f.obeys(1, "alice", "/holdfast approve")
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonPlanChanged || strings.Contains(rec.WaitingDetail, "approve") {
+				f.t.Errorf("approved, it waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
+			}
+			f.obeys(1, "alice", "/holdfast apply")
+		},
+		"by name": func(f *fleet) {
+			if c := f.api("root", holdfast.VerbApprove, "prod"); c.Status != holdfast.CommandDone {
+				f.t.Fatalf("the approval is %s: %s", c.Status, c.Reply)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gated(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			f.obeys(1, "alice", "/holdfast approve")
+			f.finding = "changed meanwhile"
+			f.executeAll(differs)
+			const why = "alice approved before this plan was shown"
+			rec := f.cluster("prod")
+			if rec.Waiting != holdfast.ReasonPlanChanged || !strings.Contains(rec.WaitingDetail, why) {
+				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			if comment := f.forge.comment(1); !strings.Contains(comment, why) {
+				t.Errorf("its comment does not say so:\n%s", comment)
+			}
+			told := f.forge.told(f.forge.get(1).MergeCommit, holdfast.ContextApply)
+			if last := told[len(told)-1]; !strings.Contains(last, "approval missing") {
+				t.Errorf("its status is %q", last)
+			}
+			f.refuses(1, "alice", "/holdfast apply", why)
+			if c := f.api("root", holdfast.VerbApply, "prod"); c.Reason != holdfast.ReasonNotApproved {
+				t.Fatalf("the apply is %s: %s", c.Status, c.Reply)
+			}
+			approves(f)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+		})
+	}
+}
+
+// Of several merges each needs its own approval: that of one is not that of another which
+// would be applied with it.
+func TestAnApprovalIsOfOneMerge(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.open(2, map[string]string{"infra/prod/more.tf": "# more\n"})
+	f.executeAll(good)
+	f.obeys(2, "alice", "/holdfast approve")
+	f.mergeUnnoticed(1, byMerge)
+	f.merge(2, byMerge)
+	f.executeAll(differs)
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved || !strings.Contains(rec.WaitingDetail, "#1: nobody has approved it") {
+		t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+	f.refuses(2, "alice", "/holdfast apply", "#1: nobody has approved it")
+	f.obeys(1, "alice", "/holdfast approve")
+	f.executeAll(differs) // neither was planned with the other
+	rec := f.cluster("prod")
+	if rec.Waiting != holdfast.ReasonPlanChanged || !strings.Contains(rec.WaitingDetail, "#1: ") || !strings.Contains(rec.WaitingDetail, "#2: ") {
+		t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+	f.obeys(2, "alice", "/holdfast approve")
+	f.refuses(2, "alice", "/holdfast apply", "#1: alice approved before this plan was shown")
+	f.obeys(1, "alice", "/holdfast approve")
+	f.obeys(2, "alice", "/holdfast apply")
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+		t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+}
