@@ -59,8 +59,8 @@ type ClusterRecord struct {
 	// Life is the run that ended the cluster's former life: those before it no
 	// longer count.
 	Life string `json:"life,omitempty"`
-	// Left is what applies under a former name have left, until one under this name
-	// has ended well.
+	// Left is what applies before the last one that ended well have left, and those under
+	// a former name.
 	Left Leftover `json:"left,omitzero"`
 	// Deletion is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
@@ -74,6 +74,9 @@ type ClusterRecord struct {
 type Leftover struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Any       bool     `json:"any,omitempty"` // what they created is not known, so that it may be anything
+	// Source is what they were to apply; empty: it is not known, or not the same of all.
+	Source Digest `json:"source,omitempty"`
+	Run    string `json:"run,omitempty"` // the newest of them
 }
 
 // Desired is what the tracked branch says of a cluster.

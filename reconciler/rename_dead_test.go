@@ -73,6 +73,33 @@ func laterDied(t *testing.T) *fleet {
 	return f
 }
 
+// An apply of other code settles nothing of what one that died has left: the code may
+// come back. Nor does the record forget it with the runs.
+func TestAnotherApplyKeepsWhatMayExist(t *testing.T) {
+	t.Parallel()
+	f := laterDied(t)
+	f.open(2, map[string]string{"infra/prod/main.tf": module("without it")})
+	f.executeAll(withEngine)
+	f.merge(2, byMerge)
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Waiting != "" || !slices.Equal(rec.Left.Addresses, []string{"a.before", "a.work"}) {
+		t.Fatalf("applied without it, prod waits for %q, and has left %v", rec.Waiting, rec.Left)
+	}
+	f.open(3, map[string]string{"infra/prod/main.tf": module("with it again")})
+	f.wantMayExist("prod", holdfast.RunPlan, "a.before", "a.work")
+	f.post()
+	f.merge(3, byMerge)
+	f.wantMayExist("prod", holdfast.RunApply, "a.before", "a.work")
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMayExist {
+		t.Fatalf("with it again, prod waits for %q: %v", rec.Waiting, f.runs("prod"))
+	}
+	f.apply("prod")
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Waiting != "" || len(rec.Left.Addresses) > 0 {
+		t.Errorf("confirmed, prod waits for %q, and has left %v", rec.Waiting, rec.Left)
+	}
+}
+
 // What a dead apply may have created is not created again under another name, however
 // the cluster has got that.
 func TestARenameKeepsWhatMayExist(t *testing.T) {

@@ -225,9 +225,8 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	}
 	rec := in.Cluster
 	rec.Applied = decision.Relocated(decision.AppliedBy(run), rec.Desired)
-	if run.Kind.Writes() {
-		rec.Left = holdfast.Leftover{}
-	} else { // a plan without changes has met no conditions
+	rec.Left = decision.MayExist(in.Cluster, in.Runs)
+	if !run.Kind.Writes() { // a plan without changes has met no conditions
 		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied, in.Last)
 	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {

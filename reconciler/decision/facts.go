@@ -193,36 +193,60 @@ func resumes(in Input) int {
 // create without a person's word: neither one that continues a failed one, nor one that
 // a merge asks for, whose plan was perhaps made before. Where an apply has died, what it
 // was creating may exist without being in the state, and what it had created, too: the
-// state was perhaps not saved since. The runs back to one that ended well count, or to
-// one by a person who could look; and if there is neither, what was left under a former
-// name. If it is not known what was created, any may exist.
+// state was perhaps not saved since. If it is not known what was created, any may exist.
+//
+// It is settled by an apply of the same source that ended well without creating it, and
+// by one whose plan has told a person of it, who could look. An apply of another source
+// settles nothing: it may not even have these resources in its code. The runs count
+// that are not among what is left on record.
 func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Leftover {
-	var left holdfast.Leftover
-	settled := false
-	for _, run := range runs {
-		if run.ID <= rec.Life {
-			break
+	left := rec.Left
+	left.Addresses = slices.Clone(left.Addresses)
+	for _, run := range slices.Backward(runs) {
+		if run.ID <= max(rec.Life, rec.Left.Run) {
+			continue
 		}
-		if !run.Kind.Writes() || run.Status == holdfast.RunPlanned || !run.Begun {
-			continue // it has applied nothing
+		if settles(run, left) || toldOf(run, runs) {
+			left = holdfast.Leftover{}
 		}
-		if settled = run.Status.Good(); settled {
-			break
+		if run.Kind.Writes() && run.Begun && died(run) {
+			left = withLeft(left, run)
 		}
-		if died(run) {
-			list, whole := creations(run)
-			left.Addresses, left.Any = append(left.Addresses, list...), left.Any || !whole
-		}
-		if settled = MayCreate(run); settled {
-			break
-		}
-	}
-	if !settled {
-		left.Addresses, left.Any = append(left.Addresses, rec.Left.Addresses...), left.Any || rec.Left.Any
 	}
 	slices.Sort(left.Addresses)
 	left.Addresses = slices.Compact(left.Addresses)
 	return left
+}
+
+// settles reports whether a run has found, or made, everything of the source that was
+// to be applied when something was left: it would have been held otherwise.
+func settles(run holdfast.Run, left holdfast.Leftover) bool {
+	whole := run.Kind == holdfast.RunApply && (run.Status == holdfast.RunApplied || run.Status == holdfast.RunNoChanges) ||
+		run.Kind == holdfast.RunPlan && run.Status == holdfast.RunNoChanges
+	return whole && !run.Destroy && left.Source.Equal(run.SourceDigest)
+}
+
+// withLeft adds what a run that died has left.
+func withLeft(left holdfast.Leftover, run holdfast.Run) holdfast.Leftover {
+	list, whole := creations(run)
+	switch {
+	case len(list) == 0 && whole:
+		return left
+	case len(left.Addresses) == 0 && !left.Any:
+		left.Source = run.SourceDigest
+	case !left.Source.Equal(run.SourceDigest):
+		left.Source = ""
+	}
+	left.Addresses, left.Any, left.Run = append(left.Addresses, list...), left.Any || !whole, run.ID
+	return left
+}
+
+// toldOf reports whether the plan that a person has seen, and had applied by a run, has
+// said what may exist.
+func toldOf(run holdfast.Run, runs []holdfast.Run) bool {
+	return run.Kind.Writes() && run.Begun && MayCreate(run) && slices.ContainsFunc(runs, func(shown holdfast.Run) bool {
+		return shown.ID == run.Shown && shown.Reason == holdfast.ReasonMayExist
+	})
 }
 
 // MayCreate reports whether an apply may create what may exist: a person has seen the

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// TestMayExist: what dead applies were creating counts, back to the one that a
-// review or a person stands for.
+// TestMayExist: what dead applies were creating counts, until an apply of the same source
+// has found it or a person was told of it.
 func TestMayExist(t *testing.T) {
 	t.Parallel()
 	leaves := func(unrecorded, completed []string) func(*holdfast.Run) {
@@ -21,10 +21,12 @@ func TestMayExist(t *testing.T) {
 		}
 	}
 	by := func(actor string) func(*holdfast.Run) {
-		return func(run *holdfast.Run) { run.Actor, run.Shown = actor, "run-1" }
+		return func(run *holdfast.Run) { run.Actor, run.Shown = actor, "run-45" }
 	}
 	blind := func(run *holdfast.Run) { run.Actor = "alice" }
 	inherits := holdfast.ClusterRecord{Life: "run-1", Left: holdfast.Leftover{Addresses: []string{"a.old"}}}
+	recorded := holdfast.ClusterRecord{Left: holdfast.Leftover{Addresses: []string{"a.old"}, Run: "run-4", Source: newDigest}}
+	told := ran("run-45", plan, holdfast.RunPlanned, forReason(holdfast.ReasonMayExist))
 	many := make([]string, holdfast.MaxCompleted)
 	for i := range many {
 		many[i] = fmt.Sprintf("a.b[%d]: updated", i)
@@ -43,18 +45,25 @@ func TestMayExist(t *testing.T) {
 		"one died":                                 {runs: []holdfast.Run{first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
 		"one died, and another":                    {runs: []holdfast.Run{second, throttled, first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.g"}},
 		"an engine that ends has saved":            {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, []string{"a.f: created"}))}},
-		"a person has asked since":                 {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), by("alice")), second, first}, want: []string{"a.h"}},
+		"a person has asked since":                 {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), by("alice")), told, second, first}, want: []string{"a.h"}},
+		"a person has asked who was shown others":  {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld, by("alice")), ran("run-45", plan, holdfast.RunPlanned), first}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
 		"a person has asked who was shown nothing": {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil), blind), first}, want: []string{"a.b", "a.c", `a.d["x: y"]`, "a.h"}},
 		"under a former name":                      {rec: inherits, want: []string{"a.old"}},
 		"under a former name, and since":           {rec: inherits, runs: []holdfast.Run{second, throttled}, want: []string{"a.b", "a.g", "a.old"}},
 		"under a former name, of which all may":    {rec: holdfast.ClusterRecord{Left: holdfast.Leftover{Any: true}}, runs: []holdfast.Run{throttled}, all: true},
-		"one ended well under the new name":        {rec: inherits, runs: []holdfast.Run{ran("run-3", apply, holdfast.RunApplied, hasBegun)}},
+		"one ended well under the new name":        {rec: inherits, runs: []holdfast.Run{ran("run-3", apply, holdfast.RunApplied, hasBegun)}, want: []string{"a.old"}},
 		"in a former life":                         {rec: holdfast.ClusterRecord{Life: "run-2"}, runs: []holdfast.Run{first}},
 		"a merge has asked since":                  {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunInterrupted, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
 		"others have applied nothing since": {runs: []holdfast.Run{
 			ran("run-7", apply, holdfast.RunErrored), ran("run-6", plan, holdfast.RunPlanned), ran("run-5", apply, holdfast.RunPlanned), first,
 		}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
 		"one ended well":                   {runs: []holdfast.Run{second, ran("run-3", apply, holdfast.RunApplied, resumed, hasBegun), first}, want: []string{"a.b", "a.g"}},
+		"a plan has found everything":      {runs: []holdfast.Run{ran("run-5", plan, holdfast.RunNoChanges), second}},
+		"an apply has found everything":    {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunNoChanges), second}},
+		"one of another source ended well": {runs: []holdfast.Run{ran("run-6", plan, holdfast.RunNoChanges, ofOld), ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.b", "a.g"}},
+		"of two sources, one ended well":   {runs: []holdfast.Run{ran("run-6", apply, holdfast.RunApplied, hasBegun), ran("run-5", apply, holdfast.RunInterrupted, ofOld, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
+		"on record":                        {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.old"}},
+		"on record, and settled":           {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun), second}},
 		"it had not begun":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, passingCause)}},
 		"nobody knows what it did":         {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause)}, all: true},
 		"nothing at all is known":          {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun)}, all: true},
@@ -63,9 +72,9 @@ func TestMayExist(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := holdfast.Leftover{Addresses: c.want, Any: c.all}
-			if diff := cmp.Diff(want, decision.MayExist(c.rec, c.runs)); diff != "" {
-				t.Errorf("may exist (-want +got):\n%s", diff)
+			got := decision.MayExist(c.rec, c.runs)
+			if diff := cmp.Diff(c.want, got.Addresses); diff != "" || got.Any != c.all {
+				t.Errorf("any %t, may exist (-want +got):\n%s", got.Any, diff)
 			}
 		})
 	}
