@@ -40,11 +40,7 @@ type ClusterRecord struct {
 	// StateSerial is that of the newest state version in Holdfast's own
 	// backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`
-	Suspended   bool  `json:"suspended,omitempty"`
-	// SuspendedWhy is what whoever suspended it gave as the reason.
-	SuspendedWhy string    `json:"suspendedWhy,omitempty"`
-	SuspendedBy  string    `json:"suspendedBy,omitempty"`
-	SuspendedAt  time.Time `json:"suspendedAt,omitzero"`
+	OwnSuspension
 	// Waiting says why desired and applied differ while nothing runs, such as
 	// Unreviewed; empty when there is nothing to wait for.
 	Waiting       Reason `json:"waiting,omitempty"`
@@ -67,6 +63,14 @@ type ClusterRecord struct {
 	Deletion  *Deletion `json:"deletion,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Version   int64     `json:"version"` // optimistic
+}
+
+// OwnSuspension says whether a cluster was suspended by its name, by whom, when and why.
+type OwnSuspension struct {
+	Suspended    bool      `json:"suspended,omitempty"`
+	SuspendedWhy string    `json:"suspendedWhy,omitempty"`
+	SuspendedBy  string    `json:"suspendedBy,omitempty"`
+	SuspendedAt  time.Time `json:"suspendedAt,omitzero"`
 }
 
 // Leftover is what applies that died may have created without its being in the state.

@@ -28,7 +28,7 @@ func testSummaries(t *testing.T, open opener) {
 		}
 	}
 	network := holdfast.ClusterRecord{
-		Name: "network", Owner: "fleet", Phase: holdfast.PhaseActive, Suspended: true, UpdatedAt: noon.Add(1),
+		Name: "network", Owner: "fleet", Phase: holdfast.PhaseActive, OwnSuspension: holdfast.OwnSuspension{Suspended: true}, UpdatedAt: noon.Add(1),
 		Desired: holdfast.Desired{Revision: "bcd", SourceDigest: "sha256:n", Document: document("network", "production")},
 		Applied: holdfast.Applied{Run: "run-1", Revision: "abc", SourceDigest: "sha256:n"},
 		Drift: holdfast.DriftState{

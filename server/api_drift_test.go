@@ -137,7 +137,7 @@ func TestFleetActions(t *testing.T) {
 			t.Parallel()
 			w := fleet()
 			w.clusters["young"] = holdfast.ClusterRecord{Name: "young"}
-			w.clusters["held"] = holdfast.ClusterRecord{Name: "held", Suspended: true, Applied: holdfast.Applied{Run: "run-1"}}
+			w.clusters["held"] = holdfast.ClusterRecord{Name: "held", OwnSuspension: holdfast.OwnSuspension{Suspended: true}, Applied: holdfast.Applied{Run: "run-1"}}
 			got := request(t, "POST", serve(t, newServer(t, w).API())+"/api/v1/"+tc.path, operatorToken, tc.body)
 			if said := got.body + strings.Join(w.noted(), "\n"); got.status != tc.want || !strings.Contains(said, tc.said) {
 				t.Errorf("%s = %d %s, want %d %s", tc.path, got.status, said, tc.want, tc.said)
@@ -151,7 +151,7 @@ func TestSuspensions(t *testing.T) {
 	w := newWorld()
 	w.suspensions = []holdfast.Suspension{{Project: "p", By: "otto", Reason: "freeze", At: now}}
 	w.summaries = []holdfast.ClusterSummary{{Name: "a"}, {Name: "b", Suspended: true}, {Name: "c", Project: "p"}}
-	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", Suspended: true, SuspendedWhy: "it moves", SuspendedBy: "olga", SuspendedAt: now.Add(-time.Hour)}
+	w.clusters["b"] = holdfast.ClusterRecord{Name: "b", OwnSuspension: holdfast.OwnSuspension{Suspended: true, SuspendedWhy: "it moves", SuspendedBy: "olga", SuspendedAt: now.Add(-time.Hour)}}
 	got := decoded[v1.List[v1.Suspension]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/suspensions", viewerToken, "")).Items
 	lines := decoded[v1.List[holdfast.ClusterSummary]](t, request(t, "GET", serve(t, newServer(t, w).API())+"/api/v1/clusters", viewerToken, "")).Items
 	if lines[0].Suspended || !lines[1].Suspended || !lines[2].Suspended {
@@ -176,7 +176,7 @@ func TestSuspensionsInPages(t *testing.T) {
 	for i := range 2_500 {
 		name := fmt.Sprintf("c%05d", i)
 		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Suspended: i%2 == 0})
-		w.clusters[name] = holdfast.ClusterRecord{Name: name, SuspendedBy: "olga"}
+		w.clusters[name] = holdfast.ClusterRecord{Name: name, OwnSuspension: holdfast.OwnSuspension{SuspendedBy: "olga"}}
 	}
 	api := serve(t, newServer(t, w).API())
 	var got []string

@@ -80,7 +80,7 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	now := b.opts.Now()
 	rec.Applied, rec.Left, rec.Drift = old.Applied, old.Left, old.Drift
 	if old.Suspended && !rec.Suspended {
-		rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = true, old.SuspendedWhy, old.SuspendedBy, old.SuspendedAt
+		rec.OwnSuspension = old.OwnSuspension
 	}
 	if location := "clusters/" + old.Name; rec.Applied.StateLocation == location {
 		rec.Applied.StateLocation = "clusters/" + rec.Name
