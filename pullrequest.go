@@ -224,6 +224,10 @@ type Command struct {
 	Said time.Time `json:"said,omitzero"`
 }
 
+// BarredByEdit is in Command.Barred if the comment with the plans was edited by somebody
+// else when the command was written.
+const BarredByEdit = "somebody had edited the comment with the plans: it is written again, look at it"
+
 // CommandResult is reported to whoever gave a command, and not kept.
 type CommandResult struct {
 	// Reason is why it was refused, for the first cluster of Refused or for all; empty if

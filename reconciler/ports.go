@@ -174,6 +174,7 @@ type Commands interface {
 	// whether it is new. It fills in Shown and ShownHead from the pull request's
 	// comment post as it is now (what was posted, not what is wanted).
 	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+	Command(ctx context.Context, id string) (holdfast.Command, error)
 	// Commands returns the commands with that status, oldest first.
 	Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error)
 	// FinishCommand stores Status, Reply and DoneAt.

@@ -102,7 +102,7 @@ func TestRunsAreInterruptedAfterTheGrace(t *testing.T) {
 	w.openGate("work")
 	w.set(settings{"agent.off": false})
 	w.start()
-	w.untilWaiting("alpha", "ApplyFailed")
+	w.untilWaiting("alpha", "MayExist") // its replacement would create it again
 	pr.untilComment("terraform_data.work", "tainted")
 	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")

@@ -76,7 +76,7 @@ func TestTwoAgentsWithOneID(t *testing.T) {
 	w.write("wrong-token", "another token of the same length", 0o600)
 	w.start()
 	pr := w.fleet().open(worker("alpha", "1", w.gated("work")))
-	pr.untilComment("no living agent")
+	pr.untilComment("no running agent")
 	if _, body := w.get(w.api + "/readyz"); !strings.Contains(body, "no living agent executes plan, apply, drift, destroy runs") {
 		t.Errorf("readiness: %s", body)
 	}

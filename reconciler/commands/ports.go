@@ -22,6 +22,7 @@ type Store interface {
 // Commands are what people asked for.
 type Commands interface {
 	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+	Command(ctx context.Context, id string) (holdfast.Command, error)
 	Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error)
 	FinishCommand(ctx context.Context, c holdfast.Command) error
 }

@@ -12,7 +12,14 @@ import (
 // stillShown refuses what a comment says of plans if our comment, which showed them,
 // was edited by somebody else: who wrote it may have read another thing.
 func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
-	const words = refusal("somebody had edited the comment with the plans: it is written again, look at it")
+	const words = refusal(holdfast.BarredByEdit)
+	now, err := h.opts.Store.Command(ctx, c.ID)
+	switch {
+	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
+		return fmt.Errorf("read command %s: %w", c.ID, err)
+	case err == nil && now.Barred != "": // since this one was read
+		return refusal(now.Barred)
+	}
 	for _, id := range c.Shown {
 		run, err := h.opts.Store.Run(ctx, id)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
