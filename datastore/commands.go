@@ -109,3 +109,34 @@ func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command
 	}
 	return nil
 }
+
+// barCommands bars the commands of a pull request's comments that were not carried out
+// yet: their authors may have read what somebody else had written. Stamps of forges do
+// not tell them from those that come after the comment was written again.
+func (s *Store) barCommands(ctx context.Context, q querier, pr holdfast.PullRequestRef) error {
+	var waiting []holdfast.Command
+	err := q.each(ctx, func(row scanner) error {
+		c, err := s.scanCommand(row)
+		if err == nil && c.PullRequest == pr && c.CommentID != "" && len(c.Shown) > 0 && c.Barred == "" {
+			waiting = append(waiting, c)
+		}
+		return err
+	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ?`, pr.Repo, string(holdfast.CommandReceived))
+	if err != nil {
+		return err
+	}
+	for _, c := range waiting {
+		if c.Verb != holdfast.VerbApprove && c.Verb != holdfast.VerbApply {
+			continue
+		}
+		c.Barred = holdfast.BarredByEdit
+		doc, err := s.keys.SealJSON("command", c.ID, c)
+		if err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `UPDATE commands SET doc = ? WHERE id = ?`, doc, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
