@@ -206,6 +206,14 @@ type AttemptRef struct {
 // Owner is the name of an attempt as the owner of a lock.
 func (r AttemptRef) Owner() string { return r.Run + "/" + strconv.Itoa(r.Attempt) }
 
+// Destroys reports whether the run is about the destruction of its cluster.
+func (r Run) Destroys() bool { return r.Kind == RunDestroy || r.Destroy }
+
+// StandsFor reports whether the run is of the merge of a pull request, among others.
+func (r Run) StandsFor(pr PullRequestRef) bool {
+	return slices.ContainsFunc(r.Reviews, func(v Review) bool { return v.PullRequest == pr })
+}
+
 // Ref returns the run's current attempt.
 func (r Run) Ref() AttemptRef {
 	return AttemptRef{Run: r.ID, Attempt: r.Attempt, Fence: r.Fence}

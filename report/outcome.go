@@ -112,7 +112,7 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 
 // destroys reports whether a run is, or plans, the destruction of a cluster.
 func destroys(run *holdfast.Run) bool {
-	return run != nil && (run.Destroy || run.Kind == holdfast.RunDestroy)
+	return run != nil && run.Destroys()
 }
 
 // over says what became of a cluster whose document is gone, where nothing more

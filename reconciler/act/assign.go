@@ -30,7 +30,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		return holdfast.Assignment{}, run, err
 	}
 	left, last := decision.MayExist(rec, branch), decision.LastBegun(branch)
-	if former.Name != "" && !decision.Destroys(run) {
+	if former.Name != "" && !run.Destroys() {
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 		left, last = former.Left, former.Applied.Run
 	}
@@ -89,7 +89,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 // what it would create again. An apply whose plan was shown to whoever asked for it may.
 func resumed(run holdfast.Run, left holdfast.Leftover) holdfast.AssignedResume {
 	out := holdfast.AssignedResume{Resume: run.Resume}
-	plans := run.Kind == holdfast.RunPlan && !decision.Destroys(run) && !run.Sample
+	plans := run.Kind == holdfast.RunPlan && !run.Destroys() && !run.Sample
 	if plans || run.Kind == holdfast.RunApply && !decision.MayCreate(run) {
 		out.MayExist, out.AnyMayExist = left.Addresses, left.Any
 	}
@@ -148,10 +148,10 @@ func (s *starter) pinned(ctx context.Context, run holdfast.Run, rec, former hold
 		}
 		return pin, pin, nil
 	}
-	if former.Name != "" && !decision.Destroys(run) {
+	if former.Name != "" && !run.Destroys() {
 		return former.Applied, former.Applied, nil
 	}
-	if run.Exact && !decision.Destroys(run) { // it looks for drift from what was applied
+	if run.Exact && !run.Destroys() { // it looks for drift from what was applied
 		return rec.Applied, rec.Applied, nil
 	}
 	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)
@@ -159,7 +159,7 @@ func (s *starter) pinned(ctx context.Context, run holdfast.Run, rec, former hold
 		return pin, wrote, err
 	}
 	wrote = decision.LastApplied(rec, runs)
-	if decision.Destroys(run) {
+	if run.Destroys() {
 		return wrote, wrote, nil
 	}
 	return rec.Applied, wrote, nil

@@ -159,9 +159,6 @@ func NewerThanApplied(in Input, run holdfast.Run) bool {
 	return run.ID > max(in.Cluster.Applied.Run, in.Cluster.Life)
 }
 
-// Destroys reports whether a run is about the destruction of the cluster.
-func Destroys(run holdfast.Run) bool { return run.Kind == holdfast.RunDestroy || run.Destroy }
-
 // Begun returns the newest apply since the last applied run whose engine had
 // begun to apply and did not end well; nil if there is none.
 func Begun(in Input) *holdfast.Run {

@@ -113,7 +113,7 @@ func newLife(rec holdfast.ClusterRecord, runs []holdfast.Run) life {
 
 // desires reports whether a run is of what Git desires.
 func (l life) desires(run holdfast.Run) bool {
-	destroys := run.Destroy || run.Kind == holdfast.RunDestroy
+	destroys := run.Destroys()
 	if l.rec.Desired.Removed {
 		return destroys
 	}

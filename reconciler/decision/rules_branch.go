@@ -38,7 +38,7 @@ func RecordOutcome(in Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	d := Decision{Action: ActionRecord, Reason: holdfast.ReasonApplied, Run: last.ID}
-	if Destroys(last) {
+	if last.Destroys() {
 		d.Reason = holdfast.ReasonDestroyed
 	}
 	switch {
@@ -101,7 +101,7 @@ func suspended(in Input) (Decision, bool) {
 // executed with the credentials of a project or an environment that Git has left.
 func supersededRun(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
-	here := Destroys(last) || location.ScopeOf(last.Document) == location.ScopeOf(in.Cluster.Desired.Document)
+	here := last.Destroys() || location.ScopeOf(last.Document) == location.ScopeOf(in.Cluster.Desired.Document)
 	if !last.Status.Pending() || last.SourceDigest.Equal(Desired(in)) && here {
 		return Decision{}, false
 	}
@@ -120,7 +120,7 @@ func approvedApply(in Input) (Decision, bool) {
 	}
 	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
 	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
-	mine := in.Ask.Run == last.ID && (speaksOf(*in.Ask, in.Merges) || standsFor(last, in.Ask.PullRequest))
+	mine := in.Ask.Run == last.ID && (speaksOf(*in.Ask, in.Merges) || last.StandsFor(in.Ask.PullRequest))
 	planned := last.Status == holdfast.RunPlanned || last.Status == holdfast.RunNoChanges && leftBehind(in, last)
 	switch {
 	case current && last.Status.Pending():
@@ -165,11 +165,6 @@ func halfDone(in Input) bool {
 func speaksOf(ask Ask, merges []Merge) bool {
 	return ask.PullRequest.IsZero() ||
 		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == ask.PullRequest })
-}
-
-// standsFor reports whether a run is of the merge of a pull request, among others.
-func standsFor(run holdfast.Run, pr holdfast.PullRequestRef) bool {
-	return slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.PullRequest == pr })
 }
 
 // meansOther reports whether a person's word about merges is of another plan than that

@@ -146,26 +146,15 @@ func same(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run)
 	}
 	out := []holdfast.Run{plan}
 	for _, run := range runs {
-		about := run.Revision == plan.Revision || merges(pr, run) ||
+		about := run.Revision == plan.Revision || run.PullRequest.IsZero() && run.StandsFor(pr.PullRequestRef) ||
 			plan.PullRequest.IsZero() && run.PullRequest == pr.PullRequestRef && run.Revision == pr.Head
-		if about && run.ID != plan.ID && !run.Sample && destroys(run) == destroys(plan) &&
+		if about && run.ID != plan.ID && !run.Sample && run.Destroys() == plan.Destroys() &&
 			plan.Fingerprint != "" && run.Fingerprint.Equal(plan.Fingerprint) && run.PlanDigest == plan.PlanDigest {
 			out = append(out, run)
 		}
 	}
 	return out
 }
-
-// merges reports whether a run of the tracked branch stands for the merge of a pull
-// request, among others.
-func merges(pr holdfast.PullRequestRecord, run holdfast.Run) bool {
-	return run.PullRequest.IsZero() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool {
-		return v.PullRequest == pr.PullRequestRef
-	})
-}
-
-// destroys reports whether a run is about the destruction of its cluster.
-func destroys(run holdfast.Run) bool { return run.Destroy || run.Kind == holdfast.RunDestroy }
 
 // unique drops what is there already.
 func unique(words []string) []string {

@@ -148,7 +148,7 @@ func (v *viewer) viewConditions(
 func runsOf(runs []holdfast.Run, ref holdfast.PullRequestRef) []holdfast.Run {
 	var out []holdfast.Run
 	for _, run := range runs {
-		if slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.PullRequest == ref }) {
+		if run.StandsFor(ref) {
 			out = append(out, run)
 		}
 	}
@@ -184,7 +184,7 @@ func (v *viewer) successor(
 	first := 0
 	err := history.Merges(ctx, v.opts.Store, pr.Repo, rec.Name, func(other holdfast.PullRequestRecord) (bool, error) {
 		later := other.MergedAt.After(pr.MergedAt)
-		if later && len(runsOf([]holdfast.Run{failed}, other.PullRequestRef)) == 0 {
+		if later && !failed.StandsFor(other.PullRequestRef) {
 			first = other.Number // the last one that is found was merged first
 		}
 		return !later, nil
