@@ -1,6 +1,9 @@
 package holdfast
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // The conditions of apply.requires.
 const (
@@ -8,16 +11,27 @@ const (
 	GateMergeable = "mergeable" // the forge would have let the pull request be merged
 )
 
-// gates are the conditions in the order in which they are asked for. For which
-// reason an apply waits whose pull request does not meet one, and how a commit status
-// says so.
-var gates = []struct {
+// gateKind is one of them: for which reason an apply waits whose pull request does not
+// meet it, and how a commit status says so.
+type gateKind struct {
 	name    string
 	reason  Reason
 	missing string
-}{
+}
+
+// gates are in the order in which they are asked for.
+var gates = []gateKind{
 	{GateApproved, ReasonNotApproved, "approval missing"},
 	{GateMergeable, ReasonNotMergeable, "not mergeable yet"},
+}
+
+// gateOf returns the condition that apply.requires names; the zero value if there is
+// none of that name.
+func gateOf(name string) gateKind {
+	if i := slices.IndexFunc(gates, func(g gateKind) bool { return g.name == name }); i >= 0 {
+		return gates[i]
+	}
+	return gateKind{}
 }
 
 // GateNames are the conditions that apply.requires may name, in the order in which
@@ -31,29 +45,15 @@ func GateNames() []string {
 }
 
 // GateReason is why an apply waits that does not meet a condition.
-func GateReason(name string) Reason {
-	for _, g := range gates {
-		if g.name == name {
-			return g.reason
-		}
-	}
-	return ""
-}
+func GateReason(name string) Reason { return gateOf(name).reason }
 
 // OfGate reports whether r is why an apply waits that does not meet a condition.
 func (r Reason) OfGate() bool {
-	return slices.ContainsFunc(GateNames(), func(name string) bool { return GateReason(name) == r })
+	return slices.ContainsFunc(gates, func(g gateKind) bool { return g.reason == r })
 }
 
 // GateMissing says in two or three words that a condition is not met.
-func GateMissing(name string) string {
-	for _, g := range gates {
-		if g.name == name {
-			return g.missing
-		}
-	}
-	return name + " missing"
-}
+func GateMissing(name string) string { return cmp.Or(gateOf(name).missing, name+" missing") }
 
 // Gate is a condition of apply.requires and how a pull request stands towards it
 // for one cluster.
