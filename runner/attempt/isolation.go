@@ -38,7 +38,7 @@ type Isolation struct {
 
 // writes reports whether a path is in what engines may write, and outlives them.
 func (o Isolation) writes(path string) bool {
-	return filepath.IsAbs(path) && slices.ContainsFunc(o.Writable, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
+	return filepath.IsAbs(path) && folders.Within(o.Writable, path)
 }
 
 // cliConfig reads the engines' own configuration. Without a sandbox they read it

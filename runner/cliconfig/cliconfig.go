@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -25,11 +24,6 @@ type Options struct {
 	Home   string   // the agent's home folder, which engines do not see; empty: there is none
 	Seen   []string // absolute paths that engines see besides what every engine needs
 	Logger *slog.Logger
-}
-
-// sees reports whether engines find a path.
-func (o Options) sees(path string) bool {
-	return slices.ContainsFunc(o.Seen, func(dir string) bool { return dir == path || folders.Below(dir, path) != "" })
 }
 
 // Config is the engines' own configuration, and what it names.
@@ -56,7 +50,7 @@ func Read(opts Options) (Config, error) {
 			if _, err := os.Stat(path); err != nil {
 				continue
 			}
-			if !opts.sees(path) {
+			if !folders.Within(opts.Seen, path) {
 				return c, fmt.Errorf("the engines' configuration is only in %s: %s", path, hintHome)
 			}
 			c.File = path
@@ -71,12 +65,12 @@ func Read(opts Options) (Config, error) {
 		return c, nil
 	}
 	plugins := filepath.Join(home, ".terraform.d", "plugins")
-	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !opts.sees(plugins) {
+	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !folders.Within(opts.Seen, plugins) {
 		return c, fmt.Errorf("providers are only in %s: engines do not see that folder: name it as a filesystem_mirror in "+
 			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", plugins)
 	}
 	tokens := filepath.Join(home, ".terraform.d", "credentials.tfrc.json")
-	if _, err := os.Stat(tokens); err == nil && !opts.sees(tokens) {
+	if _, err := os.Stat(tokens); err == nil && !folders.Within(opts.Seen, tokens) {
 		return c, fmt.Errorf("registry credentials are only in %s: engines do not see that folder: put them into "+
 			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", tokens)
 	}

@@ -1,6 +1,9 @@
 package folders
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+)
 
 // Below returns what leads from dir to name, empty if name is not below it. No
 // folder is the whole of the file system.
@@ -13,4 +16,9 @@ func Below(dir, name string) string {
 		return ""
 	}
 	return rest
+}
+
+// Within reports whether name is one of the dirs, or below one.
+func Within(dirs []string, name string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return dir == name || Below(dir, name) != "" })
 }
