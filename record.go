@@ -261,6 +261,11 @@ type AuditEntry struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
+// NewAuditEntry returns an entry; without an actor, Holdfast did it.
+func NewAuditEntry(at time.Time, actor, action, object, detail string) AuditEntry {
+	return AuditEntry{At: at.UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail}
+}
+
 // StateVersion is one version of a state in Holdfast's own backend.
 type StateVersion struct {
 	Location  string    `json:"location"`

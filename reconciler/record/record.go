@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -100,9 +99,7 @@ func Same[T any](a, b T) bool {
 // Entry is what the audit trail says of what somebody did; without an actor,
 // Holdfast did it.
 func (w *Writer) Entry(actor, action, object, detail string) holdfast.AuditEntry {
-	return holdfast.AuditEntry{
-		At: w.opts.Now().UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail,
-	}
+	return holdfast.NewAuditEntry(w.opts.Now(), actor, action, object, detail)
 }
 
 // Audit records what somebody did. What is written at the same time takes its Entry

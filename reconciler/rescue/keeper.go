@@ -1,7 +1,6 @@
 package rescue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,12 +244,8 @@ func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, err
 	}, nil
 }
 
-func (k *Keeper) entry(actor, action, object, detail string) holdfast.AuditEntry {
-	return holdfast.AuditEntry{At: k.opts.Now().UTC(), Actor: cmp.Or(actor, "holdfast"), Action: action, Object: object, Detail: detail}
-}
-
 func (k *Keeper) audit(ctx context.Context, actor, action, object, detail string) {
-	entry := k.entry(actor, action, object, detail)
+	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, action, object, detail)
 	if err := k.opts.Store.Audit(ctx, entry); err != nil {
 		k.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
 	}

@@ -112,7 +112,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 		return run, err
 	}
 	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, holdfast.ReasonRequested
-	entry := k.entry(actor, "state.unlock", cluster,
+	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "state.unlock", cluster,
 		fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, lock.Dead))
 	if err := k.opts.Store.CreateRun(ctx, run, entry); err != nil {
 		return run, fmt.Errorf("queue the unlock: %w", err)
