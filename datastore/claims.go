@@ -9,9 +9,10 @@ import (
 )
 
 // Claimable returns the ids of the runs that an agent may claim, in the order of
-// filter.Turns, and reads no more of them than that; at most one for each state location, none for a location where a run is running or,
-// unless it is that one, where one that writes waits, and only runs of kind RunState
-// where a state stands that could not be saved.
+// filter.Turns, and reads no more of them than that; at most one for each state
+// location, none for a location where a run is running or, unless it is that one, where
+// one that writes waits, and only runs of kind RunState where a state stands that could
+// not be saved.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, q querier) (err error) {
 		ids, err = claimable(ctx, q, filter)

@@ -117,7 +117,8 @@ func (s *Store) barCommands(ctx context.Context, q querier, pr holdfast.PullRequ
 	var waiting []holdfast.Command
 	err := q.each(ctx, func(row scanner) error {
 		c, err := s.scanCommand(row)
-		if err == nil && c.PullRequest == pr && c.CommentID != "" && len(c.Shown) > 0 && c.Barred == "" {
+		asks := c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply
+		if err == nil && asks && c.PullRequest == pr && c.CommentID != "" && len(c.Shown) > 0 && c.Barred == "" {
 			waiting = append(waiting, c)
 		}
 		return err
@@ -126,9 +127,6 @@ func (s *Store) barCommands(ctx context.Context, q querier, pr holdfast.PullRequ
 		return err
 	}
 	for _, c := range waiting {
-		if c.Verb != holdfast.VerbApprove && c.Verb != holdfast.VerbApply {
-			continue
-		}
 		c.Barred = holdfast.BarredByEdit
 		doc, err := s.keys.SealJSON("command", c.ID, c)
 		if err != nil {
