@@ -298,10 +298,10 @@ func (s *sweeper) removeUnused(ctx context.Context, keys []string) (int, error) 
 		return 0, nil
 	}
 	var c conditions
-	c.add(`inline IS NULL`)
+	c.Add(`inline IS NULL`)
 	in(&c, "blob", keys)
-	found, err := texts(ctx, s.db.reader(), `SELECT blob FROM artefacts`+c.where()+
-		` UNION ALL SELECT blob FROM bundles`+c.where()+` UNION ALL SELECT blob FROM state_versions`+c.where(), slices.Concat(c.args, c.args, c.args)...)
+	found, err := texts(ctx, s.db.reader(), `SELECT blob FROM artefacts`+c.Where()+
+		` UNION ALL SELECT blob FROM bundles`+c.Where()+` UNION ALL SELECT blob FROM state_versions`+c.Where(), slices.Concat(c.Args, c.Args, c.Args)...)
 	if err != nil {
 		return 0, err
 	}

@@ -53,7 +53,7 @@ func (s *ClusterStore) Clusters(ctx context.Context, filter holdfast.ClusterFilt
 			record, err := s.scanCluster(row)
 			found = append(found, record)
 			return err
-		}, `SELECT `+clusterColumns+c.where()+` ORDER BY l.name`+limited(filter, len(found)), c.args...)
+		}, `SELECT `+clusterColumns+c.Where()+` ORDER BY l.name`+limited(filter, len(found)), c.Args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
 		}
@@ -76,7 +76,7 @@ func limited(filter holdfast.ClusterFilter, have int) string {
 func (s *ClusterStore) ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error) {
 	var found []string
 	for c := range selections(filter) {
-		names, err := texts(ctx, s.db.reader(), `SELECT l.name FROM summaries AS l`+c.where()+` ORDER BY l.name`, c.args...)
+		names, err := texts(ctx, s.db.reader(), `SELECT l.name FROM summaries AS l`+c.Where()+` ORDER BY l.name`, c.Args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
 		}
@@ -101,7 +101,7 @@ func (s *ClusterStore) CountClusters(ctx context.Context, filter holdfast.Cluste
 	total := 0
 	for c := range selections(filter) {
 		var n int
-		if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM summaries AS l`+c.where(), c.args...).Scan(&n); err != nil {
+		if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM summaries AS l`+c.Where(), c.Args...).Scan(&n); err != nil {
 			return 0, fmt.Errorf("count clusters: %w", err)
 		}
 		total += n
@@ -126,17 +126,17 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 		return name
 	}
 	if filter.DependsOn != "" {
-		c.add(column(`l.name`)+` IN (SELECT cluster FROM cluster_dependencies WHERE parent = ?)`, filter.DependsOn)
+		c.Add(column(`l.name`)+` IN (SELECT cluster FROM cluster_dependencies WHERE parent = ?)`, filter.DependsOn)
 	}
 	for _, label := range slices.Sorted(maps.Keys(filter.Labels)) {
-		c.add(column(`l.name`)+` IN (SELECT cluster FROM cluster_labels WHERE label = ? AND value = ?)`, label, filter.Labels[label])
+		c.Add(column(`l.name`)+` IN (SELECT cluster FROM cluster_labels WHERE label = ? AND value = ?)`, label, filter.Labels[label])
 	}
 	switch filter.Waiting {
 	case "":
 	case "*":
-		c.add(column(`l.waiting`) + ` <> ''`)
+		c.Add(column(`l.waiting`) + ` <> ''`)
 	default:
-		c.add(column(`l.waiting`)+` = ? AND l.waiting <> ''`, filter.Waiting)
+		c.Add(column(`l.waiting`)+` = ? AND l.waiting <> ''`, filter.Waiting)
 	}
 	for _, equal := range []struct{ column, value string }{
 		{`l.revision`, string(filter.Revision)},
@@ -148,14 +148,14 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 		{`l.owner`, filter.Owner},
 	} {
 		if equal.value != "" {
-			c.add(column(equal.column)+` = ? AND `+equal.column+` <> ''`, equal.value)
+			c.Add(column(equal.column)+` = ? AND `+equal.column+` <> ''`, equal.value)
 		}
 	}
 	if !filter.Deleted && filter.Phase == "" && len(names) == 0 {
-		c.add(`l.phase || '' <> '` + string(holdfast.PhaseDeleted) + `'`)
+		c.Add(`l.phase || '' <> '` + string(holdfast.PhaseDeleted) + `'`)
 	}
 	if filter.After != "" {
-		c.add(column(`l.name`)+` > ?`, filter.After)
+		c.Add(column(`l.name`)+` > ?`, filter.After)
 	}
 	return func(yield func(conditions) bool) {
 		if len(names) == 0 {
@@ -163,7 +163,7 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 			return
 		}
 		for some := range slices.Chunk(names, maxNames) {
-			named := conditions{parts: slices.Clone(c.parts), args: slices.Clone(c.args)}
+			named := c.Clone()
 			in(&named, "l.name", some)
 			if !yield(named) {
 				return

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/datastore/statements"
 )
 
 // A disk that is full is told in words, until something can be written again.
@@ -81,11 +83,22 @@ func TestDiskProblemOfARead(t *testing.T) {
 	if err := pages.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err = db.read(ctx, func(ctx context.Context, q querier) error {
+	all := func(ctx context.Context, q querier) error {
 		return q.each(ctx, func(scanner) error { return nil }, `SELECT a FROM t`)
-	})
-	var disk *diskError
-	if !errors.As(err, &disk) || disk.DiskProblem() != "the server's database is damaged" {
-		t.Errorf("a read of a damaged database = %v", err)
+	}
+	var a []byte
+	for name, err := range map[string]error{
+		"a snapshot": db.read(ctx, all),
+		"a list":     all(ctx, db.reader()),
+		"a row":      db.reader().row(ctx, `SELECT a FROM t`).Scan(&a),
+		"a write": db.write(ctx, func(ctx context.Context, q querier) error {
+			_, err := q.exec(ctx, `UPDATE t SET a = 1`)
+			return err
+		}),
+	} {
+		var disk *statements.DiskError
+		if !errors.As(err, &disk) || disk.DiskProblem() != "the server's database is damaged" {
+			t.Errorf("%s of a damaged database = %v", name, err)
+		}
 	}
 }

@@ -85,10 +85,12 @@ func (s *RunStore) Served(ctx context.Context, now time.Time) (running, lately [
 			return err
 		}
 	}
-	q := s.db.reader()
-	if err = q.each(ctx, into(&running), `SELECT lane, 0 FROM runs WHERE status = 'running'`); err == nil {
-		err = q.each(ctx, into(&lately), `SELECT lane, served_at FROM lane_turns WHERE served_at >= ?`, nanos(now.Add(-turnsKept)))
-	}
+	err = s.db.read(ctx, func(ctx context.Context, q querier) error {
+		if err := q.each(ctx, into(&running), `SELECT lane, 0 FROM runs WHERE status = 'running'`); err != nil {
+			return err
+		}
+		return q.each(ctx, into(&lately), `SELECT lane, served_at FROM lane_turns WHERE served_at >= ?`, nanos(now.Add(-turnsKept)))
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list served lanes: %w", err)
 	}

@@ -35,27 +35,27 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 	from, order := `pull_requests AS p`, `p.number DESC, p.repo`
 	merged := `(SELECT MAX(a.merged_at) FROM pull_request_clusters AS a WHERE a.repo = p.repo AND a.number = p.number)`
 	if filter.Repo != "" {
-		c.add(`p.repo = ?`, filter.Repo)
+		c.Add(`p.repo = ?`, filter.Repo)
 	}
 	in(&c, "p.state", filter.States)
 	if filter.Cluster != "" {
 		from = `pull_request_clusters AS a JOIN pull_requests AS p ON p.repo = a.repo AND p.number = a.number`
-		c.add(`a.cluster = ?`, filter.Cluster)
+		c.Add(`a.cluster = ?`, filter.Cluster)
 		merged = `a.merged_at`
 	}
 	if filter.ByMerge {
 		order = merged + ` DESC, ` + order
 	}
 	if after := filter.After; !after.IsZero() {
-		c.add(`(p.number < ? OR p.number = ? AND p.repo > ?)`, after.Number, after.Number, after.Repo)
+		c.Add(`(p.number < ? OR p.number = ? AND p.repo > ?)`, after.Number, after.Number, after.Repo)
 	}
 	var found []holdfast.PullRequestRecord
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		pr, err := s.scanPullRequest(row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.where()+` ORDER BY `+order+` LIMIT ? + 0`,
-		append(c.args, limitOr100(filter.Limit))...)
+	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
+		append(c.Args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)
 	}

@@ -131,10 +131,10 @@ func (s *RepositoryStore) AuditTrail(ctx context.Context, object string, limit i
 func (s *RepositoryStore) AuditPage(ctx context.Context, object string, before int64, limit int) (trail []holdfast.AuditEntry, place int64, err error) {
 	var c conditions
 	if object != "" {
-		c.add(`object = ?`, object)
+		c.Add(`object = ?`, object)
 	}
 	if before > 0 {
-		c.add(`id < ?`, before)
+		c.Add(`id < ?`, before)
 	}
 	err = s.db.reader().each(ctx, func(row scanner) error {
 		var entry holdfast.AuditEntry
@@ -143,8 +143,8 @@ func (s *RepositoryStore) AuditPage(ctx context.Context, object string, before i
 		entry.At = fromNanos(at)
 		trail = append(trail, entry)
 		return err
-	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.where()+` ORDER BY id DESC LIMIT ? + 0`,
-		append(c.args, limitOr100(limit))...)
+	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.Where()+` ORDER BY id DESC LIMIT ? + 0`,
+		append(c.Args, limitOr100(limit))...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read audit trail: %w", err)
 	}

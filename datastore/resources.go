@@ -98,25 +98,25 @@ func storeResources(ctx context.Context, q querier, cluster string, gone []strin
 func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
 	var c conditions
 	if filter.Cluster != "" {
-		c.add(`cluster = ?`, filter.Cluster)
+		c.Add(`cluster = ?`, filter.Cluster)
 	}
 	if filter.Type != "" {
-		c.add(`type = ?`, filter.Type)
+		c.Add(`type = ?`, filter.Type)
 	}
 	if filter.ID != "" {
-		c.add(`resource_id = ? AND resource_id <> ''`, filter.ID)
+		c.Add(`resource_id = ? AND resource_id <> ''`, filter.ID)
 	}
 	if filter.Address != "" {
 		part := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(filter.Address)
-		c.add(`address LIKE ? ESCAPE '\'`, "%"+part+"%")
+		c.Add(`address LIKE ? ESCAPE '\'`, "%"+part+"%")
 	}
 	if len(filter.Projects) > 0 {
 		var of conditions
 		in(&of, "project", filter.Projects)
-		c.add(`cluster IN (SELECT name FROM summaries`+of.where()+`)`, of.args...)
+		c.Add(`cluster IN (SELECT name FROM summaries`+of.Where()+`)`, of.Args...)
 	}
 	if after := filter.After; after.Cluster != "" {
-		c.add(`(cluster > ? OR cluster = ? AND address > ?)`, after.Cluster, after.Cluster, after.Address)
+		c.Add(`(cluster > ? OR cluster = ? AND address > ?)`, after.Cluster, after.Cluster, after.Address)
 	}
 	limit := filter.Limit
 	if limit <= 0 {
@@ -127,7 +127,7 @@ func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFi
 		r, err := scanResource(row)
 		found = append(found, r)
 		return err
-	}, `SELECT `+resourceColumns+` FROM resources`+c.where()+` ORDER BY cluster, address LIMIT ? + 0`, append(c.args, limit)...)
+	}, `SELECT `+resourceColumns+` FROM resources`+c.Where()+` ORDER BY cluster, address LIMIT ? + 0`, append(c.Args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list resources: %w", err)
 	}

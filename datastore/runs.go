@@ -161,13 +161,13 @@ func (s *RunStore) Run(ctx context.Context, id string) (holdfast.Run, error) {
 func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	var c conditions
 	if filter.Cluster != "" {
-		c.add(`cluster = ?`, filter.Cluster)
+		c.Add(`cluster = ?`, filter.Cluster)
 	}
 	if pr := filter.PullRequest; pr != nil {
 		if pr.IsZero() {
-			c.add(`pr_number = 0`)
+			c.Add(`pr_number = 0`)
 		} else {
-			c.add(`pr_repo = ? AND pr_number = ?`, pr.Repo, pr.Number)
+			c.Add(`pr_repo = ? AND pr_number = ?`, pr.Repo, pr.Number)
 		}
 	}
 	in(&c, "kind", filter.Kinds)
@@ -175,10 +175,10 @@ func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdf
 	in(&c, "project", filter.Projects)
 	if after := filter.After; after.ID != "" {
 		at := nanos(after.CreatedAt)
-		c.add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
+		c.Add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
 	}
 	runs, err := s.queryRuns(ctx, s.db.reader(),
-		c.where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.args, limitOr100(filter.Limit))...)
+		c.Where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.Args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

@@ -63,7 +63,7 @@ type database struct {
 	// with a context, and unlike SQLite's own lock it is fair.
 	writing chan struct{}
 
-	disk atomic.Pointer[diskError] // what was wrong with the disk in the last write
+	disk atomic.Pointer[statements.DiskError] // what was wrong with the disk in the last write
 }
 
 const readerConns = 4
@@ -167,12 +167,13 @@ func (q querier) exec(ctx context.Context, query string, args ...any) (int64, er
 	return result.RowsAffected()
 }
 
-func (q querier) row(ctx context.Context, query string, args ...any) *sql.Row {
-	return q.conn.QueryRowContext(ctx, query, args...)
+func (q querier) row(ctx context.Context, query string, args ...any) scanner {
+	return statements.Row{Row: q.conn.QueryRowContext(ctx, query, args...)}
 }
 
 // each calls scan for every row.
 func (q querier) each(ctx context.Context, scan func(row scanner) error, query string, args ...any) (err error) {
+	defer func() { err = statements.Explained(err) }()
 	rows, err := q.conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (db *database) reader() querier { return querier{db.dialect, db.readers} }
 
 // read runs several queries on one snapshot.
 func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) (err error) {
-	defer func() { err = ofDisk(err) }()
+	defer func() { err = statements.Explained(err) }()
 	tx, err := db.readers.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -218,7 +219,7 @@ func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Contex
 }
 
 func (db *database) commit(ctx context.Context, pool *statements.Pool, do func(ctx context.Context, q querier) error) error {
-	err := ofDisk(db.transact(ctx, pool, do))
+	err := statements.Explained(db.transact(ctx, pool, do))
 	db.note(err)
 	return err
 }
@@ -288,33 +289,18 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// conditions build a WHERE clause. The zero value selects all.
-type conditions struct {
-	parts []string
-	args  []any
-}
-
-func (c *conditions) add(part string, args ...any) {
-	c.parts = append(c.parts, part)
-	c.args = append(c.args, args...)
-}
+type conditions = statements.Conditions
 
 // in adds column IN (values) if there are any.
 func in[T ~string](c *conditions, column string, values []T) {
 	if len(values) == 0 {
 		return
 	}
-	c.parts = append(c.parts, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")")
-	for _, v := range values {
-		c.args = append(c.args, string(v))
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = string(v)
 	}
-}
-
-func (c *conditions) where() string {
-	if len(c.parts) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(c.parts, " AND ")
+	c.Add(column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")", args...)
 }
 
 // encodeList and decodeList keep a list of names in a column, in plain text.

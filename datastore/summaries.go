@@ -196,7 +196,7 @@ func (s *ClusterStore) ClusterSummaries(ctx context.Context, filter holdfast.Clu
 			l, err := decodeLine(line)
 			found = append(found, l)
 			return err
-		}, `SELECT line FROM summaries AS l`+c.where()+` ORDER BY l.name`+limited(filter, len(found)), c.args...)
+		}, `SELECT line FROM summaries AS l`+c.Where()+` ORDER BY l.name`+limited(filter, len(found)), c.Args...)
 		if err != nil {
 			return nil, fmt.Errorf("list clusters: %w", err)
 		}

@@ -105,7 +105,7 @@ func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef
 func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error) {
 	var c conditions
 	if repo != "" {
-		c.add(`repo = ?`, repo)
+		c.Add(`repo = ?`, repo)
 	}
 	var found []holdfast.Upgrade
 	err := s.db.reader().each(ctx, func(row scanner) error {
@@ -118,7 +118,7 @@ func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.U
 		err := s.keys.UnsealJSON("upgrade", upgradeName(of, key), doc, &u)
 		found = append(found, u)
 		return err
-	}, `SELECT repo, upgrade_key, doc FROM upgrades`+c.where()+` ORDER BY repo, upgrade_key`, c.args...)
+	}, `SELECT repo, upgrade_key, doc FROM upgrades`+c.Where()+` ORDER BY repo, upgrade_key`, c.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list upgrades: %w", err)
 	}
