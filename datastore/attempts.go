@@ -106,6 +106,24 @@ func world(ctx context.Context, q querier, run holdfast.Run) (applied string, se
 	return applied, serial, nil
 }
 
+// EachRunning calls do for each running attempt, with its agent and the last sign of life
+// that is stored. It decrypts nothing.
+func (s *RunStore) EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error {
+	err := s.db.reader().each(ctx, func(row scanner) error {
+		var ref holdfast.AttemptRef
+		var agent string
+		var at int64
+		err := row.Scan(&ref.Run, &ref.Attempt, &ref.Fence, &agent, &at)
+		do(ref, agent, fromNanos(at))
+		return err
+	}, `SELECT r.id, r.attempt, r.fence, COALESCE(a.agent, ''), r.heartbeat_at
+		FROM runs AS r LEFT JOIN attempts AS a ON a.run = r.id AND a.attempt = r.attempt WHERE r.status = 'running'`)
+	if err != nil {
+		return fmt.Errorf("list running attempts: %w", err)
+	}
+	return nil
+}
+
 // Beat records a sign of life and the step, and returns the run. An empty step
 // leaves the step as it is. It leaves Version alone. ErrFenced if ref is not
 // the run's running attempt.

@@ -20,7 +20,7 @@ func (o *Operator) Lock(ctx context.Context, cluster string) (
 	}
 	location := "clusters/" + cluster
 	if running != nil {
-		run, location = *running, running.StateLocation
+		run, location = o.Dispatcher.LastSign(*running), running.StateLocation
 		alive = o.alive(run)
 	} else if last, err := history.Branch(ctx, o.opts.Store, cluster); err == nil && len(last) > 0 {
 		location = last[0].StateLocation

@@ -89,6 +89,8 @@ type Dispatcher interface {
 	// Replaced reports whether the process of an agent that a run was handed to has
 	// made room for another one in its folder.
 	Replaced(run holdfast.Run) bool
+	// LastSign returns a run with its newest sign of life, which need not be stored yet.
+	LastSign(run holdfast.Run) holdfast.Run
 	// Kill ends a run's attempt, whose agent may still execute it.
 	Kill(ctx context.Context, run holdfast.Run, why string) error
 }

@@ -29,8 +29,8 @@ func (s *waitingRuns) queue(ids ...string) {
 	s.ids = append(s.ids, ids...)
 }
 
-func (s *waitingRuns) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) {
-	return nil, nil
+func (s *waitingRuns) EachRunning(context.Context, func(holdfast.AttemptRef, string, time.Time)) error {
+	return nil
 }
 
 func (s *waitingRuns) Served(context.Context, time.Time) (running, lately []holdfast.Lane, err error) {

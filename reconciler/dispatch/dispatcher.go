@@ -81,7 +81,7 @@ func New(opts Options) (*Dispatcher, error) {
 	return &Dispatcher{
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
 		agents: newAgents(opts.Now), waiting: true,
-		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{}, results: newResults(opts.Store, opts.Logger, opts.Now),
+		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -41,44 +42,83 @@ func (r *renewals) ended(run string) {
 	delete(r.last, run)
 }
 
-// signs are the signs of life of running attempts, as the sweep saw them. It is safe
-// for concurrent use.
+// signs are the signs of life of running attempts: those that this replica has taken in,
+// stored or not, and those of others that it saw in the records. The newer one counts. It
+// is safe for concurrent use.
 type signs struct {
 	mu    sync.Mutex
 	beats map[holdfast.AttemptRef]beat
 }
 
-// beat is a run's last sign of life, and when this process saw it first.
+// beat is an attempt's last sign of life.
 type beat struct {
-	at   time.Time
-	seen time.Time // with the monotonic clock: a wall clock that jumps kills nobody
+	stored time.Time // the last one that was seen in the records
+	at     time.Time // the last one that was taken in here, by the server's clock
+	step   string    // what the attempt does, by that
+	seen   time.Time // the newer one, with the monotonic clock: a wall clock that jumps kills nobody
+	known  bool      // one came after this replica had started to look
 }
 
-// observe takes in the signs of life of all running attempts.
-func (s *signs) observe(running []holdfast.Run) {
+// heard takes in a sign of life.
+func (s *signs) heard(ref holdfast.AttemptRef, step string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.beats[ref]
+	b.at, b.seen, b.known = at, time.Now(), true
+	b.step = cmp.Or(step, b.step)
+	s.beats[ref] = b
+}
+
+// observe takes in what the records have of all running attempts.
+func (s *signs) observe(running []attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	beats := make(map[holdfast.AttemptRef]beat, len(running))
-	for _, run := range running {
-		last, ok := s.beats[run.Ref()]
-		if !ok || !last.at.Equal(run.HeartbeatAt) {
-			last = beat{at: run.HeartbeatAt, seen: time.Now()}
+	for _, a := range running {
+		b, ok := s.beats[a.ref]
+		switch {
+		case !ok:
+			b.seen = time.Now()
+		case !b.stored.IsZero() && a.heartbeatAt.After(b.stored) && a.heartbeatAt.After(b.at): // taken in by another replica
+			b.seen, b.known = time.Now(), true
 		}
-		beats[run.Ref()] = last
+		b.stored = a.heartbeatAt
+		beats[a.ref] = b
 	}
 	s.beats = beats
 }
 
-// unheard is for how long no new sign of life was observed of an attempt; zero if
-// it was not looked at yet.
-func (s *signs) unheard(run holdfast.Run) time.Duration {
+// missed notes that signs of life may have been missed, as the records could not be
+// read: every attempt has the time again that it has after a start.
+func (s *signs) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, ok := s.beats[run.Ref()]
-	if !ok || !last.at.Equal(run.HeartbeatAt) {
-		return 0
+	for ref, b := range s.beats {
+		b.seen, b.known = time.Now(), false
+		s.beats[ref] = b
 	}
-	return time.Since(last.seen)
+}
+
+// unheard is for how long there was no new sign of life of an attempt; zero if it was
+// not looked at yet. It is known if there was one since this replica looks.
+func (s *signs) unheard(ref holdfast.AttemptRef) (silence time.Duration, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.beats[ref]
+	if !ok {
+		return 0, false
+	}
+	return time.Since(b.seen), b.known
+}
+
+// onto returns a run with its newest sign of life and the step of that.
+func (s *signs) onto(run holdfast.Run) holdfast.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.beats[run.Ref()]; b.at.After(run.HeartbeatAt) {
+		run.HeartbeatAt, run.Step = b.at.UTC(), cmp.Or(b.step, run.Step)
+	}
+	return run
 }
 
 // age makes all of them older by ago.

@@ -18,19 +18,58 @@ type sweep struct{ *Dispatcher }
 // several times within a lease, and by one goroutine.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
 	d.results.recordOwed(ctx)
-	running, err := d.running(ctx)
+	running, err := sweep{d}.attempts(ctx)
 	if err != nil {
 		return err
 	}
-	d.signs.observe(running)
 	var errs []error
-	for _, run := range running {
-		if d.signs.unheard(run) > d.opts.Limits.Lease {
-			errs = append(errs, sweep{d}.silent(ctx, run))
+	for _, a := range running {
+		silence, _ := d.signs.unheard(a.ref)
+		if silence <= d.opts.Limits.Lease {
+			continue
 		}
+		run, some, err := sweep{d}.stillRunning(ctx, a.ref)
+		if some {
+			err = sweep{d}.silent(ctx, d.LastSign(run))
+		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, sweep{d}.unserved(ctx))
 	return errors.Join(errs...)
+}
+
+// attempt is a running one, as the records list it without decoding any run.
+type attempt struct {
+	ref         holdfast.AttemptRef
+	agent       string
+	heartbeatAt time.Time
+}
+
+// attempts lists the running ones and takes in their signs of life.
+func (d sweep) attempts(ctx context.Context) (running []attempt, err error) {
+	err = d.opts.Store.EachRunning(ctx, func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time) {
+		running = append(running, attempt{ref, agent, heartbeatAt})
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			d.signs.missed()
+		}
+		return nil, fmt.Errorf("list running attempts: %w", err)
+	}
+	d.signs.observe(running)
+	return running, nil
+}
+
+// stillRunning reads the run of an attempt; it is false if the attempt is over.
+func (d sweep) stillRunning(ctx context.Context, ref holdfast.AttemptRef) (holdfast.Run, bool, error) {
+	run, err := d.opts.Store.Run(ctx, ref.Run)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return run, false, nil
+	case err != nil:
+		return run, false, fmt.Errorf("read run %s: %w", ref.Run, err)
+	}
+	return run, run.Status == holdfast.RunRunning && run.Ref() == ref, nil
 }
 
 // unserved says on queued runs, for people to see, that no living agent executes
@@ -138,24 +177,26 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 // with, is not this agent's to end, whatever its id. Nor is one of a former process
 // that writes and holds its state's lock: an engine has begun there, and whoever has
 // that folder now would know of it. Sweep ends all those, if they are silent and
-// certainly write no more.
+// certainly write no more. Only runs of this agent that it does not know are read.
 func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubtful bool, err error) {
-	running, err := d.running(ctx)
+	running, err := sweep{d}.attempts(ctx)
 	if err != nil {
 		return false, err
 	}
-	d.signs.observe(running)
-	known := make(map[holdfast.AttemptRef]bool, len(req.Executing))
-	for _, ref := range req.Executing {
-		known[ref] = true
-	}
-	for _, run := range running {
-		if run.Agent != req.Agent || run.AgentFolder != req.Folder || !req.MayHave(run) || known[run.Ref()] {
+	for _, a := range running {
+		if a.agent != req.Agent || slices.Contains(req.Executing, a.ref) {
+			continue
+		}
+		run, some, err := sweep{d}.stillRunning(ctx, a.ref)
+		if err != nil {
+			return doubtful, err
+		}
+		if !some || run.AgentFolder != req.Folder || !req.MayHave(run) {
 			continue
 		}
 		store := d.opts.Store.EndAttempt
 		if run.AgentProcess != req.Process {
-			if d.signs.unheard(run) <= d.opts.Limits.Lease/2 {
+			if (sweep{d}).mayLive(a.ref) {
 				doubtful = true
 				continue
 			}
@@ -163,7 +204,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 				store = d.opts.Store.EndUnlocked
 			}
 		}
-		_, err := d.end(ctx, run.Ref(), unknown(run, req), store)
+		_, err = d.end(ctx, a.ref, unknown(d.LastSign(run), req), store)
 		switch {
 		case errors.Is(err, holdfast.ErrLocked) || errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrConflict):
 		case err != nil:
@@ -171,6 +212,17 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 		}
 	}
 	return doubtful, nil
+}
+
+// mayLive reports whether an attempt of a process that has been replaced may still be
+// executed, by a copy of its folder: no beats are missing yet, or this replica has not
+// listened for a lease.
+func (d sweep) mayLive(ref holdfast.AttemptRef) bool {
+	silence, known := d.signs.unheard(ref)
+	if !known {
+		return silence <= d.opts.Limits.Lease
+	}
+	return silence <= d.opts.Limits.Lease/2
 }
 
 // dead ends an attempt of which no result will come. An apply may have begun,

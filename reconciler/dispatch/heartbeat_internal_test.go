@@ -1,0 +1,269 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const testLease = 30 * time.Second
+
+// runningRuns is a Store of runs that agents execute. It counts what is written and read.
+type runningRuns struct {
+	Store
+
+	runs       map[string]holdfast.Run
+	broken     error    // of each write
+	unreadable error    // of each read
+	beats      int      // stored
+	read       []string // records
+}
+
+func newRunningRuns(n int) *runningRuns {
+	s := &runningRuns{runs: map[string]holdfast.Run{}}
+	for i := range n {
+		id := fmt.Sprint("run-", i)
+		s.runs[id] = holdfast.Run{
+			ID: id, Status: holdfast.RunRunning, Kind: holdfast.RunPlan, RunSpec: holdfast.RunSpec{StateLocation: "clusters/" + id},
+			RunProgress: holdfast.RunProgress{Attempt: 1, Fence: int64(i), Agent: "a", AgentProcess: "one", AgentFolder: "here", HeartbeatAt: time.Now()},
+		}
+	}
+	return s
+}
+
+func (s *runningRuns) EachRunning(_ context.Context, do func(holdfast.AttemptRef, string, time.Time)) error {
+	for _, run := range s.runs {
+		if run.Status == holdfast.RunRunning {
+			do(run.Ref(), run.Agent, run.HeartbeatAt)
+		}
+	}
+	return s.unreadable
+}
+
+func (s *runningRuns) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) {
+	return nil, s.unreadable // none is queued
+}
+
+func (s *runningRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
+	s.read = append(s.read, id)
+	return s.runs[id], s.unreadable
+}
+
+func (s *runningRuns) UpdateRun(_ context.Context, run holdfast.Run) (holdfast.Run, error) {
+	if s.broken == nil {
+		s.runs[run.ID] = run
+	}
+	return run, s.broken
+}
+
+func (s *runningRuns) Beat(_ context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error) {
+	run := s.runs[ref.Run]
+	if s.broken != nil {
+		return run, s.broken
+	}
+	run.HeartbeatAt, run.Step = now, step
+	s.beats++
+	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
+}
+
+func (s *runningRuns) EndAttempt(_ context.Context, _ holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
+}
+
+// ended are the runs that no longer run.
+func (s *runningRuns) ended() []string {
+	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
+		for id, run := range s.runs {
+			if run.Status != holdfast.RunRunning && !yield(id, true) {
+				return
+			}
+		}
+	})))
+}
+
+// fleetOf is a Dispatcher of what runs; tick lets time pass as it does between two beats,
+// with those of the runs that live, and looks at the leases.
+func fleetOf(t *testing.T, store *runningRuns) (d *Dispatcher, tick func(living ...string)) {
+	t.Helper()
+	all := everything{woken: func(string) {}}
+	d, err := New(Options{
+		Store: store, Locker: all, Fleet: all, TokenKey: make([]byte, 32), Limits: Limits{Runs: 10, Drift: 10, Lease: testLease},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, func(living ...string) {
+		t.Helper()
+		time.Sleep(testLease / 6)
+		for _, id := range living {
+			_, err := d.Heartbeat(t.Context(), store.runs[id].Ref(), holdfast.Heartbeat{Step: "plan", Process: "one"})
+			if err != nil && store.unreadable == nil {
+				t.Fatalf("beat of %s: %v", id, err)
+			}
+		}
+		if err := d.Sweep(t.Context()); err != nil && !errors.Is(err, store.unreadable) {
+			t.Fatalf("sweep: %v", err)
+		}
+	}
+}
+
+// TestBeatsThatCannotBeStored: they count, for as long as nothing can be stored; the run
+// of an agent that is silent ends after its lease.
+func TestBeatsThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newRunningRuns(1)
+		d, tick := fleetOf(t, store)
+		tick("run-0")
+		store.broken = errors.New("disk full")
+		for range 60 {
+			tick("run-0")
+		}
+		reply, err := d.Heartbeat(t.Context(), store.runs["run-0"].Ref(), holdfast.Heartbeat{Step: "plan"})
+		if err != nil || reply.MayApply || reply.Cancel != "" {
+			t.Errorf("a beat that cannot be stored = %+v, %v: want no apply, and no end", reply, err)
+		}
+		store.broken = nil
+		if tick(); len(store.ended()) != 0 {
+			t.Fatal("a run whose heartbeat is fresh was ended")
+		}
+		for range 5 {
+			tick()
+		}
+		if len(store.ended()) != 0 {
+			t.Error("a run was ended before its lease was over")
+		}
+		if tick(); len(store.ended()) != 1 {
+			t.Error("the run of a dead agent goes on after its lease")
+		}
+		if f := store.runs["run-0"].Failure; f == nil || f.Step != "plan" {
+			t.Errorf("its failure is %+v: want the step of the last beat", f)
+		}
+	})
+}
+
+// TestBeatsAfterARestart: a server that has just started, or can read its records again,
+// ends no run before agents had the time of a lease to beat.
+func TestBeatsAfterARestart(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(t *testing.T, store *runningRuns, tick func(living ...string)) func(living ...string){
+		"started": func(t *testing.T, store *runningRuns, _ func(living ...string)) func(living ...string) {
+			t.Helper()
+			time.Sleep(time.Hour)
+			d, tick := fleetOf(t, store)
+			doubtful, err := d.reap(t.Context(), holdfast.ClaimRequest{Agent: "a", Process: "two", Folder: "here"})
+			if err != nil || !doubtful {
+				t.Errorf("reap() = %t, %v: want one that may live", doubtful, err)
+			}
+			for range 4 {
+				tick()
+			}
+			if _, err = d.reap(t.Context(), holdfast.ClaimRequest{Agent: "a", Process: "two", Folder: "here"}); err != nil || len(store.ended()) != 0 {
+				t.Errorf("reap() ended %v, %v within a lease", store.ended(), err)
+			}
+			return tick
+		},
+		"can read again": func(_ *testing.T, store *runningRuns, tick func(living ...string)) func(living ...string) {
+			store.unreadable = errors.New("busy")
+			for range 60 {
+				tick("run-0")
+			}
+			store.unreadable = nil
+			for range 4 {
+				tick()
+			}
+			return tick
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := newRunningRuns(1)
+				_, tick := fleetOf(t, store)
+				tick("run-0")
+				tick = again(t, store, tick)
+				if len(store.ended()) != 0 {
+					t.Fatal("a run was ended before its agent had the time to beat")
+				}
+				for range 4 {
+					tick()
+				}
+				if len(store.ended()) != 1 {
+					t.Error("the run of a dead agent goes on")
+				}
+			})
+		})
+	}
+}
+
+// TestBeatsAreStoredAtTimes: only if the stored one is older than a third of the lease.
+func TestBeatsAreStoredAtTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newRunningRuns(1)
+		_, tick := fleetOf(t, store)
+		for range 12 { // two leases
+			tick("run-0")
+			if age := time.Since(store.runs["run-0"].HeartbeatAt); age > testLease/2 {
+				t.Errorf("the stored beat is %s old: another replica would give the run up", age)
+			}
+		}
+		if store.beats != 4 {
+			t.Errorf("%d of 12 beats were stored, want every third", store.beats)
+		}
+	})
+}
+
+// TestAClaimReadsNoRunningRun: what agents are known to execute is not decoded, whether
+// by a claim or by the watch over leases; a run whose lease has ended is.
+func TestAClaimReadsNoRunningRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newRunningRuns(100)
+		d, _ := fleetOf(t, store)
+		var living []holdfast.AttemptRef
+		for _, run := range store.runs {
+			living = append(living, run.Ref())
+		}
+		present := func(agent string, executing ...holdfast.AttemptRef) {
+			t.Helper()
+			err := d.Present(t.Context(), holdfast.ClaimRequest{Agent: agent, Process: "one", Folder: "here", Executing: executing})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		look := func() {
+			t.Helper()
+			if err := d.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		present("a", living...)
+		present("b")
+		look()
+		if len(store.read) != 0 {
+			t.Errorf("records of %v were read", store.read)
+		}
+		time.Sleep(testLease)
+		for _, ref := range living[1:] {
+			d.signs.heard(ref, "", time.Now())
+		}
+		time.Sleep(1)
+		look()
+		if read := slices.Compact(slices.Clone(store.read)); !slices.Equal(read, []string{living[0].Run}) {
+			t.Errorf("when one lease has ended, records of %v were read", read)
+		}
+		store.read = nil
+		present("a", living[2:]...) // it does not know one of those that run
+		if read := slices.Compact(slices.Clone(store.read)); !slices.Equal(read, []string{living[1].Run}) {
+			t.Errorf("when its agent does not know one run, records of %v were read", read)
+		}
+	})
+}
