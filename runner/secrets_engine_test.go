@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,14 +93,17 @@ func (l *secretLab) withOutputs(id string) map[string]string {
 }
 
 // TestSecretsThatAreKnownLate: a provisioner prints what only the state, afterwards, calls
-// sensitive. It has been streamed by then, and is taken out of the log that is stored.
+// sensitive. It has been streamed by then, as the provisioner waits for that, and is taken
+// out of the log that is stored.
 func TestSecretsThatAreKnownLate(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	files := map[string]string{"main.tf": `
 resource "terraform_data" "token" { input = "made-${uuid()}" }
 resource "terraform_data" "use" {
-  provisioner "local-exec" { command = "echo it is ${terraform_data.token.output} && sleep 0.5 && echo and that is all" }
+  provisioner "local-exec" {
+    command = "echo it is ${terraform_data.token.output} && until [ -e WORLD/streamed ]; do sleep 0.1; done && echo and that is all"
+  }
 }
 output "token" {
   value     = terraform_data.token.output
@@ -108,14 +112,18 @@ output "token" {
 `}
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, nil)
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
-	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
-	l.want(applied, "run-2", holdfast.RunApplied, "")
+	l.assign("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	l.server.until(t, "the provisioner's line was streamed", func() bool { return strings.Contains(string(l.server.logs["run-2"]), "it is made-") })
+	if err := os.WriteFile(filepath.Join(l.world, "streamed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.want(l.server.result(t, "run-2"), "run-2", holdfast.RunApplied, "")
 	log := l.log("run-2")
 	if strings.Contains(log, "made-") || !strings.Contains(log, "(local-exec): it is ***") || !strings.Contains(log, "(local-exec): and that is all") {
 		t.Errorf("the log that is stored:\n%s", log)
 	}
 	if !slices.Contains(l.server.events, "mask") {
-		t.Error("the value was known before it was printed: nothing was tested")
+		t.Error("the value was taken out of the log without a word to the server")
 	}
 }
 

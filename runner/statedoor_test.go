@@ -38,29 +38,26 @@ func dialState(t *testing.T, addr, said string) net.Conn {
 
 // closed reports whether the other side has closed a connection, or does so soon.
 func closed(conn net.Conn) bool {
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	_, err := conn.Read(make([]byte, 1))
 	var timeout net.Error
 	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
 }
 
 // TestStateEndpointOfManyStrangers: connections without a credential, which whatever
-// an engine starts can open, are closed beyond a bound, the oldest first.
+// an engine starts can open, keep no engine waiting. Which of them are closed is a test of
+// the door's own.
 func TestStateEndpointOfManyStrangers(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
 	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunPlan), func(_ context.Context, s runner.Session) {
 		addr, _, _ := s.StateAddress()
-		first := dialState(t, addr, "GET /state HTTP/1.1\r\nHost: x\r\n")
+		dialState(t, addr, "GET /state HTTP/1.1\r\nHost: x\r\n")
 		for range 1000 {
 			dialState(t, addr, "")
 		}
-		began := time.Now()
 		if got, answer := stateRequest(t, s, http.MethodGet, "", ""); got != http.StatusNoContent {
 			t.Errorf("the engine is answered %d %q among strangers", got, answer)
-		}
-		if !closed(first) || time.Since(began) > 9*time.Second { // at 10 s it is closed anyway
-			t.Errorf("the oldest of 1,001 strangers is connected after %v", time.Since(began))
 		}
 		// One that is not heard out keeps nothing either.
 		away := dialState(t, addr, "POST /state HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
