@@ -120,10 +120,11 @@ func (b *branches) takeHead(
 			return nil, nil, err
 		}
 	}
+	now := branchHead{revision: head, cat: cat, adopted: former == ""}
 	if all {
 		former = ""
 	}
-	asked, err = b.desireAll(ctx, repo, former, head, cat, retagged)
+	asked, err = b.desireAll(ctx, repo, former, now, retagged)
 	return asked, merged, err
 }
 

@@ -60,7 +60,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 				})
 			}
 		} else {
-			others, err := p.Lineage.Faults(ctx, to, res, known, p.marks.recheckIn(to.Repo))
+			others, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
 			if err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (p *pullRequests) comparePolicies(
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		faults, err := p.Lineage.Faults(ctx, to, res, known, p.marks.recheckIn(to.Repo))
+		faults, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
 		if err != nil {
 			return err
 		}

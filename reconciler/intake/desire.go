@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -21,10 +22,11 @@ import (
 // and those that are gone, but not from a tree that proved it. It returns the
 // names of those to decide about; true: their records were changed.
 func (b *branches) desireAll(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog, retagged catalog.TagSet,
+	ctx context.Context, repo Repository, former holdfast.Revision, now branchHead, retagged catalog.TagSet,
 ) (map[string]bool, error) {
-	now := branchHead{revision: head, cat: cat, rewritten: b.rewritten(ctx, repo, former, head)}
-	changed, err := b.namesSince(ctx, repo, former, head, cat)
+	cat := now.cat
+	now.rewritten = b.rewritten(ctx, repo, former, now.revision)
+	changed, err := b.namesSince(ctx, repo, former, now.revision, cat)
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +43,15 @@ func (b *branches) desireAll(
 		}
 	}
 	names := slices.Sorted(maps.Keys(changed))
+	isGone := func(name string) bool { return len(cat.Named(name)) == 0 }
+	now.adopted = now.adopted && !slices.ContainsFunc(names, isGone) // that may be what was renamed
 	if now.removed, err = b.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
 	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
+	var claimed []string
+	defer func() { b.recheckHeirs(ctx, repo, claimed) }()
 	for some := range slices.Chunk(names, byname.AtOnce) {
 		records, err := byname.Records(ctx, b.opts.Store, some)
 		if err != nil {
@@ -62,10 +68,37 @@ func (b *branches) desireAll(
 			if took.ask {
 				asked[name] = took.news
 			}
+			if took.claimed {
+				claimed = append(claimed, name)
+			}
 		}
 	}
 	b.marks.setRecheck(repo.Name, again)
 	return asked, nil
+}
+
+// recheckHeirs has the documents of other repositories looked at again that have a former
+// name which this one has claimed just now: they must not begin as new clusters.
+func (b *branches) recheckHeirs(ctx context.Context, repo Repository, claimed []string) {
+	for name, other := range b.repos {
+		head := b.mirror.last(name)["refs/heads/"+other.Branch]
+		if len(claimed) == 0 || name == repo.Name || head == "" || !b.marks.isReady(name) {
+			continue // what is not taken in yet will find these names on record
+		}
+		cat, err := b.Catalogs.Read(ctx, name, string(head))
+		if err != nil { // its head has moved: all of it is looked at again
+			b.marks.setBehind(name)
+			b.Agenda.Look(agenda.Look{Repo: name})
+			continue
+		}
+		for _, former := range claimed {
+			for _, heir := range cat.Renamed(former) {
+				b.marks.addRecheck(name, heir)
+				b.marks.setRelook(name)
+				b.Agenda.Look(agenda.Look{Repo: name})
+			}
+		}
+	}
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -75,6 +108,7 @@ type branchHead struct {
 	cat       *catalog.Catalog
 	rewritten bool // it does not continue from the head before it
 	removed   int  // how many clusters it has removed
+	adopted   bool // nothing of the branch was ever taken in
 }
 
 // namesSince returns the clusters of which head may say something else than
@@ -137,9 +171,10 @@ func (b *branches) ownRecord(ctx context.Context, repo Repository, name string) 
 
 // taken is what comes of taking in one cluster.
 type taken struct {
-	ask   bool // there is something to decide about
-	news  bool // it was recorded
-	doubt bool // it is looked at again with the next head
+	ask     bool // there is something to decide about
+	news    bool // it was recorded
+	doubt   bool // it is looked at again with the next head
+	claimed bool // its name was nobody's
 }
 
 // desire records what the head says of one cluster, whose record was read before:
@@ -208,11 +243,13 @@ func (b *branches) desireOnce(
 	if err != nil {
 		return taken{}, err
 	}
+	was := rec.Owner
 	if rec.Owner != repo.Name && !b.claimName(ctx, repo, res, &rec) {
 		return taken{doubt: true}, nil
 	}
 	before := rec
-	faults, err := b.Lineage.Faults(ctx, now.cat, res, rec, b.marks.recheckIn(now.cat.Repo))
+	branch := lineage.Branch{Waiting: b.marks.recheckIn(now.cat.Repo), Adopted: now.adopted}
+	faults, err := b.Lineage.Faults(ctx, now.cat, res, rec, branch)
 	if err != nil {
 		return taken{}, err
 	}
@@ -233,13 +270,16 @@ func (b *branches) desireOnce(
 	if before.Desired.SourceDigest != rec.Desired.SourceDigest || absent || now.rewritten {
 		rec.Desired.Revision = now.revision
 	}
-	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0}
+	claimed := before.Version == 0 || before.Deletion != nil || was != repo.Name
+	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0, claimed: claimed}
 	old, err := b.Lineage.Former(ctx, repo.Name, rec, res.Doc.Cluster)
 	switch {
 	case err != nil:
 		return taken{}, err
 	case old.Name != "" && len(faults) == 0:
-		return b.takeOver(ctx, repo, now, old, rec)
+		over, err := b.takeOver(ctx, repo, now, old, rec)
+		over.claimed = claimed
+		return over, err
 	case rec.Version > 0 && record.Same(before.Desired, rec.Desired) && rec.Deletion == nil &&
 		rec.Applied.StateLocation == before.Applied.StateLocation && rec.Applied.SourceDigest == before.Applied.SourceDigest:
 		return took, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
@@ -34,7 +35,10 @@ func (r *Reader) formerNotFound(
 	}
 	old, err := r.store.Cluster(ctx, doc.RenamedFrom)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		hint, err := r.nearName(ctx, cat, doc.RenamedFrom)
+		if settled(cat.Repo, rec, doc) {
+			return notFound{}, nil
+		}
+		hint, err := r.nearName(ctx, cat, doc)
 		return notFound{"and no cluster has or had that name on this branch", hint}, err
 	} else if err != nil {
 		return notFound{}, fmt.Errorf("read cluster %q: %w", doc.RenamedFrom, err)
@@ -48,14 +52,26 @@ func (r *Reader) formerNotFound(
 	}
 	hint := "say renamedFrom: " + now.Name
 	if len(cat.Named(now.Name)) > 0 {
-		hint = "remove renamedFrom"
+		hint = "remove renamedFrom in " + doc.Path
 	}
 	return notFound{fmt.Sprintf("whose cluster continues as %q", now.Name), hint}, nil
 }
 
+// formerPrefix is how each fault of a former name begins.
+const formerPrefix = "renamedFrom is "
+
+// settled reports whether a document has its former name, which nobody knows, from before
+// its branch was taken in: it is on record so, without a fault of that name. Whatever the
+// rename was, it was made then, and there is nothing to continue.
+func settled(repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) bool {
+	desired := rec.Desired
+	return rec.Owner == repo && rec.Deletion == nil && !desired.Removed && desired.Document.RenamedFrom == doc.RenamedFrom &&
+		!slices.ContainsFunc(desired.Faults, func(f holdfast.Fault) bool { return strings.HasPrefix(f.Message, formerPrefix) })
+}
+
 // nearName is the hint to a former name that nobody knows: the nearest of the clusters
 // that a tree has no more, or else of those that it has.
-func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, name string) (string, error) {
+func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfast.Cluster) (string, error) {
 	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
 	if err != nil {
 		return "", fmt.Errorf("list clusters of %q: %w", cat.Repo, err)
@@ -66,8 +82,8 @@ func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, name string
 			gone = append(gone, rec.Name)
 		}
 	}
-	const remove = "remove renamedFrom if it is a new cluster"
-	if near := nearest.Of(name, gone); near != "" {
+	remove := fmt.Sprintf("remove renamedFrom in %s if it is a new cluster", doc.Path)
+	if near := nearest.Of(doc.RenamedFrom, gone); near != "" {
 		return fmt.Sprintf("say renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
 	}
 	return "say the name that it has on record (`holdfast get clusters`); " + remove, nil

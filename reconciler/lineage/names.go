@@ -87,21 +87,36 @@ func hadName(rec holdfast.ClusterRecord, name string) bool {
 }
 
 // notRenamed is the fault of a document whose former name is still defined, goes
-// to another one as well, or cannot go to this one, which is a cluster already.
+// to another one as well, is nobody's, or cannot go to this one, which is a cluster
+// already.
 func (r *Reader) notRenamed(
-	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, waiting []string,
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, branch Branch,
 ) (holdfast.Faults, error) {
 	c := res.Doc.Cluster
 	if c.RenamedFrom == "" || hadName(rec, c.RenamedFrom) {
 		return nil, nil
 	}
 	fault := func(hint, message string, args ...any) holdfast.Faults {
-		message = fmt.Sprintf("renamedFrom is %q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
+		message = fmt.Sprintf(formerPrefix+"%q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
 		return holdfast.Faults{res.Doc.Fault(message, hint, "metadata", "renamedFrom")}
 	}
 	if still := cat.Named(c.RenamedFrom); len(still) > 0 {
 		at := still[0].Doc.Fault("", "", "metadata", "name")
 		return fault("remove the one, or renamedFrom from the other", "which is still defined at %s", at.Position()), nil
+	}
+	known, err := r.store.Cluster(ctx, c.RenamedFrom)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
+	}
+	if known.Name == "" {
+		if first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, branch.Waiting); err != nil {
+			return nil, err
+		} else if first != "" {
+			return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+		}
+		if branch.Adopted || settled(cat.Repo, rec, c) {
+			return nil, nil
+		}
 	}
 	heirs, err := r.Heirs(ctx, cat, c.RenamedFrom)
 	if err != nil {
@@ -110,24 +125,14 @@ func (r *Reader) notRenamed(
 	if others := slices.DeleteFunc(heirs, func(name string) bool { return name == c.Name }); len(others) > 0 {
 		return fault("a cluster can be renamed to one name only: remove renamedFrom from the other", "and so it is of %q", others[0]), nil
 	}
-	foreign, err := r.store.Cluster(ctx, c.RenamedFrom)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return nil, fmt.Errorf("read cluster %q: %w", c.RenamedFrom, err)
-	}
-	if foreign.Name == "" {
-		if first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, waiting); err != nil {
-			return nil, err
-		} else if first != "" {
-			return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
-		}
-	}
 	if wrong, err := r.formerNotFound(ctx, cat, c, rec); err != nil {
 		return nil, err
 	} else if wrong.message != "" {
 		return fault(wrong.hint, "%s", wrong.message), nil
 	}
-	if foreign.Applied.Run != "" && foreign.Owner != cat.Repo {
-		return fault("transfer it under its old name first, then rename it", "which belongs to repository %q", foreign.Owner), nil
+	if BelongsElsewhere(cat.Repo, known) {
+		return fault("transfer it under its old name first, then rename it; remove renamedFrom if it is another cluster",
+			"which belongs to repository %q", known.Owner), nil
 	}
 	old, err := r.Former(ctx, cat.Repo, holdfast.ClusterRecord{}, c)
 	if err != nil || old.Name == "" || rec.Name == "" {

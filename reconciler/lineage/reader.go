@@ -30,18 +30,27 @@ func NewReader(store Store, catalogs *catalog.Reader) *Reader {
 	return &Reader{store: store, catalogs: catalogs}
 }
 
+// Branch is what is known of the tracked branch that a tree is of, or is to be merged
+// into.
+type Branch struct {
+	// Waiting are the clusters that are looked at again with each head: one that waits
+	// for its new name may be among them.
+	Waiting []string
+	// Adopted: nothing of the branch was ever taken in, as with a new installation or
+	// after the loss of a database. Its renames may all have been made before.
+	Adopted bool
+}
+
 // Faults is what is wrong with a document in the company of others: it shares a
-// state, its dependencies go in a circle, its former name is still there. Waiting are
-// the clusters of the repository that are looked at again with each head: one that
-// waits for its new name may be among them.
+// state, its dependencies go in a circle, its former name is still there.
 func (r *Reader) Faults(
-	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, waiting []string,
+	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, branch Branch,
 ) (holdfast.Faults, error) {
 	circular, err := r.circular(ctx, cat, res)
 	if err != nil {
 		return nil, err
 	}
-	renamed, err := r.notRenamed(ctx, cat, res, rec, waiting)
+	renamed, err := r.notRenamed(ctx, cat, res, rec, branch)
 	if err != nil {
 		return nil, err
 	}
