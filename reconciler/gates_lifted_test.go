@@ -3,8 +3,10 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // A pull request that takes away what its own apply has to meet, meets it all the same:
@@ -181,4 +183,73 @@ func TestAHalfMadeClusterKeepsItsConditions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Windows hold for the apply of a pull request that takes them away, as long as it changes
+// something else. One that changes nothing else is not applied: its windows hold from its
+// merge on, as nobody could change windows that never open otherwise.
+func TestAPullRequestDoesNotLiftItsOwnWindows(t *testing.T) {
+	t.Parallel()
+	const evening = `apply: {windows: [{kind: allow, schedule: "0 20 * * *", duration: 2h}]}`
+	const never = `apply: {windows: [{kind: deny, schedule: "0 0 * * *", duration: 48h}]}`
+	change := func(text, settings string) map[string]string {
+		return map[string]string{"clusters/prod.yaml": document("prod", settings), "infra/prod/main.tf": module(text)}
+	}
+	windowed := func(t *testing.T, settings string) *fleet {
+		t.Helper()
+		files := twoClusters()
+		files["clusters/prod.yaml"] = document("prod", settings)
+		f := newFleet(t, files)
+		f.adopt()
+		return f
+	}
+	merges := func(f *fleet, number int, files map[string]string) {
+		f.t.Helper()
+		f.open(number, files)
+		f.executeAll(good)
+		f.merge(number, byMerge)
+	}
+	t.Run("for its own apply", func(t *testing.T) {
+		t.Parallel()
+		f := windowed(t, evening)
+		merges(f, 1, change("two", ""))
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed || !strings.Contains(rec.WaitingDetail, "what was last applied") {
+			t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+		}
+		f.clock.Advance(8 * time.Hour)
+		f.r.Resume(t.Context())
+		f.settle()
+		f.clock.Advance(2 * time.Hour)
+		if a := f.claim(); a.Kind.Writes() {
+			t.Fatal("it is applied after the window has closed")
+		}
+		f.clock.Advance(22 * time.Hour)
+		f.r.Resume(t.Context())
+		f.settle()
+		f.executeAll(good)
+		f.clock.Advance(4 * time.Hour)
+		merges(f, 2, change("three", ""))
+		f.executeAll(good)
+		if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+			t.Errorf("the next one waits for %q: %v", rec.Waiting, f.runs("prod"))
+		}
+	})
+	t.Run("for the next one", func(t *testing.T) {
+		t.Parallel()
+		f := windowed(t, never)
+		merges(f, 1, map[string]string{"clusters/prod.yaml": document("prod")})
+		merges(f, 2, change("two", ""))
+		f.executeAll(good)
+		if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+			t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+		}
+	})
+	t.Run("for a destroy", func(t *testing.T) {
+		t.Parallel()
+		f := windowed(t, evening)
+		merges(f, 1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed {
+			t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+		}
+	})
 }

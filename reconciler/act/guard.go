@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // Stopped reports whether a run may no longer begin since it was queued. Then
@@ -29,7 +30,11 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if scope != "" {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuspended)
 	}
-	in := decision.Input{Now: l.opts.Now(), Cluster: rec}
+	branch, err := history.Branch(ctx, l.opts.Store, rec.Name)
+	if err != nil {
+		return false, err
+	}
+	in := decision.Input{Now: l.opts.Now(), Cluster: rec, Last: decision.LastApplied(rec, branch)}
 	if lookAtWindows(&in); run.Kind.Writes() && in.Window.Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}

@@ -77,10 +77,16 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 
 // lookAtWindows tells whether an apply may begin now, by all that holds for it.
 func lookAtWindows(in *decision.Input) {
-	for _, settings := range decision.ApplySettings(*in) {
-		if open, change := document.WindowsOpen(settings.Windows, in.Now); !open {
-			in.Window.Closed, in.Window.Change = true, change
+	for i, settings := range decision.Conditions(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last) {
+		open, change := document.WindowsOpen(settings.Windows, in.Now)
+		if open {
+			continue
 		}
+		in.Window.Lifted = i > 0 && (in.Window.Lifted || !in.Window.Closed)
+		if in.Window.Change.IsZero() || !change.IsZero() && change.Before(in.Window.Change) {
+			in.Window.Change = change
+		}
+		in.Window.Closed = true
 	}
 }
 

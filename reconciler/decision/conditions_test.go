@@ -2,6 +2,7 @@ package decision_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -104,6 +105,33 @@ func TestDecideTellsOfConditions(t *testing.T) {
 			t.Parallel()
 			want := decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonPlanChanged, Detail: c.want}
 			if diff := cmp.Diff(want, decision.Decide(c.in), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("Decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An apply that the windows of what was last applied hold back says so: its document may
+// have none.
+func TestDecideTellsWhoseWindowsAreClosed(t *testing.T) {
+	t.Parallel()
+	const lifted = "those of the document are open, those of what was last applied are not"
+	change := noon.Add(time.Hour)
+	closed := func(isLifted bool) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Window = decision.Window{Closed: true, Lifted: isLifted, Change: change}
+		}
+	}
+	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
+	for name, test := range map[string]situation{
+		"its own":                {onBranch(merged, closed(false)), decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonWindowClosed, After: time.Hour}},
+		"lifted":                 {onBranch(merged, closed(true)), decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonWindowClosed, After: time.Hour, Detail: lifted}},
+		"lifted, a person asks":  {onBranch(closed(true), planned, asks(holdfast.VerbApply, "run-2")), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonWindowClosed, Detail: lifted}},
+		"its own, a person asks": {onBranch(closed(false), planned, asks(holdfast.VerbApply, "run-2")), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonWindowClosed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, decision.Decide(test.in), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 		})

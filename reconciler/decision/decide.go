@@ -75,6 +75,7 @@ type Input struct {
 // Window is how an apply relates to the windows of its cluster.
 type Window struct {
 	Closed bool      // none may begin
+	Lifted bool      // by the windows of what was last applied, or begun: those of the document are open
 	Change time.Time // when that may be different; zero if never
 }
 
@@ -199,11 +200,11 @@ func inWindow(in Input, d Decision) Decision {
 	if d.Action != ActionApply || !in.Window.Closed {
 		return d
 	}
-	if in.Ask != nil {
-		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonWindowClosed}
+	held := heldBack(in, holdfast.ReasonWindowClosed, "")
+	if in.Window.Lifted {
+		held.Detail = "those of the document are open, those of what was last applied are not"
 	}
-	held := Decision{Action: ActionWait, Reason: holdfast.ReasonWindowClosed}
-	if !in.Window.Change.IsZero() {
+	if in.Ask == nil && !in.Window.Change.IsZero() {
 		held.After = max(in.Window.Change.Sub(in.Now), time.Second)
 	}
 	return held

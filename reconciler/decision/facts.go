@@ -37,8 +37,8 @@ func proposed(in Input) holdfast.Digest {
 	return c.SourceDigest
 }
 
-// Conditions are the settings by which the apply of a document waits for people, all of
-// them: its own, and those of what was last applied, or begun. What a change takes away of
+// Conditions are the settings by which the apply of a document waits for people and for
+// windows, all of them: its own, and those of what was last applied, or begun. What a change takes away of
 // them it cannot take away from its own apply.
 func Conditions(document holdfast.Cluster, last ...holdfast.Applied) []holdfast.ApplySettings {
 	out := []holdfast.ApplySettings{document.Apply}
@@ -66,7 +66,8 @@ func Required(document holdfast.Cluster, last ...holdfast.Applied) (names, lifte
 
 // InForce is a document that came to be what is applied without an apply, with the
 // conditions of what was last applied, or begun: nobody has met them, so it takes none
-// away.
+// away. Its windows are its own: nobody can meet windows that never open, and they could
+// not be changed otherwise.
 func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Cluster {
 	names := slices.Clone(document.Apply.Requires)
 	for _, settings := range Conditions(document, last...) {
@@ -79,17 +80,6 @@ func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Clust
 	}
 	document.Apply.Requires = names
 	return document
-}
-
-// ApplySettings are those that say when a cluster is applied: its document's.
-// The last document of one that is gone may have been at fault: what was applied
-// holds, too.
-func ApplySettings(in Input) []holdfast.ApplySettings {
-	out := []holdfast.ApplySettings{in.Cluster.Desired.Document.Apply}
-	if in.Cluster.Desired.Removed && in.Cluster.Applied.Run != "" {
-		out = append(out, in.Cluster.Applied.Document.Apply)
-	}
-	return out
 }
 
 // byHand reports whether a merge is applied only when a person says so.
