@@ -18,9 +18,7 @@ type Fault struct {
 // Error returns "file:line:column: message (hint)".
 func (f Fault) Error() string {
 	var b strings.Builder
-	b.WriteString(f.Position())
-	b.WriteString(": ")
-	b.WriteString(f.Message)
+	b.WriteString(f.Position() + ": " + f.Message)
 	if f.Hint != "" {
 		fmt.Fprintf(&b, " (%s)", f.Hint)
 	}

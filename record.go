@@ -146,6 +146,8 @@ type PullRequestRecord struct {
 	// result says of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
+	// Settings are sentences on what else the documents say differently: no plan shows it.
+	Settings []string `json:"settings,omitempty"`
 	// AllSamples: somebody has asked for plans of all clusters that a change of a
 	// template would change, not only of samples. It holds for the head of then.
 	AllSamples bool `json:"allSamples,omitempty"`

@@ -118,3 +118,33 @@ func TestAnApprovalIsOfOneMerge(t *testing.T) {
 		t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 	}
 }
+
+// A pull request that changes settings of a cluster alone has nothing planned, and a
+// comment and a green status that say what it changes.
+func TestAPullRequestThatChangesSettings(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(2, map[string]string{"clusters/prod.yaml": document("prod", "apply: {requires: [approved], onMerge: false}")})
+	if run := f.claim(); run.Run != "" {
+		t.Fatalf("%s of %s is planned", run.Kind, run.Cluster)
+	}
+	const requires = "prod changes apply.requires: none → approved"
+	f.post()
+	if comment := f.forge.comment(2); !strings.Contains(comment, "settings only") || !strings.Contains(comment, requires) || !strings.Contains(comment, "prod changes apply.onMerge: true → false") {
+		t.Errorf("the comment is:\n%s", comment)
+	}
+	if status := f.planStatus(2); !strings.Contains(status, "success") || !strings.Contains(status, "prod changes apply.onMerge") {
+		t.Errorf("the status is %q", status)
+	}
+	f.push(2, map[string]string{"clusters/prod.yaml": document("prod")})
+	f.post()
+	if comment := f.forge.comment(2); strings.Contains(comment, "prod changes") {
+		t.Errorf("taken back, the comment is:\n%s", comment)
+	}
+	f.push(2, map[string]string{"clusters/prod.yaml": document("prod", "apply: {requires: [approved]}"), "infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	if comment := f.forge.comment(2); !strings.Contains(comment, requires) || !strings.Contains(comment, "Plan for") {
+		t.Errorf("with a change, the comment is:\n%s", comment)
+	}
+}

@@ -56,7 +56,7 @@ func (w *writer) comment(level detail) string {
 	w.line(Marker(w.r.PullRequest.PullRequestRef))
 	w.line("### " + w.headline())
 	w.line("")
-	for _, notice := range firstOf(&w.page, w.r.Notices, w.level.notes) {
+	for _, notice := range firstOf(&w.page, slices.Concat(w.r.Notices, w.r.PullRequest.Settings), w.level.notes) {
 		w.line("> [!NOTE]\n> " + markdown.Words(notice) + "\n")
 	}
 	w.refusal()
@@ -98,12 +98,10 @@ func (w *writer) bare() string {
 func (w *writer) headline() string {
 	pr := w.r.PullRequest
 	head := markdown.Code(orElse(pr.Head.Short(), "no commit"))
-	switch {
-	case len(w.impacts) > 0 && (pr.Reason == "" || w.r.merged()):
+	if len(w.impacts) > 0 && (pr.Reason == "" || w.r.merged()) {
 		return impactWriter{w}.impactHeadline(head)
-	default:
-		return w.clustersHeadline(head)
 	}
+	return w.clustersHeadline(head)
 }
 
 // clustersHeadline is that of the clusters that the merge itself moves.
@@ -116,6 +114,8 @@ func (w *writer) clustersHeadline(head string) string {
 		return "⛔ Nothing is planned for " + head + ": " + markdown.Shorten(reasonOf(pr.Reason).Words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ %s in %s", markdown.Plural(len(distinct(pr.Faults)), "error"), head)
+	case t.all == 0 && len(pr.Settings) > 0:
+		return "✅ Nothing to plan for " + head + ": it changes settings only"
 	case t.all == 0:
 		return "✅ No cluster is affected by " + head
 	case w.r.merged():
@@ -139,9 +139,7 @@ func (w *writer) mergedHeadline(head string) string {
 		head = markdown.Code(commit.Short())
 	}
 	switch {
-	case t.by[stageFailed] > 0:
-		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
-	case t.by[stageHeld] > 0 && slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.stage == stageHeld && reasonOf(o.reason).Failed }):
+	case t.by[stageFailed] > 0, slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.stage == stageHeld && reasonOf(o.reason).Failed }):
 		return fmt.Sprintf("❌ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))
 	case t.by[stageHeld] > 0:
 		return fmt.Sprintf("✋ Merged as %s · %s", head, w.breakdown("is applied", "are applied", 0))

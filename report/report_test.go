@@ -204,6 +204,10 @@ func cases() map[string]report.PullRequest {
 	conflict.PullRequest.Reason, conflict.PullRequest.Detail = "NotMergeable", "clusters/prod-eu.yaml changes in main too"
 	gone := pullRequest()
 	gone.Had = true
+	settings := pullRequest()
+	settings.PullRequest.Settings = []string{"prod-eu changes apply.requires: none → approved", "prod-us changes drift.ignore: 1 added, 0 removed"}
+	both := pullRequest(planned("dev-us", smallPlan("dev-us")))
+	both.PullRequest.Settings = settings.PullRequest.Settings[:1]
 
 	interrupted := appliedCluster("prod-us", smallPlan("prod-us"), holdfast.RunInterrupted)
 	interrupted.Apply.Reason, interrupted.Apply.Begun = "EngineKilled", true
@@ -249,6 +253,9 @@ func cases() map[string]report.PullRequest {
 		"faults":           faulty,
 		"conflict":         conflict,
 		"none":             gone,
+		"settings":         settings,
+		"settings-planned": both,
+		"settings-merged":  merge(settings),
 		"merged-applying":  merge(pullRequest(applying, appliedCluster("dev-eu", smallPlan("dev-eu"), holdfast.RunApplied))),
 		"merged-applied":   merge(pullRequest(appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunApplied), appliedCluster("stg-us", emptyPlan(), holdfast.RunNoChanges))),
 		"merged-changed":   merge(pullRequest(changed, appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunApplied))),

@@ -121,6 +121,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).Words)
 	case pr.Reason != "":
 		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).Words)
+	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0 && len(pr.Settings) > 0:
+		return holdfast.StatusSuccess, "nothing to plan: " + markdown.List(pr.Settings, 2)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:
 		return holdfast.StatusSuccess, "no cluster affected"
 	case unserved(outcomes) != "":

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // compare fills in the clusters that differ between two trees, and what is
@@ -76,6 +77,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	if err := p.comparePolicies(ctx, to, differ, rec); err != nil {
 		return err
 	}
+	rec.Settings = changedSettings(from, to, differ.Documents)
 	slices.SortStableFunc(rec.Faults, byPosition)
 	rec.Faults = slices.CompactFunc(rec.Faults, func(a, b holdfast.Fault) bool { return a == b })
 	return nil
@@ -105,6 +107,21 @@ func (p *pullRequests) comparePolicies(
 		rec.Faults = append(rec.Faults, faults...)
 	}
 	return nil
+}
+
+// changedSettings says what the documents of two trees say differently that no plan shows.
+func changedSettings(from, to *catalog.Catalog, names []string) []string {
+	var out []string
+	for _, name := range names {
+		before, after := from.Named(name), to.Named(name)
+		if len(before) != 1 || len(after) != 1 {
+			continue
+		}
+		for _, text := range document.ChangedSettings(before[0].Doc.Cluster, after[0].Doc.Cluster) {
+			out = append(out, name+" changes "+text)
+		}
+	}
+	return out
 }
 
 // byPosition also tells apart what is at one position, so that the same

@@ -205,7 +205,7 @@ func onlyMoved(before, rec holdfast.PullRequestRecord) bool {
 func (p *pullRequests) assess(
 	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord, known bool,
 ) error {
-	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Assessed = "", "", nil, nil, ""
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Settings, rec.Assessed = "", "", nil, nil, nil, ""
 	head, base, tree, err := p.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
 	if head != "" {
