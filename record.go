@@ -33,10 +33,11 @@ type ClusterRecord struct {
 	Owner string `json:"owner"`
 	// Unwatched: the configuration no longer has that repository. The server fills it in;
 	// it is not part of the record.
-	Unwatched bool       `json:"-"`
-	Desired   Desired    `json:"desired"`
-	Applied   Applied    `json:"applied,omitzero"` // zero: never
-	Drift     DriftState `json:"drift,omitzero"`
+	Unwatched  bool       `json:"-"`
+	PlannedRun string     `json:"-"` // as Unwatched: whose plan an apply would be of; empty: none waits
+	Desired    Desired    `json:"desired"`
+	Applied    Applied    `json:"applied,omitzero"` // zero: never
+	Drift      DriftState `json:"drift,omitzero"`
 	// StateSerial is that of the newest state version in Holdfast's own
 	// backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`

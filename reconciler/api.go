@@ -24,6 +24,12 @@ func (r *Reconciler) Command(ctx context.Context, c holdfast.Command) (holdfast.
 	return r.commands.Command(ctx, c)
 }
 
+// PlannedRun returns the run whose plan an apply of a cluster would be of if a person asked
+// for one now; empty if no plan waits.
+func (r *Reconciler) PlannedRun(ctx context.Context, cluster string) (string, error) {
+	return r.loop.PlannedRun(ctx, cluster)
+}
+
 // Reconcile asks for another look: at a repository, at a cluster, or, with
 // neither, at everything.
 func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error {

@@ -33,6 +33,20 @@ func twoWaiting(t *testing.T) (f *fleet, first, second string) {
 	return f, plans[0], plans[1]
 }
 
+// Of several merges that wait the server names the plan of the newest; of what is up to
+// date, none.
+func TestThePlanThatWaitsIsNamed(t *testing.T) {
+	t.Parallel()
+	f, _, second := twoWaiting(t)
+	for cluster, want := range map[string]string{"prod": second, "preprod": ""} {
+		got, err := f.r.PlannedRun(t.Context(), cluster)
+		f.must(err)
+		if got != want {
+			t.Errorf("%s waits with %q, want %q", cluster, got, want)
+		}
+	}
+}
+
 // A word about one plan applies no other: a merge that a later one has replaced is not
 // applied any more, however it is named.
 func TestAWordIsAboutOnePlan(t *testing.T) {

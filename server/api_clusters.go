@@ -144,9 +144,18 @@ func (s *apiServer) unwatched(repo string) bool {
 }
 
 func (s *clusterAPI) getCluster(c *gin.Context) {
-	if record, ok := s.cluster(c); ok {
-		c.JSON(http.StatusOK, s.clusterOf(record))
+	record, ok := s.cluster(c)
+	if !ok {
+		return
 	}
+	if !s.unwatched(record.Owner) {
+		var err error
+		if record.PlannedRun, err = s.opts.Commander.PlannedRun(c.Request.Context(), record.Name); err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	c.JSON(http.StatusOK, s.clusterOf(record))
 }
 
 func (s *clusterAPI) getOutputs(c *gin.Context) {

@@ -107,6 +107,9 @@ type Commands interface {
 	// Reconcile looks at a repository, or at a cluster, again; with neither, at
 	// everything.
 	Reconcile(ctx context.Context, repo, cluster string) error
+	// PlannedRun returns the run whose plan an apply of a cluster would be of if somebody
+	// asked for one now; empty if no plan waits.
+	PlannedRun(ctx context.Context, cluster string) (string, error)
 }
 
 // Repositories are those that the configuration has.

@@ -473,6 +473,11 @@ func (w *world) Command(ctx context.Context, c holdfast.Command) (holdfast.Comma
 	return c, nil
 }
 
+// PlannedRun is named as its cluster is.
+func (w *world) PlannedRun(_ context.Context, cluster string) (string, error) {
+	return "run-of-" + cluster, nil
+}
+
 func (w *world) Reconcile(_ context.Context, repo, cluster string) error {
 	w.note("reconcile %q %q", repo, cluster)
 	return nil

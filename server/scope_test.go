@@ -113,6 +113,21 @@ func TestTokenBoundToProjects(t *testing.T) {
 	}
 }
 
+// A token that is bound to projects is told which plan its cluster waits with, though the
+// pull request that the plan is of touches other projects, too.
+func TestPlannedRunOfATokensProjects(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, scoped(t, w).API())
+	if got := request(t, "GET", url+"/api/v1/pullrequests/get?repo=shop&number=8", paymentsToken, ""); got.status != 404 {
+		t.Fatalf("the pull request is seen: %d %s", got.status, got.body)
+	}
+	got := request(t, "GET", url+"/api/v1/clusters/prod-eu", paymentsToken, "")
+	if got.status != 200 || !strings.Contains(got.body, `"plannedRun":"run-of-prod-eu"`) {
+		t.Errorf("GET /clusters/prod-eu = %d %s", got.status, got.body)
+	}
+}
+
 // Lists leave out what is of other projects.
 func TestListsOfATokenBoundToProjects(t *testing.T) {
 	t.Parallel()

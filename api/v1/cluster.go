@@ -16,28 +16,35 @@ type Cluster struct {
 	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied.
 	Drift     DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
 
-	StateSerial   int64             `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
-	Suspended     bool              `json:"suspended,omitempty"`   // The cluster itself, apart from its project and the fleet.
-	SuspendReason string            `json:"suspendReason,omitempty"`
-	SuspendedBy   string            `json:"suspendedBy,omitempty"`
-	SuspendedAt   time.Time         `json:"suspendedAt,omitzero"`
+	StateSerial   int64     `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
+	Suspended     bool      `json:"suspended,omitempty"`   // The cluster itself, apart from its project and the fleet.
+	SuspendReason string    `json:"suspendReason,omitempty"`
+	SuspendedBy   string    `json:"suspendedBy,omitempty"`
+	SuspendedAt   time.Time `json:"suspendedAt,omitzero"`
+	ClusterWaiting
+	Phase      holdfast.Phase `json:"phase"`
+	Conditions []Condition    `json:"conditions,omitempty"` // At most one of each type.
+	Life       string         `json:"life,omitempty"`       // The run that ended a former life under this name: runs before it do not count.
+	Deletion   *Deletion      `json:"deletion,omitempty"`   // How the cluster ended; absent while it exists.
+	UpdatedAt  time.Time      `json:"updatedAt"`
+	Version    int64          `json:"version"` // Grows with each change of the cluster.
+}
+
+// ClusterWaiting is what a cluster waits for.
+type ClusterWaiting struct {
 	Waiting       holdfast.Reason   `json:"waiting,omitempty"` // Why desired and applied differ while nothing runs; absent: nothing waits.
 	WaitingDetail string            `json:"waitingDetail,omitempty"`
 	WaitingFor    holdfast.Revision `json:"waitingFor,omitempty"` // The revision that waits.
-	Phase         holdfast.Phase    `json:"phase"`
-	Conditions    []Condition       `json:"conditions,omitempty"` // At most one of each type.
-	Life          string            `json:"life,omitempty"`       // The run that ended a former life under this name: runs before it do not count.
-	Deletion      *Deletion         `json:"deletion,omitempty"`   // How the cluster ended; absent while it exists.
-	UpdatedAt     time.Time         `json:"updatedAt"`
-	Version       int64             `json:"version"` // Grows with each change of the cluster.
+	PlannedRun    string            `json:"plannedRun,omitempty"` // Of GET /clusters/{name}: the run whose plan an apply is of that is asked for now; absent: no plan waits.
 }
 
 // ClusterOf returns what the API says of a cluster.
 func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	cluster := Cluster{
 		Name: r.Name, Owner: r.Owner, Unwatched: r.Unwatched, Drift: DriftStateOf(r.Drift), StateSerial: r.StateSerial,
-		Suspended: r.Suspended, SuspendReason: r.SuspendedWhy, SuspendedBy: r.SuspendedBy, SuspendedAt: r.SuspendedAt, Waiting: r.Waiting, WaitingDetail: r.WaitingDetail, WaitingFor: r.WaitingFor,
-		Phase: r.Phase, Conditions: all(r.Conditions, conditionOf), Life: r.Life, UpdatedAt: r.UpdatedAt, Version: r.Version,
+		Suspended: r.Suspended, SuspendReason: r.SuspendedWhy, SuspendedBy: r.SuspendedBy, SuspendedAt: r.SuspendedAt,
+		ClusterWaiting: ClusterWaiting{Waiting: r.Waiting, WaitingDetail: r.WaitingDetail, WaitingFor: r.WaitingFor, PlannedRun: r.PlannedRun},
+		Phase:          r.Phase, Conditions: all(r.Conditions, conditionOf), Life: r.Life, UpdatedAt: r.UpdatedAt, Version: r.Version,
 		Desired: Desired{
 			Revision: r.Desired.Revision, SourceDigest: r.Desired.SourceDigest, Document: DocumentOf(r.Desired.Document),
 			Removed: r.Desired.Removed, RemovedWith: r.Desired.RemovedWith, ConfirmedBy: r.Desired.Confirmed, Missing: r.Desired.Missing,

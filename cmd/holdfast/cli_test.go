@@ -114,7 +114,7 @@ func fleet() *fakeAPI {
 			Run: applyID, Revision: "1111111111", SourceDigest: "sha256:1", EngineName: "tofu", EngineVersion: "1.10.1",
 			At: testNow.Add(-26 * time.Hour), Endpoint: "https://10.0.0.1:6443", NodeCount: 3, Kubeconfig: "kubeconfig",
 		},
-		Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it",
+		ClusterWaiting: v1.ClusterWaiting{Waiting: "Unreviewed", WaitingDetail: "nobody has reviewed\x1b[2J a plan of it"},
 	}
 	ref := v1.PullRequestRef{Repo: "shop", Number: 7}
 	apply := v1.Run{
@@ -244,21 +244,19 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// merged is a pull request that was merged so long ago.
-func merged(number int, ago time.Duration) v1.PullRequest {
-	return v1.PullRequest{Repo: "shop", Number: number, State: holdfast.PullRequestMerged, PullRequestCommits: v1.PullRequestCommits{
-		Head: holdfast.Revision(fmt.Sprintf("h%d", number)), MergedAt: testNow.Add(-ago),
-	}}
-}
-
-// reviewedRun is the plan of prod-eu that a pull request has shown, an hour ago or more.
-func reviewedRun(id string, number int) v1.Run {
-	at := testNow.Add(-time.Hour)
-	return v1.Run{
-		ID: id, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: at,
-		RunSpec:    v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: number}, Revision: holdfast.Revision(fmt.Sprintf("h%d", number))},
-		RunOutcome: v1.RunOutcome{Counts: v1.Counts{Create: 1}, PostedAt: at},
+// planWaits answers with a plan that prod-eu waits with, made so long ago: of a pull
+// request, if one is given.
+func planWaits(answers map[string]any, pr int, ago time.Duration, counts v1.Counts) map[string]any {
+	run := v1.Run{
+		ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: testNow.Add(-ago),
+		RunOutcome: v1.RunOutcome{Counts: counts},
 	}
+	if pr != 0 {
+		run.PullRequest = v1.PullRequestRef{Repo: "shop", Number: pr}
+	}
+	answers["GET /clusters/prod-eu"] = v1.Cluster{Name: "prod-eu", ClusterWaiting: v1.ClusterWaiting{PlannedRun: planID}}
+	answers["GET /runs/"+planID] = run
+	return answers
 }
 
 func TestRequests(t *testing.T) {
@@ -292,49 +290,23 @@ func TestRequests(t *testing.T) {
 			line: "get clusters -o json", answers: map[string]any{"GET /clusters": v1.List[v1.ClusterSummary]{}}, out: "[]\n",
 		},
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
-		"apply clusters": {
+		"apply clusters that wait with no plan": {
 			line: "apply prod-eu dev", answers: map[string]any{"POST /commands": done},
-			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"],"shown":["` + applyID + `"]}`, out: "prod-eu: apply queued\n",
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu","dev"],"shown":[]}`, out: "prod-eu: apply queued\n",
 		},
 		"apply a plan that waits": {
-			line: "apply prod-eu", answers: map[string]any{"POST /commands": done, "GET /runs": list(
-				v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued},
-				v1.Run{ID: "run-01jnv5c3hw8888888888", Cluster: "prod-eu", Status: holdfast.RunPlanned, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}}},
-				v1.Run{
-					ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: testNow.Add(-time.Minute),
-					RunOutcome: v1.RunOutcome{Counts: v1.Counts{Create: 1, Update: 2}},
-				},
-			)},
+			line: "apply prod-eu", answers: planWaits(map[string]any{"POST /commands": done}, 0, time.Minute, v1.Counts{Create: 1, Update: 2}),
 			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`,
 			out:   "prod-eu: the plan of " + planID + " (+1 ~2), made 60s ago\nprod-eu: apply queued\n",
 		},
 		"apply a merge that waits": {
-			line: "apply prod-eu", answers: map[string]any{
-				"POST /commands": done, "GET /clusters/prod-eu": v1.Cluster{Name: "prod-eu", Owner: "shop", Waiting: holdfast.ReasonManual, Applied: v1.Applied{Run: "run-01jnv5c3hw1111111111"}},
-				"GET /pullrequests": list(merged(7, time.Hour), merged(8, time.Minute), merged(9, time.Second)),
-				"GET /runs": list(
-					v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunErrored, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 9}, Revision: "h9"}},
-					reviewedRun("run-01jnv5c3hw8888888888", 8), reviewedRun("run-01jnv5c3hw7777777777", 7),
-					v1.Run{ID: "run-01jnv5c3hw1111111111", Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied},
-				),
-			},
-			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["run-01jnv5c3hw8888888888"]}`,
-			out:   "prod-eu: the plan of run-01jnv5c3hw8888888888 of shop#8 (+1), made 60m ago\nprod-eu: apply queued\n",
+			line: "apply prod-eu", answers: planWaits(map[string]any{"POST /commands": done}, 8, time.Hour, v1.Counts{Create: 1}),
+			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`,
+			out:   "prod-eu: the plan of " + planID + " of shop#8 (+1), made 60m ago\nprod-eu: apply queued\n",
 		},
 		"apply a plan that waits, in JSON": {
-			line: "apply prod-eu -o json", answers: map[string]any{"POST /commands": done, "GET /runs": list(
-				v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, FinishedAt: testNow},
-			)},
+			line: "apply prod-eu -o json", answers: planWaits(map[string]any{"POST /commands": done}, 0, 0, v1.Counts{}),
 			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `"]}`, out: "{\n",
-		},
-		"apply what has drifted": {
-			line: "apply prod-eu", answers: map[string]any{
-				"POST /commands": done, "GET /runs": list(v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied}),
-				"GET /clusters/prod-eu":              v1.Cluster{Name: "prod-eu", Drift: v1.DriftState{Status: holdfast.DriftFound, Run: "run-01jnv5c3hw9999999999"}},
-				"GET /runs/run-01jnv5c3hw9999999999": v1.Run{ID: "run-01jnv5c3hw9999999999", Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunPlanned, FinishedAt: testNow},
-			},
-			asked: `POST /api/v1/commands {"verb":"apply","clusters":["prod-eu"],"shown":["` + planID + `","run-01jnv5c3hw9999999999"]}`,
-			out:   "prod-eu: the plan of run-01jnv5c3hw9999999999",
 		},
 		"apply a pull request": {
 			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},

@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -97,7 +98,17 @@ func (l *Loop) Observe(ctx context.Context, req holdfast.Request) (decision.Inpu
 // Merges returns the pull requests that brought the cluster from what was last applied
 // to what is desired now, newest first, with what people had seen.
 func (l *Loop) Merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
-	return l.observer.merges(ctx, rec, branch)
+	return l.observer.merges(ctx, rec, branch, l.observer.merge)
+}
+
+// PlannedRun is the run whose plan an apply of a cluster would be of if a person asked for
+// one now; empty if no plan waits. It waits for no forge.
+func (l *Loop) PlannedRun(ctx context.Context, cluster string) (string, error) {
+	in, err := l.observer.observePlans(ctx, cluster)
+	if err != nil {
+		return "", fmt.Errorf("look for the plan of cluster %q: %w", cluster, err)
+	}
+	return decision.PlannedRun(in), nil
 }
 
 // Suspension is what a cluster is suspended with: itself, its project, as it is

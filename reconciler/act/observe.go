@@ -22,12 +22,27 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 	if err != nil || !req.PullRequest.IsZero() {
 		return in, err
 	}
-	rec := in.Cluster
-	if decision.Desired(in).Equal(rec.Applied.SourceDigest) && decision.Begun(in) == nil || rec.Deletion != nil {
-		return in, nil // nothing to apply, and nothing half done that was taken back
+	if toApply(in) {
+		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.merge)
 	}
-	in.Merges, err = o.merges(ctx, rec, in.Runs)
 	return in, err
+}
+
+// observePlans is observe for who asks which plan waits: a merge has its review and no
+// conditions, so that no forge is asked.
+func (o *observer) observePlans(ctx context.Context, cluster string) (decision.Input, error) {
+	in, err := o.recorded(ctx, holdfast.Request{Cluster: cluster})
+	if err == nil && toApply(in) {
+		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.reviewed)
+	}
+	return in, err
+}
+
+// toApply reports whether there is something to apply on a tracked branch, or something
+// half done that was taken back.
+func toApply(in decision.Input) bool {
+	same := decision.Desired(in).Equal(in.Cluster.Applied.SourceDigest) && decision.Begun(in) == nil
+	return !same && in.Cluster.Deletion == nil
 }
 
 // recorded is observe without the merges of a tracked branch, for which a forge may be
@@ -171,8 +186,8 @@ func (o *observer) observeProposal(ctx context.Context, in *decision.Input) erro
 // merges returns the pull requests that brought the cluster from what was last
 // applied to what is desired now, newest first, with what people had seen.
 // Whether a merge is in the one and not in the other is asked of Git, by
-// identity.
-func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
+// identity; look says the rest of each.
+func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run, look mergeLook) ([]decision.Merge, error) {
 	repo, head := rec.Owner, rec.Desired.Revision
 	if head == "" {
 		return nil, nil
@@ -190,7 +205,7 @@ func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branc
 		if done, err := o.merged(ctx, pr, rec.Applied.Revision); err != nil || done {
 			return done, err
 		}
-		merge, err := o.merge(ctx, pr, rec, branch)
+		merge, err := look(ctx, pr, rec, branch)
 		out = append(out, merge)
 		return false, err
 	})
@@ -225,27 +240,35 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 	return used
 }
 
-// merge finds the plan of a merged pull request that was reviewed: the last
-// plan of the merged head that was posted before the merge. Who has seen a change
-// has not seen a destruction, nor the other way round.
+// mergeLook says of a merged pull request what it means for a cluster, whose newest runs
+// of the tracked branch it is given.
+type mergeLook func(
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+) (decision.Merge, error)
+
+// reviewed finds the plan of a merged pull request that was reviewed.
+func (o *observer) reviewed(
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+) (decision.Merge, error) {
+	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
+	m, _, _ := mergeOf(pr, rec, runs, branch)
+	return m, err
+}
+
+// merge is reviewed with the conditions of the apply.
 func (o *observer) merge(
 	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
 ) (decision.Merge, error) {
-	m := decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}}
 	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
 	if err != nil {
-		return m, err
+		return decision.Merge{}, err
 	}
-	plan := decision.Newest(branch) // what a person may be asked about, if nothing was reviewed
-	last := decision.LastApplied(rec, branch)
-	desired := decision.Desired(decision.Input{Cluster: rec, Last: last})
-	if run, ok := decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); ok {
-		plan = run
-		about := m.Review.PullRequest
-		m.Review, m.Copied = decision.ReviewOf(run), run.Copied
-		m.Review.PullRequest = about
+	newest := decision.Newest(branch)
+	m, plan, found := mergeOf(pr, rec, runs, branch)
+	if !found {
+		plan = newest // what a person may be asked about
 	}
-	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, last)
+	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch))
 	if len(requires) == 0 {
 		return m, nil
 	}
@@ -254,8 +277,22 @@ func (o *observer) merge(
 	}
 	all := slices.Concat(runs, branch)
 	m.Met, m.Missing = standing(gate.Of(pr, requires, lifted, plan, all))
-	m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, decision.Newest(branch), all))
+	m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, newest, all))
 	return m, nil
+}
+
+// mergeOf is a merged pull request with the plan that was reviewed in it, if one was: the
+// last plan of the merged head that was posted before the merge. Who has seen a change
+// has not seen a destruction, nor the other way round.
+func mergeOf(
+	pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, runs, branch []holdfast.Run,
+) (m decision.Merge, plan holdfast.Run, found bool) {
+	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
+	if plan, found = decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); found {
+		m.Review, m.Copied = decision.ReviewOf(plan), plan.Copied
+	}
+	m.Review.PullRequest = pr.PullRequestRef
+	return m, plan, found
 }
 
 // standing is which conditions are met, and what the others lack.

@@ -114,27 +114,25 @@ func approvedApply(in Input) (Decision, bool) {
 	if in.Ask == nil || in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
 	}
-	last := Newest(in.Runs)
 	apply := Decision{
 		Action: ActionApply, Reason: holdfast.ReasonApproved, Reviews: reviews(in), Actor: in.Ask.Actor,
 	}
-	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)
-	current, merge := current(in, last) && !outdated, reviewed(in.Merges)
-	mine := in.Ask.Run == last.ID && (speaksOf(*in.Ask, in.Merges) || last.StandsFor(in.Ask.PullRequest))
-	planned := last.Status == holdfast.RunPlanned || last.Status == holdfast.RunNoChanges && leftBehind(in, last)
+	newest, merge := waitingPlans(in)
+	planned := newest != nil && hasPlan(in, *newest)
+	mine := planned && in.Ask.Run == newest.ID && (speaksOf(*in.Ask, in.Merges) || newest.StandsFor(in.Ask.PullRequest))
 	switch {
-	case current && last.Status.Pending():
+	case newest != nil && newest.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
-	case current && planned && mine && last.StateSerial != in.Cluster.StateSerial:
+	case mine && newest.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
-	case current && planned && mine:
+	case mine:
 		// To have seen a plan is not to have approved it, nor the merges that are in it.
 		if reason, detail := barred(in, ofNewest); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
-		apply.Shown = last.ID
+		apply.Shown = newest.ID
 		return apply, true
-	case merge != nil && !halfDone(in) && (!current || beforeMerge(last)) && speaksOf(*in.Ask, in.Merges):
+	case merge != nil && speaksOf(*in.Ask, in.Merges):
 		// A manual merge: the plan has to be the reviewed one.
 		if reason, detail := barred(in, ofReviewed); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
@@ -146,7 +144,7 @@ func approvedApply(in Input) (Decision, bool) {
 			apply.Reviews = only(apply.Reviews, merge.Review.Run)
 		}
 		return apply, true
-	case current && planned:
+	case planned:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	default:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonNothingPlanned}, true

@@ -103,12 +103,12 @@ func revertible(in Input) bool {
 // has found instead of that.
 func revertApproved(in Input) (Decision, bool) {
 	last, asked := Newest(in.Runs), in.Ask
-	seen := last
-	if asked.Run == "" || asked.Run != last.ID || last.Kind == holdfast.RunDrift || last.Status != holdfast.RunPlanned || !current(in, last) {
-		if !revertible(in) {
-			return Decision{}, false
-		}
-		seen = *in.Drift
+	seen, waits := revertingPlan(in)
+	if asked.Run != "" && asked.Run == last.ID && revertsToo(in, last) { // named although a later check has found more
+		seen, waits = last, true
+	}
+	if !waits {
+		return Decision{}, false
 	}
 	switch {
 	case in.Cluster.Suspended || in.Suspended != "":
