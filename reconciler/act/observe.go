@@ -277,7 +277,9 @@ func (o *observer) merge(
 	}
 	all := slices.Concat(runs, branch)
 	m.Met, m.Missing = standing(gate.Of(pr, requires, lifted, plan, all))
-	m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, newest, all))
+	if m.NewestMet, m.NewestMissing = m.Met, m.Missing; found { // else they are judged by the newest already
+		m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, newest, all))
+	}
 	return m, nil
 }
 
