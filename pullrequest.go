@@ -211,8 +211,9 @@ type Command struct {
 	// for: its comment was edited by somebody else, for example. Empty: it is not.
 	Barred string `json:"barred,omitempty"`
 	// Shown are the runs whose plans our comment showed when the command was
-	// written, and ShownHead the head that it showed; filled in when stored.
-	Shown     []string      `json:"shown,omitempty"`
+	// written, and ShownHead the head that it showed; filled in when stored. Of one that
+	// came through the API, those that it names; nil: it names none.
+	Shown     []string      `json:"shown,omitzero"`
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
 	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it

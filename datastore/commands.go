@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -26,8 +25,8 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 	}
 	var stored int64
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		if !c.PullRequest.IsZero() {
-			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest, writtenAt(c)); err != nil {
+		if c.CommentID != "" && !c.PullRequest.IsZero() {
+			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest, c.CreatedAt); err != nil {
 				return err
 			}
 		}
@@ -45,15 +44,6 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 		return false, fmt.Errorf("store command %q: %w", c.ID, err)
 	}
 	return stored > 0, nil
-}
-
-// writtenAt is when a command of a comment was written, by the forge's clock;
-// zero for one that came another way.
-func writtenAt(c holdfast.Command) time.Time {
-	if c.CommentID == "" {
-		return time.Time{}
-	}
-	return c.CreatedAt
 }
 
 func (s *records) scanCommand(row scanner) (holdfast.Command, error) {

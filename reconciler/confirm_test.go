@@ -11,8 +11,14 @@ import (
 // the later of which has replaced the earlier one. It returns the plan of each.
 func twoWaiting(t *testing.T) (f *fleet, first, second string) {
 	t.Helper()
+	return twoWaitingFor(t, holdfast.ReasonManual, "apply: {onMerge: false}")
+}
+
+// twoWaitingFor is twoWaiting for another reason, that the document gives.
+func twoWaitingFor(t *testing.T, reason holdfast.Reason, says string) (f *fleet, first, second string) {
+	t.Helper()
 	files := twoClusters()
-	files["clusters/prod.yaml"] = document("prod", "apply: {onMerge: false}")
+	files["clusters/prod.yaml"] = document("prod", says)
 	f = newFleet(t, files)
 	f.adopt()
 	plans := make([]string, 2)
@@ -26,7 +32,7 @@ func twoWaiting(t *testing.T) (f *fleet, first, second string) {
 		plans[i] = runs[0].ID
 		f.merge(number, bySquash)
 		f.look()
-		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonManual {
+		if rec := f.cluster("prod"); rec.Waiting != reason {
 			t.Fatalf("merged, prod waits for %q: %v", rec.Waiting, f.runs("prod"))
 		}
 	}

@@ -315,7 +315,35 @@ func beforeApply(t *testing.T) (*fleet, holdfast.Assignment) {
 // api carries out a command that comes through the API.
 func (f *fleet) api(author string, verb holdfast.Verb, names ...string) holdfast.Command {
 	f.t.Helper()
-	c, err := f.r.Command(f.t.Context(), holdfast.Command{Author: author, Trusted: true, Verb: verb, Clusters: names})
+	return f.commands(holdfast.Command{Author: author, Verb: verb, Clusters: names, Shown: f.planned(verb, names)})
+}
+
+// planned are the runs whose plans clusters wait with, as holdfast names them to who asks
+// for an apply or approves.
+func (f *fleet) planned(verb holdfast.Verb, names []string) []string {
+	f.t.Helper()
+	if verb != holdfast.VerbApply && verb != holdfast.VerbApprove {
+		return nil
+	}
+	shown := []string{}
+	for _, name := range names {
+		run, err := f.r.PlannedRun(f.t.Context(), name)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue // the id of a run, for example
+		}
+		f.must(err)
+		if run != "" {
+			shown = append(shown, run)
+		}
+	}
+	return shown
+}
+
+// commands gives a command through the API.
+func (f *fleet) commands(c holdfast.Command) holdfast.Command {
+	f.t.Helper()
+	c.Trusted = true
+	c, err := f.r.Command(f.t.Context(), c)
 	f.must(err)
 	f.settle()
 	return c

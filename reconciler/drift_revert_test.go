@@ -19,10 +19,7 @@ const reverted = `drift: {schedule: "0 * * * *", onDrift: apply}`
 // asks is a person's command through the API.
 func (f *fleet) asks(verb holdfast.Verb, clusters ...string) holdfast.Command {
 	f.t.Helper()
-	c, err := f.r.Command(f.t.Context(), holdfast.Command{Verb: verb, Clusters: clusters, Author: "alice", Trusted: true})
-	f.must(err)
-	f.settle()
-	return c
+	return f.api("alice", verb, clusters...)
 }
 
 // drift has the next check find plan.

@@ -20,12 +20,7 @@ func (f *fleet) putState(a holdfast.Assignment, state string) {
 // apply is a person's word to apply what is planned of a cluster.
 func (f *fleet) apply(cluster string) holdfast.Command {
 	f.t.Helper()
-	c, err := f.r.Command(f.t.Context(), holdfast.Command{
-		Author: "alice", Trusted: true, Verb: holdfast.VerbApply, Clusters: []string{cluster},
-	})
-	f.must(err)
-	f.settle()
-	return c
+	return f.api("alice", holdfast.VerbApply, cluster)
 }
 
 // within fails the test if do takes so long that it will never end.

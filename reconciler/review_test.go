@@ -24,9 +24,7 @@ func TestReviewIsNotUsedTwice(t *testing.T) {
 	if got := f.cluster("prod").Waiting; got != holdfast.ReasonUnreviewed {
 		t.Fatalf("forced back, prod waits for %q, want Unreviewed", got)
 	}
-	_, err := f.r.Command(t.Context(), holdfast.Command{Verb: holdfast.VerbApply, Clusters: []string{"prod"}, Author: "ann", Trusted: true})
-	f.must(err)
-	f.settle()
+	f.api("ann", holdfast.VerbApply, "prod")
 	f.executeAll(good)
 
 	f.repo.Git("update-ref", "refs/heads/"+master, after)

@@ -81,8 +81,8 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 		CreatedAt:   s.now().UTC(),
 	}
 	switch {
-	case len(req.Shown) > 0 && (req.Verb != holdfast.VerbApply || req.Run != "" || !req.PullRequest.IsZero()):
-		return command, badRequest("shown is only for an apply of clusters")
+	case req.Shown != nil && (req.Verb != holdfast.VerbApply && req.Verb != holdfast.VerbApprove || req.Run != ""):
+		return command, badRequest("shown is only for apply and approve, and not with a run, which is one itself")
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("all is only for a plan of a whole pull request")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):

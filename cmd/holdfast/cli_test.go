@@ -310,7 +310,29 @@ func TestRequests(t *testing.T) {
 		},
 		"apply a pull request": {
 			line: "apply shop#7 -c prod-eu", answers: map[string]any{"POST /commands": done},
-			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"]}`,
+			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"],"shown":[]}`,
+		},
+		"apply a merged pull request": {
+			line: "apply shop#7", answers: planWaits(map[string]any{
+				"POST /commands": done,
+				"GET /pullrequests/get": v1.PullRequestDetail{PullRequest: v1.PullRequest{
+					Repo: "shop", Number: 7, State: holdfast.PullRequestMerged, Clusters: []v1.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev", Sample: true}},
+				}},
+			}, 7, time.Hour, v1.Counts{Create: 1}),
+			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"shown":["` + planID + `"]}`,
+			out:   "prod-eu: the plan of " + planID + " of shop#7 (+1), made 60m ago\n",
+		},
+		"apply a pull request of a cluster that has drifted since": {
+			line: "apply shop#7 -c prod-eu", answers: map[string]any{
+				"POST /commands": done, "GET /clusters/prod-eu": v1.Cluster{Name: "prod-eu", ClusterWaiting: v1.ClusterWaiting{PlannedRun: planID}},
+				"GET /runs/" + planID: v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunPlanned, FinishedAt: testNow},
+			},
+			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"clusters":["prod-eu"],"shown":[]}`,
+		},
+		"approve a plan that waits": {
+			line: "approve prod-eu", answers: planWaits(map[string]any{"POST /commands": done}, 8, time.Hour, v1.Counts{Create: 1}),
+			asked: `POST /api/v1/commands {"verb":"approve","clusters":["prod-eu"],"shown":["` + planID + `"]}`,
+			out:   "prod-eu: the plan of " + planID + " of shop#8 (+1), made 60m ago\nprod-eu: apply queued\n",
 		},
 		"apply what is up to date": {
 			line: "apply prod-eu --wait", answers: map[string]any{"GET /runs": list[v1.Run](), "POST /commands": v1.Command{

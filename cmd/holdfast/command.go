@@ -30,8 +30,9 @@ func newApplyCommand(a *app) *cobra.Command {
 them; for a pull request that was merged, its clusters; for a run, exactly the
 plan that this run made, if the state has not moved since.
 
-For clusters, the plans that wait are named, and these are what is applied: where
-another one was made since they were looked at, apply is refused.
+For clusters and for a pull request, the plans that wait are named, and these are
+what is applied: where another one was made since they were looked at, apply is
+refused.
 
 What the tracked branch says can also be that a cluster is gone: apply confirms a
 deletion that waits for a person. Where nothing is to be applied and the last check
@@ -58,7 +59,10 @@ func newApproveCommand(a *app) *cobra.Command {
 		word:  holdfast.VerbApprove,
 		short: "Approve a plan",
 		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
-exactly the plan of a run; also one that destroys, and one that reverts drift.`,
+exactly the plan of a run; also one that destroys, and one that reverts drift.
+
+For clusters, the plans that wait are named, and these are what is approved: where
+another one was made since they were looked at, approve is refused.`,
 	})
 }
 
@@ -115,10 +119,8 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 					return err
 				}
 			}
-			if v.word == holdfast.VerbApply && req.PullRequest.IsZero() {
-				if req.Shown, err = a.lookAtPlans(c.Context(), cl, req.Clusters, format); err != nil {
-					return err
-				}
+			if req.Shown, err = a.lookAtPlans(c.Context(), cl, req, format); err != nil {
+				return err
 			}
 			command, err := cl.Command(c.Context(), req)
 			if err != nil {

@@ -13,9 +13,18 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
-// lookAtPlans prints which plans clusters wait with, as the server names them, and returns
-// their runs: an apply of what somebody else has planned or merged since is refused.
-func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, clusters []string, format string) ([]string, error) {
+// lookAtPlans prints which plans the clusters of an apply or an approval wait with, as the
+// server names them, and returns their runs: another plan, which somebody has made or
+// merged since, is refused. It returns nil for commands that are not about such plans.
+func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest, format string) ([]string, error) {
+	merge := !req.PullRequest.IsZero()
+	if req.Run != "" || req.Verb != holdfast.VerbApply && (req.Verb != holdfast.VerbApprove || merge) {
+		return nil, nil
+	}
+	clusters, err := clustersOf(ctx, cl, req)
+	if err != nil {
+		return nil, err
+	}
 	shown := []string{} // none is another thing than not to have looked
 	for _, name := range clusters {
 		cluster, err := cl.Cluster(ctx, name)
@@ -29,12 +38,34 @@ func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, clusters []str
 		if err != nil {
 			return nil, err
 		}
+		if merge && run.Kind == holdfast.RunDrift { // it is not about the merge
+			continue
+		}
 		shown = append(shown, run.ID)
 		if format == "table" {
 			a.namePlan(run)
 		}
 	}
 	return shown, nil
+}
+
+// clustersOf are those that a command is for: of a pull request those that its merge has
+// changed.
+func clustersOf(ctx context.Context, cl *client.Client, req v1.CommandRequest) ([]string, error) {
+	if req.PullRequest.IsZero() || len(req.Clusters) > 0 {
+		return req.Clusters, nil
+	}
+	answer, err := cl.PullRequest(ctx, req.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && answer.PullRequest.State != holdfast.PullRequestMerged {
+		return nil, nil // the answer to the command says so
+	}
+	var clusters []string
+	for _, c := range answer.PullRequest.Clusters {
+		if !c.Sample {
+			clusters = append(clusters, c.Name)
+		}
+	}
+	return clusters, err
 }
 
 // namePlan prints which plan a person's word is about.

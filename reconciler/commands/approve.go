@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -14,10 +15,10 @@ import (
 
 // approve records that a head may be applied, and lets what waited for that go
 // on. Without a pull request it is the word to apply what waits.
-func (h *Handler) approve(ctx context.Context, c holdfast.Command, targets []target) (string, error) {
+func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []target) (string, error) {
 	pr := targets[0].pr
 	if pr == nil {
-		return h.each(ctx, &c, targets, h.approveCluster)
+		return h.each(ctx, c, targets, h.approveCluster)
 	}
 	switch {
 	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
@@ -34,7 +35,7 @@ func (h *Handler) approve(ctx context.Context, c holdfast.Command, targets []tar
 	if by := gate.Objectors(now); len(by) > 0 {
 		return "", refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
 	}
-	if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, c, c.Shown); err != nil {
+	if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, *c, c.Shown); err != nil {
 		return "", err
 	}
 	h.Publisher.Show(pr.PullRequestRef)
@@ -44,6 +45,9 @@ func (h *Handler) approve(ctx context.Context, c holdfast.Command, targets []tar
 	return "", nil
 }
 
+// approveCluster approves the plan that a cluster waits with. What is named is that plan,
+// or it was made since; where nothing is named the approval is of what pull requests had
+// shown before.
 func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	rec, err := h.opts.Store.Cluster(ctx, t.cluster)
 	if err != nil {
@@ -53,10 +57,22 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 	if err != nil {
 		return "", err
 	}
+	planned, err := h.Decider.PlannedRun(ctx, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	named := namedPlans(c)
+	switch {
+	case planned == "":
+		return h.applyFor(ctx, c, t) // which says why
+	case named != nil && !slices.Contains(named, planned):
+		return "", refuseFor(holdfast.ReasonPlanMoved, "what waits is `"+planned+"`")
+	}
 	merges, err := h.Decider.Merges(ctx, rec, runs)
 	if err != nil {
 		return "", err
 	}
+	reviewed := slices.ContainsFunc(merges, func(m decision.Merge) bool { return m.Review.Run == planned })
 	for _, merge := range merges {
 		if len(merge.Missing)+len(merge.NewestMissing) == 0 {
 			continue
@@ -65,10 +81,11 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		if err != nil {
 			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
 		}
-		var seen []string // what waits is what is approved
-		for _, run := range []string{merge.Review.Run, decision.Newest(runs).ID} {
-			if run != "" {
-				seen = append(seen, run)
+		var seen []string
+		if named != nil {
+			seen = []string{planned}
+			if own := merge.Review.Run; reviewed && own != "" && own != planned { // an earlier merge is in the plan
+				seen = append(seen, own)
 			}
 		}
 		if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, c, seen); err != nil {

@@ -173,7 +173,7 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 	case holdfast.VerbApply:
 		return h.each(ctx, c, targets, h.applyFor)
 	case holdfast.VerbApprove:
-		return h.approve(ctx, *c, targets)
+		return h.approve(ctx, c, targets)
 	case holdfast.VerbCancel:
 		return h.each(ctx, c, targets, h.cancelFor)
 	case holdfast.VerbUnlock:

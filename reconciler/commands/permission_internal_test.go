@@ -230,7 +230,7 @@ func TestApproveIsRefused(t *testing.T) {
 		"the head has moved":    {Author: "bob", CommentID: "1", ShownHead: "h1", Shown: []string{"run-1"}},
 		"no plan was shown yet": {Author: "bob", CommentID: "1", ShownHead: "h2"},
 	} {
-		_, err := handler(records{pull: pr}, host{}).approve(t.Context(), c, []target{{"app", &pr}})
+		_, err := handler(records{pull: pr}, host{}).approve(t.Context(), &c, []target{{"app", &pr}})
 		var refused refusal
 		if !errors.As(err, &refused) || !strings.Contains(string(refused), words) {
 			t.Errorf("approve() = %v, want %q", err, words)

@@ -76,6 +76,9 @@ type Decider interface {
 	// Merges returns the pull requests that brought a cluster from what was last
 	// applied to what is desired now, newest first.
 	Merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error)
+	// PlannedRun returns the run whose plan an apply of a cluster would be of if a person
+	// asked for one now; empty if no plan waits.
+	PlannedRun(ctx context.Context, cluster string) (string, error)
 }
 
 // Drift knows what people see of drift.

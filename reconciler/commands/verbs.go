@@ -50,17 +50,11 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if err != nil {
 		return "", err
 	}
-	// Who names a merge does not mean what has drifted since.
-	drifted := t.pr != nil && last.Kind == holdfast.RunDrift
-	asked := len(c.Shown) == 0 && c.Trusted && !drifted || slices.Contains(c.Shown, last.ID)
+	named := namedPlans(c)
 	if c.Trusted { // a comment is about what its pull request shows
-		ask.Seen = c.Shown
+		ask.Seen = named
 	}
-	if named := slices.IndexFunc(c.Clusters, func(s string) bool { return strings.HasPrefix(s, "run-") }); named >= 0 {
-		asked = slices.Contains(c.Clusters, last.ID)
-		ask.Run = c.Clusters[named] // another one was seen
-		ask.Seen = []string{ask.Run}
-	}
+	asked := slices.Contains(named, last.ID)
 	if asked {
 		ask.Run = last.ID
 	}
@@ -68,10 +62,25 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if err == nil && last.Reason == holdfast.ReasonMayExist && reply == queuedOf(last.ID) {
 		reply += ": what it creates " + last.Detail
 	}
-	if errors.Is(err, refuseFor(holdfast.ReasonPlanMoved, "")) && !asked && last.ID != "" {
+	switch moved := errors.Is(err, refuseFor(holdfast.ReasonPlanMoved, "")); {
+	case !moved || asked || last.ID == "":
+	case c.Trusted && named == nil: // what was reviewed before a merge needs no name
+		err = refuseFor(holdfast.ReasonUnreviewed, "the request has to name it (`shown`): `"+last.ID+"`")
+	default:
 		err = refuseFor(holdfast.ReasonPlanMoved, "the newest is `"+last.ID+"`")
 	}
 	return reply, err
+}
+
+// namedPlans are the runs whose plans a command is about: whoever gave it has looked at
+// them. Empty if they saw that there are none; nil if the command does not say.
+func namedPlans(c holdfast.Command) []string {
+	for i, name := range c.Clusters {
+		if strings.HasPrefix(name, "run-") {
+			return c.Clusters[i : i+1]
+		}
+	}
+	return c.Shown
 }
 
 // decideFor reconciles with a person's word and says what came of it.

@@ -25,14 +25,23 @@ func TestDecideAppliesWhatIsNamed(t *testing.T) {
 	moved := decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: "what waits is `run-3`, the plan of infra#2"}
 	alone := act(decision.ActionApply, holdfast.ReasonApproved, on(later, holdfast.Review{PullRequest: onePR}), alice)
 	for name, c := range map[string]situation{
-		"the later pull request":                {onBranch(merged, first, manual, about(twoPR)), alone},
-		"the earlier pull request":              {onBranch(merged, first, manual, about(onePR)), moved},
-		"the plan of the later":                 {onBranch(merged, first, manual, about(branch, "run-3")), alone},
-		"the plan of the earlier":               {onBranch(merged, first, manual, about(branch, "run-1")), moved},
-		"the plan of the earlier, and where":    {onBranch(merged, first, manual, about(onePR, "run-1")), moved},
-		"another plan of the later":             {onBranch(merged, first, manual, about(twoPR, "run-2")), moved},
-		"a plan of the branch":                  {onBranch(merged, first, manual, about(branch, "run-0")), moved},
-		"nothing but the cluster":               {onBranch(merged, first, manual, about(branch)), act(decision.ActionApply, holdfast.ReasonApproved, on(later, seen), alice)},
+		"the later pull request":             {onBranch(merged, first, manual, about(twoPR)), alone},
+		"the earlier pull request":           {onBranch(merged, first, manual, about(onePR)), moved},
+		"the plan of the later":              {onBranch(merged, first, manual, about(branch, "run-3")), alone},
+		"the plan of the earlier":            {onBranch(merged, first, manual, about(branch, "run-1")), moved},
+		"the plan of the earlier, and where": {onBranch(merged, first, manual, about(onePR, "run-1")), moved},
+		"another plan of the later":          {onBranch(merged, first, manual, about(twoPR, "run-2")), moved},
+		"a plan of the branch":               {onBranch(merged, first, manual, about(branch, "run-0")), moved},
+		"nothing but the cluster":            {onBranch(merged, first, manual, about(branch)), act(decision.ActionApply, holdfast.ReasonApproved, on(later, seen), alice)},
+		"the later, which was unseen": {
+			onBranch(func(in *decision.Input) {
+				in.Merges = append(in.Merges, decision.Merge{Review: holdfast.Review{PullRequest: twoPR}})
+			}, merged, manual, about(twoPR)),
+			decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: "what waits is `run-1`, the plan of infra#1"},
+		},
+		"no plan, as none waited": {onBranch(merged, manual, func(in *decision.Input) {
+			in.Ask = &decision.Ask{Verb: holdfast.VerbApply, Actor: "alice", Seen: []string{}}
+		}), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: "what waits is `run-1`, the plan of infra#1"}},
 		"the earlier, and the later was unseen": {onBranch(mergedUnseen, merged, manual, about(onePR, "run-1")), act(decision.ActionApply, holdfast.ReasonApproved, on(holdfast.Review{PullRequest: onePR}, seen), alice)},
 	} {
 		t.Run(name, func(t *testing.T) {

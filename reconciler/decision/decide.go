@@ -114,9 +114,9 @@ type Ask struct {
 	// Run is the plan that the person has seen, which an apply has to come to; empty
 	// if none was shown.
 	Run string
-	// Seen are the plans that the word names, one for each of its clusters, of pull
-	// requests as well: an apply of a merge has to be of one of them. Empty: it names
-	// none.
+	// Seen are the plans that the word names, one for each of its clusters that waits with
+	// one, of pull requests as well: an apply of a merge has to be of one of them. Nil: it
+	// names none, and is about what was reviewed before the merge.
 	Seen []string
 	// PullRequest is where it was said; zero: not in one. There it is about what
 	// the pull request does: Removes is true if it removes the cluster.
@@ -125,7 +125,7 @@ type Ask struct {
 }
 
 // bound reports whether the word is about one plan, and no other that waits as well.
-func (a Ask) bound() bool { return len(a.Seen) > 0 || !a.PullRequest.IsZero() }
+func (a Ask) bound() bool { return a.Seen != nil || !a.PullRequest.IsZero() }
 
 // Action is what to do next.
 type Action string

@@ -139,11 +139,14 @@ func driftSituations() map[string]situation {
 		"found long ago, outside of the windows": {asApplied(byItself, later(2*time.Hour), closedWindow), wait(holdfast.ReasonWindowClosed)},
 		"the state was written since":            {asApplied(byItself, stateMoved), act(decision.ActionCheck, holdfast.ReasonSchedule)},
 
-		"asked to revert it":               {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
-		"asked to, long after":             {asApplied(asks(holdfast.VerbApply, "run-1"), later(48*time.Hour)), approved},
-		"asked to, though it destroys":     {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Destroys, d.Hides = true, true })), approved},
-		"asked to, after it was tried":     {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Revert = "run-2" })), approved},
-		"asked to, of nothing that was":    {asApplied(asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonUpToDate)},
+		"asked to revert it":            {asApplied(asks(holdfast.VerbApply, "run-1")), approved},
+		"asked to, long after":          {asApplied(asks(holdfast.VerbApply, "run-1"), later(48*time.Hour)), approved},
+		"asked to, though it destroys":  {asApplied(asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Destroys, d.Hides = true, true })), approved},
+		"asked to, after it was tried":  {asApplied(byItself, asks(holdfast.VerbApply, "run-1"), onRecord(func(d *holdfast.DriftState) { d.Revert = "run-2" })), approved},
+		"asked to, of nothing that was": {asApplied(asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonPlanMoved)},
+		"asked to, by a word on a merge": {asApplied(func(in *decision.Input) {
+			in.Ask = &decision.Ask{Verb: holdfast.VerbApply, Actor: "alice", Run: "run-1", PullRequest: onePR}
+		}), refuse(holdfast.ReasonUpToDate)},
 		"asked to, of an older check":      {asApplied(asks(holdfast.VerbApply, "run-00")), refuse(holdfast.ReasonPlanMoved)},
 		"asked to, while something waits":  {asApplied(asks(holdfast.VerbApply, "run-1"), runs(ran("run-2", apply, holdfast.RunQueued, revert))), refuse(holdfast.ReasonInProgress)},
 		"asked to, suspended":              {asApplied(asks(holdfast.VerbApply, "run-1"), suspended), refuse(holdfast.ReasonSuspended)},

@@ -163,16 +163,13 @@ func unmet(in decision.Input, met func(decision.Merge) []string) string {
 // may be, another plan.
 func meansOther(in decision.Input, d decision.Decision) bool {
 	newest := newestReviewed(in).Review
-	if len(in.Ask.Seen) == 0 && in.Ask.PullRequest.IsZero() {
+	if in.Ask.Seen == nil && in.Ask.PullRequest.IsZero() {
 		return false
 	}
-	for i, m := range in.Merges {
-		older := i > slices.IndexFunc(in.Merges, func(m decision.Merge) bool { return m.Review == newest })
-		if older && m.Review.PullRequest == in.Ask.PullRequest && m.Review.PullRequest != newest.PullRequest {
-			return true
-		}
+	if !in.Ask.PullRequest.IsZero() && in.Ask.PullRequest != newest.PullRequest {
+		return true
 	}
-	return len(in.Ask.Seen) > 0 && !slices.Contains(in.Ask.Seen, newest.Run) ||
+	return in.Ask.Seen != nil && !slices.Contains(in.Ask.Seen, newest.Run) ||
 		slices.ContainsFunc(d.Reviews, func(v holdfast.Review) bool { return v.Run != "" && v.Run != newest.Run })
 }
 
@@ -336,7 +333,7 @@ func draw(rnd *rand.Rand) decision.Input {
 			Run: pick(rnd, "", "run-2", "run-3", "run-4", "run-5"),
 		}
 		if chance(30) {
-			in.Ask.Seen = []string{pick(rnd, "run-1", "run-3", "run-7")}
+			in.Ask.Seen = pick(rnd, []string{"run-1"}, []string{"run-3"}, []string{"run-7"}, []string{})
 		} else if chance(40) {
 			in.Ask.PullRequest = holdfast.PullRequestRef{Repo: onePR.Repo, Number: pick(rnd, 1, 2, 3)}
 		}

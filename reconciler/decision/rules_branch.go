@@ -137,7 +137,7 @@ func approvedApply(in Input) (Decision, bool) {
 		if reason, detail := barred(in, ofReviewed); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
-		if meansOther(*in.Ask, in.Merges, *merge) {
+		if meansOther(*in.Ask, *merge) {
 			return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved, Detail: waitingPlan(*merge)}, true
 		}
 		if in.Ask.bound() {
@@ -167,16 +167,13 @@ func speaksOf(ask Ask, merges []Merge) bool {
 
 // meansOther reports whether a person's word about merges is of another plan than that
 // of merge, which is the newest that was reviewed: a merge that a later one has replaced
-// is no longer applied, nor is a plan that was named before.
-func meansOther(ask Ask, merges []Merge, merge Merge) bool {
-	older := false
-	for _, m := range merges {
-		if older && m.Review.PullRequest == ask.PullRequest && !ask.PullRequest.IsZero() {
-			return true
-		}
-		older = older || m.Review.Run == merge.Review.Run
+// is no longer applied, one without a reviewed plan does not stand for that of another,
+// nor is a plan applied that was named before.
+func meansOther(ask Ask, merge Merge) bool {
+	if !ask.PullRequest.IsZero() && ask.PullRequest != merge.Review.PullRequest {
+		return true
 	}
-	return len(ask.Seen) > 0 && !slices.Contains(ask.Seen, merge.Review.Run)
+	return ask.Seen != nil && !slices.Contains(ask.Seen, merge.Review.Run)
 }
 
 // waitingPlan says which plan of a merge an apply would have to come to.

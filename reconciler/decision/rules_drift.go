@@ -115,8 +115,8 @@ func revertApproved(in Input) (Decision, bool) {
 		return suspended(in)
 	case last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
-	case asked.Run == "":
-		return Decision{}, false // nobody has seen it
+	case !asked.PullRequest.IsZero() && (asked.Run == "" || in.Drift != nil && seen.ID == in.Drift.ID):
+		return Decision{}, false // who names a merge does not mean what has drifted since
 	case asked.Run != seen.ID:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	case seen.StateSerial != in.Cluster.StateSerial:
