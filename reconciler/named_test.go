@@ -94,3 +94,16 @@ func TestAnApprovalIsOfWhatWasLookedAt(t *testing.T) {
 		t.Errorf("it is not applied: %v", f.runs("prod"))
 	}
 }
+
+// Who approves a pull request on a terminal is told of each of its clusters.
+func TestAnApprovalOfAPullRequestIsAnswered(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")})
+	f.executeAll(planned)
+	f.post()
+	c := f.commands(holdfast.Command{Author: "root", Verb: holdfast.VerbApprove, PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 1}})
+	if c.Status != holdfast.CommandDone || !strings.Contains(c.Reply, "`prod`: approved") || !strings.Contains(c.Reply, "`preprod`: approved") {
+		t.Errorf("it is %s: %q", c.Status, c.Reply)
+	}
+}

@@ -39,11 +39,14 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 		return "", err
 	}
 	h.Publisher.Show(pr.PullRequestRef)
-	for _, t := range targets {
+	return h.each(ctx, c, targets, func(_ context.Context, _ holdfast.Command, t target) (string, error) {
 		h.Agenda.RequestCluster(t.cluster)
-	}
-	return "", nil
+		return approved, nil
+	})
 }
+
+// approved is the answer to who has approved the plan of a cluster.
+const approved = "approved"
 
 // approveCluster approves the plan that a cluster waits with. What is named is that plan,
 // or it was made since; where nothing is named the approval is of what pull requests had
@@ -96,7 +99,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return h.applyFor(ctx, c, t)
 	}
 	h.Agenda.RequestCluster(t.cluster)
-	return "approved", nil
+	return approved, nil
 }
 
 // addApproval records a command's approval of what runs have planned.
