@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -115,6 +116,72 @@ func TestMistypedNameRemovesNothing(t *testing.T) {
 			f.look()
 			if rec := f.cluster("prod"); rec.Desired.Removed != tc.removed && rec.Deletion == nil || (rec.Deletion != nil) != tc.renamed {
 				t.Errorf("removed is %t, it waits for %q: %s, and has ended: %v", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail, rec.Deletion)
+			}
+		})
+	}
+}
+
+// Nor is it one in a file that was moved or renamed by the same commit, whatever its
+// paths are relative to.
+func TestMistypedNameInAMovedFileRemovesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ before, after string }{
+		"a module":            {document("prod"), strings.Replace(document("prod"), "name: prod", "name: prdo", 1)},
+		"a relative template": {templated("prod", "{path: ../templates/web}"), templated("prdo", "{path: ../../templates/web}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoOfTemplate()
+			maps.Copy(files, twoClusters())
+			files["clusters/prod.yaml"] = tc.before
+			f := newFleet(t, files)
+			f.adopt()
+			moved := map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/eu/prdo.yaml": tc.after}
+			f.open(1, moved)
+			const fault = `clusters/eu/prdo.yaml:1 is its document, with the name "prdo"`
+			if rec := f.pullRequest(1); !strings.Contains(rec.Faults.Error(), fault) {
+				t.Errorf("faults are %v", rec.Faults)
+			}
+			f.repo.Commit(master, "move", moved)
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, fault) {
+				t.Errorf("removed is %t, it waits for %q: %s", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+			}
+			f.repo.Commit(master, "remove", map[string]string{"clusters/eu/prdo.yaml": gitserver.Delete})
+			f.look()
+			if !f.cluster("prod").Desired.Removed {
+				t.Error("its document is gone, and it is not removed")
+			}
+		})
+	}
+}
+
+// A cluster like it that was there before, and was never applied, is not taken for its
+// document under another name.
+func TestRemovedBesideOneLikeItThatWasNeverApplied(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]func(*fleet){
+		"the same process": func(*fleet) {},
+		"a restart":        func(f *fleet) { f.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoOfTemplate()
+			delete(files, "clusters/b.yaml")
+			f := newFleet(t, files)
+			f.adopt()
+			f.repo.Commit(master, "add", map[string]string{"clusters/b.yaml": templated("web-b", "{path: ../templates/web}")})
+			f.look()
+			between(f)
+			gone := map[string]string{"clusters/a.yaml": gitserver.Delete}
+			f.open(1, gone)
+			if rec := f.pullRequest(1); len(rec.Faults) > 0 {
+				t.Errorf("faults are %v", rec.Faults)
+			}
+			f.repo.Commit(master, "remove", gone)
+			f.look()
+			if rec := f.cluster("web-a"); !rec.Desired.Removed {
+				t.Errorf("it is not removed: %s", rec.Desired.Missing)
 			}
 		})
 	}

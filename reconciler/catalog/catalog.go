@@ -3,12 +3,14 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -40,9 +42,10 @@ type Catalog struct {
 
 	mu       sync.Mutex
 	resolved shards[*Resolution]
-	pending  map[string]bool     // names that are not resolved
-	faulty   map[string]bool     // names that are resolved, to faults
-	renames  map[string][]string // former names to new ones; nil: not asked for yet
+	pending  map[string]bool                // names that are not resolved
+	faulty   map[string]bool                // names that are resolved, to faults
+	renames  map[string][]string            // former names to new ones; nil: not asked for yet
+	untitled map[[sha256.Size]byte][]string // what documents say apart from their names to these; nil: not asked for yet
 }
 
 // File is a file that defines clusters, or that cannot be read as it should.
@@ -141,8 +144,8 @@ func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name st
 
 // documented adds the names that files before or after a change define to names.
 func (c *Catalog) documented(names map[string]bool, change holdfast.TreeChange) {
-	for _, path := range []string{change.From, change.Path} {
-		if f := c.files.get(path); f != nil {
+	for _, file := range []string{change.From, change.Path} {
+		if f := c.files.get(file); f != nil {
 			for _, doc := range f.docs {
 				names[doc.Cluster.Name] = true
 			}
@@ -306,31 +309,39 @@ func (c *Catalog) Unproven(name, file string) string {
 	return ""
 }
 
-// Retitled returns the documents, in the file where gone was, that say what it said
-// under other names, and do not say that its name is their former name: a letter of its name may
-// have been mistyped, or the former name forgotten.
+// Retitled returns the documents that say what gone said under other names, wherever
+// they are, and do not say that its name is their former name: a letter of its name may
+// have been mistyped, or the former name forgotten, while its file was moved.
 func (c *Catalog) Retitled(gone holdfast.Cluster) []holdfast.Cluster {
-	f := c.files.get(gone.Path)
-	if f == nil {
-		return nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.untitled == nil {
+		c.untitled = make(map[[sha256.Size]byte][]string)
+		for name, entries := range c.names.all() {
+			said := untitled(entries[0].Doc.Cluster)
+			c.untitled[said] = append(c.untitled[said], name)
+		}
 	}
 	var out []holdfast.Cluster
-	said := untitled(gone)
-	for _, doc := range f.docs {
-		other := doc.Cluster
-		if other.Name != gone.Name && other.RenamedFrom != gone.Name && other.Project == gone.Project && untitled(other) == said {
+	for _, name := range slices.Sorted(slices.Values(c.untitled[untitled(gone)])) {
+		if other := c.names.get(name)[0].Doc.Cluster; name != gone.Name && other.RenamedFrom != gone.Name {
 			out = append(out, other)
 		}
 	}
 	return out
 }
 
-// untitled is what a document says apart from its names and its place, in a form in
-// which values from YAML and from records compare.
-func untitled(c holdfast.Cluster) string {
+// untitled is a digest of what a document says apart from its names and its place, in
+// a form in which values from YAML and from records compare.
+func untitled(c holdfast.Cluster) [sha256.Size]byte {
+	if c.Template != nil && c.Template.Path != "" { // it is relative to the file, which may be another one
+		ref := *c.Template
+		ref.Path = path.Join(path.Dir(c.Path), ref.Path)
+		c.Template = &ref
+	}
 	c.Name, c.RenamedFrom, c.Path, c.Line = "", "", "", 0
 	data, _ := json.Marshal(c) // plain values always marshal
-	return string(data)
+	return sha256.Sum256(data)
 }
 
 // Renamed returns the names, sorted, that a tree gives to a cluster which it no

@@ -120,7 +120,7 @@ func (b *branches) takeHead(
 			return nil, nil, err
 		}
 	}
-	now := branchHead{revision: head, cat: cat, adopted: former == ""}
+	now := branchHead{revision: head, former: former, cat: cat, adopted: former == ""}
 	if all {
 		former = ""
 	}

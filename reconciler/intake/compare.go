@@ -46,7 +46,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			why := ""
 			for _, gone := range from.Named(name) { // several are a fault, and each may still be there
 				c.Document = gone.Doc.Cluster
-				if why, err = p.Lineage.Unproven(ctx, to, c.Document, known); err != nil {
+				if why, err = p.Lineage.Unproven(ctx, to, from.ID, c.Document, known); err != nil {
 					return err
 				}
 				if why != "" {

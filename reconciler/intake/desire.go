@@ -105,6 +105,7 @@ func (b *branches) recheckHeirs(ctx context.Context, repo Repository, claimed []
 // says.
 type branchHead struct {
 	revision  holdfast.Revision
+	former    holdfast.Revision // the head before it; empty: there was none
 	cat       *catalog.Catalog
 	rewritten bool // it does not continue from the head before it
 	removed   int  // how many clusters it has removed

@@ -70,7 +70,7 @@ func (b *branches) emptied(ctx context.Context, repo Repository) (string, error)
 // was. A file that cannot be read, the same document under another name, an emptied
 // branch, a path that is no longer looked at, or another history prove nothing.
 func (b *branches) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why, err := b.Lineage.Unproven(ctx, now.cat, rec.Desired.Document, rec); err != nil || why != "" {
+	if why, err := b.Lineage.Unproven(ctx, now.cat, string(now.former), rec.Desired.Document, rec); err != nil || why != "" {
 		return why, err
 	}
 	if now.cat.Len() == 0 {
