@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -254,12 +256,18 @@ func TestExecuteWhatWasShown(t *testing.T) {
 func TestExecuteStateRefused(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
+	full, gone := &fs.PathError{Op: "write", Path: "errored.tfstate", Err: syscall.ENOSPC}, errors.New("the server is gone")
 	for name, c := range map[string]struct {
 		refuse int
+		faults []error // of keeping the state
 		pushed bool
+		left   bool // in the workspace
 	}{
-		"once":    {refuse: 1, pushed: true},
-		"forever": {refuse: 1 << 20, pushed: false},
+		"once":                        {refuse: 1, pushed: true},
+		"forever":                     {refuse: 1 << 20},
+		"while the disk is full":      {refuse: 1 << 20, faults: []error{full, full}},
+		"and it cannot be kept":       {refuse: 1 << 20, faults: []error{gone}, left: true},
+		"once, and it cannot be kept": {refuse: 1, faults: []error{gone}, pushed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,20 +283,25 @@ func TestExecuteStateRefused(t *testing.T) {
 			states.mu.Lock()
 			states.refuse = c.refuse
 			states.mu.Unlock()
+			s.faults = map[string][]error{holdfast.ArtefactErrored: c.faults}
 			a = engineAssignment("run-2", holdfast.RunApply)
 			a.Dir, a.Reviews = "root", review("run-1", planned)
 			got := e.Execute(t.Context(), a, s)
-			if got.Status != holdfast.RunErrored || !got.Applying {
+			if got.Status != holdfast.RunErrored || !got.Applying || !c.pushed && got.Reason != holdfast.CauseStateUnsaved {
 				t.Fatalf("got %+v\n%s", got, s.logged())
 			}
-			if len(s.artefact(holdfast.ArtefactErrored)) == 0 {
-				t.Error("errored.tfstate was not kept")
+			if kept := len(s.artefact(holdfast.ArtefactErrored)) > 0; kept == slices.Contains(c.faults, gone) {
+				t.Errorf("errored.tfstate was kept: %t", kept)
 			}
 			if pushed := strings.Contains(states.state("/prod-eu"), "terraform_data"); pushed != c.pushed {
 				t.Errorf("pushed %v, want %v\n%s", pushed, c.pushed, s.logged())
 			}
-			if left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) > 0 {
-				t.Errorf("workspaces left: %v", left)
+			left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*", "work", "bundle", "root", holdfast.ArtefactErrored))
+			if all, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) != len(all) || len(left) > 0 != c.left {
+				t.Errorf("workspaces left: %v", all)
+			}
+			if c.left && !strings.Contains(got.Failure.Detail, strings.TrimSuffix(left[0], "/work/bundle/root/errored.tfstate")) {
+				t.Errorf("it does not say where it is: %s", got.Failure.Detail)
 			}
 		})
 	}

@@ -114,25 +114,23 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 }
 
 // rescueState looks for the state that an engine could not save, keeps it and
-// tries to push it. It returns the failure, completed by what came of that.
+// tries to push it. It returns the failure, completed by what came of that. A state
+// that cannot be kept, for whatever reason, stays where the engine left it.
 func (t *applying) rescueState(ctx context.Context, ended error) error {
-	left, file := filepath.Join(t.root, holdfast.ArtefactErrored), filepath.Join(t.dir, holdfast.ArtefactErrored)
-	if err := t.takeFile(left, file, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
+	left := filepath.Join(t.root, holdfast.ArtefactErrored)
+	if found, err := t.openLeft(left, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
 		return ended
-	} else if err != nil {
-		t.say("the engine left a state that cannot be used: %v", err)
-		return ended
+	} else if err == nil {
+		_ = found.Close()
 	}
+	err := t.whenDiskIsBack(ctx, func() error { return t.putLeft(ctx, holdfast.ArtefactErrored, left, workspace.MaxState) })
 	var known *failure.Error
 	if !errors.As(ended, &known) {
 		known = &failure.Error{Cause: holdfast.CauseStateUnsaved, Err: ended}
 	}
-	t.keep = true
-	if err := t.putFile(ctx, holdfast.ArtefactErrored, file); err != nil {
-		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v",
-			t.exec.spaces.OwnDir(t.a.AttemptRef), err)
-	} else {
-		t.keep = false
+	if t.keep = err != nil; t.keep {
+		known.Detail += fmt.Sprintf("\n\nThe engine could not save the state. It is in the folder %s on the agent: %v\n"+
+			"`holdfast state push CLUSTER FILE` pushes it from there.", t.exec.spaces.OwnDir(t.a.AttemptRef), err)
 	}
 	if !t.a.OwnState {
 		// Another run would begin with the old state, and make everything twice.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -29,8 +28,9 @@ func (t *attempt) put(ctx context.Context, name string, data io.Reader) error {
 // artefactTimeout bounds how long keeping an artefact may take.
 const artefactTimeout = 5 * time.Minute
 
-func (t *attempt) putFile(ctx context.Context, name, file string) error {
-	f, err := os.Open(file)
+// putLeft keeps a file that an engine left in its workspace.
+func (t *attempt) putLeft(ctx context.Context, name, path string, limit int64) error {
+	f, err := t.openLeft(path, limit)
 	if err != nil {
 		return err
 	}
