@@ -186,3 +186,124 @@ func TestRemovedBesideOneLikeItThatWasNeverApplied(t *testing.T) {
 		})
 	}
 }
+
+// A document that leaves the configured paths, by another ending of its file or a misspelt
+// folder, is not deleted: that proves no removal, at later heads and after a restart neither.
+func TestDocumentOutsideTheConfiguredPathsIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{
+		"another ending": "clusters/prod.yml", "a misspelt folder": "cluster/prod.yaml", "switched off": "clusters/prod.yaml.off",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			moved := map[string]string{"clusters/prod.yaml": gitserver.Delete, path: document("prod")}
+			f.open(1, moved)
+			fault := path + ":1 is its document, outside the configured paths"
+			if rec := f.pullRequest(1); !strings.Contains(rec.Faults.Error(), fault) {
+				t.Errorf("faults are %v", rec.Faults)
+			}
+			check := func(when string) {
+				t.Helper()
+				if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, fault) {
+					t.Errorf("%s: removed is %t, missing is %q", when, rec.Desired.Removed, rec.Desired.Missing)
+				}
+			}
+			f.repo.Commit(master, "move", moved)
+			f.look()
+			check("on the branch")
+			f.repo.Commit(master, "more", map[string]string{"README.md": "more"})
+			f.look()
+			check("at the next head")
+			f.restart()
+			f.repo.Commit(master, "still more", map[string]string{"README.md": "still more"})
+			f.look()
+			check("after a restart")
+			f.repo.Commit(master, "delete", map[string]string{path: gitserver.Delete})
+			f.look()
+			if !f.cluster("prod").Desired.Removed {
+				t.Error("its document is gone, and it is not removed")
+			}
+		})
+	}
+}
+
+// Of a document that was copied, and then moved, each place has to prove that it is gone.
+func TestCopiedAndMovedDocumentIsNotRemovedByHalf(t *testing.T) {
+	t.Parallel()
+	for name, spoiled := range map[string]string{
+		"emptied": "# nothing\n", "mistyped": strings.Replace(document("prod", "region: eu"), "name: prod", "name: prdo", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["clusters/prod.yaml"] = document("prod", "engine: {name: terraform}")
+			f := newFleet(t, files)
+			f.adopt()
+			f.repo.Commit(master, "copy", map[string]string{"clusters/copy.yaml": files["clusters/prod.yaml"]})
+			f.look()
+			f.repo.Commit(master, "move", map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/z.yaml": files["clusters/prod.yaml"]})
+			f.look()
+			spoiled = strings.Replace(spoiled, "region: eu", "engine: {name: terraform}", 1)
+			f.repo.Commit(master, "spoil", map[string]string{"clusters/copy.yaml": gitserver.Delete, "clusters/z.yaml": spoiled})
+			f.look()
+			f.repo.Commit(master, "more", map[string]string{"README.md": "more"})
+			f.look()
+			f.restart()
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed {
+				t.Errorf("it is removed")
+			}
+			f.repo.Commit(master, "delete", map[string]string{"clusters/z.yaml": gitserver.Delete})
+			f.look()
+			if rec := f.cluster("prod"); !rec.Desired.Removed {
+				t.Errorf("its document is gone, and it is not removed: %s", rec.Desired.Missing)
+			}
+		})
+	}
+}
+
+// A document with a former name that is a fault may be any cluster that is gone: none is
+// removed until it was corrected.
+func TestFaultyFormerNameRemovesNothing(t *testing.T) {
+	t.Parallel()
+	labelled := func(name, former string) string {
+		return strings.Replace(renamedDocument(name, former), "renamedFrom:", "labels: {a: b}, renamedFrom:", 1)
+	}
+	for name, tc := range map[string]struct {
+		push  map[string]string
+		fault string
+	}{
+		"one that is still there": {
+			map[string]string{"clusters/prod.yaml": labelled("prd", "preprod")}, "which is still defined",
+		},
+		"one that another has, too": {
+			map[string]string{"clusters/prod.yaml": labelled("prd", "preprod"), "clusters/preprod.yaml": labelled("pre", "preprod")},
+			"and so it is of",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["infra/prd/main.tf"], files["infra/pre/main.tf"] = module("one"), module("one")
+			f := newFleet(t, files)
+			f.adopt()
+			f.open(1, tc.push)
+			if rec := f.pullRequest(1); !strings.Contains(rec.Faults.Error(), `cluster "prod" is gone, and not removed`) {
+				t.Errorf("faults are %v", rec.Faults)
+			}
+			f.repo.Commit(master, "mistype", tc.push)
+			f.look()
+			if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, tc.fault) {
+				t.Errorf("removed is %t, missing is %q", rec.Desired.Removed, rec.Desired.Missing)
+			}
+			f.expectRuns("prod", "plan no_changes")
+			f.repo.Commit(master, "correct", map[string]string{"clusters/prod.yaml": renamedDocument("prd", "prod")})
+			f.look()
+			if rec := f.cluster("prod"); rec.Deletion == nil || rec.Deletion.Reason != holdfast.ReasonRenamed {
+				t.Errorf("it is not renamed: %+v", rec.Desired)
+			}
+		})
+	}
+}

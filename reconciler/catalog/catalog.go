@@ -45,6 +45,7 @@ type Catalog struct {
 	pending  map[string]bool                // names that are not resolved
 	faulty   map[string]bool                // names that are resolved, to faults
 	renames  map[string][]string            // former names to new ones; nil: not asked for yet
+	strays   map[string]map[string]string   // documents that left the configured paths since other trees, by name; see Misplaced
 	untitled map[[sha256.Size]byte][]string // what documents say apart from their names to these; nil: not asked for yet
 }
 

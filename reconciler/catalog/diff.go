@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -82,6 +83,44 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 		}
 	}
 	return append(changes, siblings...), nil
+}
+
+// Misplaced returns where the document of a cluster that a tree no longer defines is, as
+// "file:line", if it has come to a file outside the configured paths since another
+// revision or tree; empty if it has not. What was added and changed is read once.
+func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string) (string, error) {
+	cat.mu.Lock()
+	found, ok := cat.strays[since]
+	cat.mu.Unlock()
+	if ok {
+		return found[name], nil
+	}
+	changes, err := r.git.Diff(ctx, cat.Repo, since, cat.ID)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	found = make(map[string]string)
+	for _, change := range changes {
+		if change.Kind == "deleted" || cat.defines(change.Path) {
+			continue
+		}
+		data, err := cat.Tree.ReadFile(change.Path)
+		if err != nil {
+			continue // a link, or too large for a document
+		}
+		for name, line := range decode.ClusterLines(change.Path, data) {
+			found[name] = fmt.Sprintf("%s:%d", change.Path, line)
+		}
+	}
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	if cat.strays == nil {
+		cat.strays = make(map[string]map[string]string)
+	}
+	cat.strays[since] = found
+	return found[name], nil
 }
 
 // effective keeps the names whose content really differs: a moved file, a

@@ -230,6 +230,9 @@ func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHe
 		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, now.removed)
 	default:
 		rec.Desired.Confirmed = ""
+		if before.Desired.Missing == "" && !before.Desired.Removed && now.former != "" && !now.rewritten {
+			rec.Desired.Revision = now.former // the last that had it: what it said there has to be gone
+		}
 	}
 	took.news = true
 	return took, b.saveDesired(ctx, before, rec)

@@ -70,8 +70,18 @@ func (b *branches) emptied(ctx context.Context, repo Repository) (string, error)
 // was. A file that cannot be read, the same document under another name, an emptied
 // branch, a path that is no longer looked at, or another history prove nothing.
 func (b *branches) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
-	if why, err := b.Lineage.Unproven(ctx, now.cat, string(now.former), rec.Desired.Document, rec); err != nil || why != "" {
-		return why, err
+	since := now.former // where it was still there
+	if rec.Desired.Missing != "" {
+		since = rec.Desired.Revision
+	}
+	gone, err := b.Lineage.DocumentsAt(ctx, repo.Name, since, rec)
+	if err != nil {
+		return "", err
+	}
+	for _, doc := range gone { // several are a fault, and each may still be there
+		if why, err := b.Lineage.Unproven(ctx, now.cat, string(since), doc, rec); err != nil || why != "" {
+			return why, err
+		}
 	}
 	if now.cat.Len() == 0 {
 		emptied, err := b.emptied(ctx, repo)

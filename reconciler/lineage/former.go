@@ -89,10 +89,10 @@ func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfas
 	return "say the name that it has on record (`holdfast get clusters`); " + remove, nil
 }
 
-// unknownHeir is why a cluster that is gone must not be destroyed: a document of the
-// tree continues from a name that nobody knows, and may mean this one. Rec is the
-// record of the cluster that is gone.
-func (r *Reader) unknownHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
+// doubtfulHeir is why a cluster that is gone must not be destroyed: a document of the
+// tree says that it continues from a name, which is a fault, and may mean this one. Rec is
+// the record of the cluster that is gone.
+func (r *Reader) doubtfulHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
 	if rec.Name == "" {
 		return "", nil
 	}
@@ -108,14 +108,14 @@ func (r *Reader) unknownHeir(ctx context.Context, cat *catalog.Catalog, rec hold
 			if records[name].Applied.Run != "" {
 				continue
 			}
-			doc := cat.Named(name)[0].Doc.Cluster
-			wrong, err := r.formerNotFound(ctx, cat, doc, records[name])
+			doc := cat.Named(name)[0].Doc
+			faults, err := r.notRenamed(ctx, cat, doc, records[name], Branch{})
 			if err != nil {
 				return "", err
 			}
-			if wrong.message != "" {
-				return fmt.Sprintf("it may be the one that continues as %q: renamedFrom in %s:%d is %q, %s",
-					name, doc.Path, doc.Line, doc.RenamedFrom, wrong.message), nil
+			if len(faults) > 0 {
+				return fmt.Sprintf("it may be the one that continues as %q, in %s:%d: %s",
+					name, doc.Cluster.Path, doc.Cluster.Line, faults[0].Message), nil
 			}
 		}
 	}

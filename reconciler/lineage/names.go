@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // Former returns the record of the name that a document says its cluster had
@@ -90,15 +91,15 @@ func hadName(rec holdfast.ClusterRecord, name string) bool {
 // to another one as well, is nobody's, or cannot go to this one, which is a cluster
 // already.
 func (r *Reader) notRenamed(
-	ctx context.Context, cat *catalog.Catalog, res *catalog.Resolution, rec holdfast.ClusterRecord, branch Branch,
+	ctx context.Context, cat *catalog.Catalog, doc document.Document, rec holdfast.ClusterRecord, branch Branch,
 ) (holdfast.Faults, error) {
-	c := res.Doc.Cluster
+	c := doc.Cluster
 	if c.RenamedFrom == "" || hadName(rec, c.RenamedFrom) {
 		return nil, nil
 	}
 	fault := func(hint, message string, args ...any) holdfast.Faults {
 		message = fmt.Sprintf(formerPrefix+"%q, ", c.RenamedFrom) + fmt.Sprintf(message, args...)
-		return holdfast.Faults{res.Doc.Fault(message, hint, "metadata", "renamedFrom")}
+		return holdfast.Faults{doc.Fault(message, hint, "metadata", "renamedFrom")}
 	}
 	if still := cat.Named(c.RenamedFrom); len(still) > 0 {
 		at := still[0].Doc.Fault("", "", "metadata", "name")

@@ -50,7 +50,7 @@ func (r *Reader) Faults(
 	if err != nil {
 		return nil, err
 	}
-	renamed, err := r.notRenamed(ctx, cat, res, rec, branch)
+	renamed, err := r.notRenamed(ctx, cat, res.Doc, rec, branch)
 	if err != nil {
 		return nil, err
 	}

@@ -11,28 +11,56 @@ import (
 )
 
 // Unproven is why a tree without a document does not prove that its cluster, whose
-// record is rec, was removed, whatever branch the tree is of; empty if it does. Before
-// names the tree that was compared with; empty if that is not known.
+// record is rec, was removed, whatever branch the tree is of; empty if it does. Since is
+// a revision or a tree that had the document; empty if none is known.
 func (r *Reader) Unproven(
-	ctx context.Context, cat *catalog.Catalog, before string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) (string, error) {
 	if why := cat.Unproven(gone.Name, gone.Path); why != "" {
 		return why, nil
 	}
-	if why, err := r.retitled(ctx, cat, before, gone, rec); err != nil || why != "" {
+	if why, err := r.misplaced(ctx, cat, since, gone); err != nil || why != "" {
 		return why, err
 	}
-	if why, err := r.unknownHeir(ctx, cat, rec); err != nil || why != "" {
+	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
+		return why, err
+	}
+	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
 		return why, err
 	}
 	return r.stateElsewhere(ctx, cat, rec)
 }
 
+// DocumentsAt returns what claimed the name of a cluster, whose record is rec, at a
+// revision; what is on record if nobody knows that, or nothing did.
+func (r *Reader) DocumentsAt(
+	ctx context.Context, repo string, at holdfast.Revision, rec holdfast.ClusterRecord,
+) ([]holdfast.Cluster, error) {
+	recorded := []holdfast.Cluster{rec.Desired.Document}
+	if at == "" {
+		return recorded, nil
+	}
+	cat, err := r.catalogs.Read(ctx, repo, string(at))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return recorded, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var docs []holdfast.Cluster
+	for _, e := range cat.Named(rec.Name) {
+		docs = append(docs, e.Doc.Cluster)
+	}
+	if len(docs) == 0 {
+		return recorded, nil
+	}
+	return docs, nil
+}
+
 // retitled is why a cluster that is gone must not be destroyed: its document is still
 // there, with another name that no cluster was applied under. Empty if it is not. Those
-// that were beside it before are clusters of their own.
+// that were beside it are clusters of their own.
 func (r *Reader) retitled(
-	ctx context.Context, cat *catalog.Catalog, before string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) (string, error) {
 	if rec.Name == "" {
 		return "", nil
@@ -42,7 +70,7 @@ func (r *Reader) retitled(
 		return "", err
 	}
 	others := cat.Retitled(gone)
-	if others, err = r.newSince(ctx, cat.Repo, before, others, rec); err != nil {
+	if others, err = r.newSince(ctx, cat.Repo, since, others); err != nil {
 		return "", err
 	}
 	for _, other := range others {
@@ -58,19 +86,30 @@ func (r *Reader) retitled(
 	return "", nil
 }
 
-// newSince returns those of some documents whose names the tree before does not define;
-// all of them if rec was missing there already, or nobody knows that tree.
-func (r *Reader) newSince(
-	ctx context.Context, repo, before string, docs []holdfast.Cluster, rec holdfast.ClusterRecord,
-) ([]holdfast.Cluster, error) {
-	if len(docs) == 0 || before == "" || rec.Desired.Missing != "" {
+// newSince returns those of some documents whose names a tree does not define; all of
+// them if nobody knows that tree.
+func (r *Reader) newSince(ctx context.Context, repo, since string, docs []holdfast.Cluster) ([]holdfast.Cluster, error) {
+	if len(docs) == 0 || since == "" {
 		return docs, nil
 	}
-	cat, err := r.catalogs.Read(ctx, repo, before)
+	cat, err := r.catalogs.Read(ctx, repo, since)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return docs, nil
 	} else if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool { return len(cat.Named(c.Name)) > 0 }), nil
+}
+
+// misplaced is why a cluster that is gone must not be destroyed: its document has left the
+// configured paths, and is still in the tree. Empty if it is not.
+func (r *Reader) misplaced(ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster) (string, error) {
+	if since == "" {
+		return "", nil
+	}
+	at, err := r.catalogs.Misplaced(ctx, cat, since, gone.Name)
+	if err != nil || at == "" {
+		return "", err
+	}
+	return at + " is its document, outside the configured paths: put it back, or delete it if the cluster is to go", nil
 }

@@ -230,6 +230,23 @@ func Names(path string, data []byte) map[string]int {
 	return names
 }
 
+// ClusterLines returns the lines of the clusters of a file, by their names, whatever the
+// file is called.
+func ClusterLines(path string, data []byte) map[string]int {
+	lines := make(map[string]int)
+	if !NamesUs(data) {
+		return lines
+	}
+	roots, _ := Parse(path, data)
+	for _, root := range roots {
+		r := &Reader{File: path}
+		if name := NameOf(root); name != "" && r.IsKind(root, KindCluster) && lines[name] == 0 {
+			lines[name] = root.Line
+		}
+	}
+	return lines
+}
+
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
