@@ -352,7 +352,7 @@ type Result struct {
 	InputDigest   Digest    `json:"inputDigest,omitempty"`
 	EngineName    string    `json:"engineName,omitempty"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
-	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the document that was uploaded; empty: it did not come to one
+	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the document that was uploaded; empty: it did not get that far
 	Matched       string    `json:"matched,omitempty"`    // the reviewed run that the plan was equal to
 	Failure       *Failure  `json:"failure,omitempty"`
 	Steps         []Step    `json:"steps,omitempty"`

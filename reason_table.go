@@ -36,7 +36,7 @@ const AppliesShown = "applies exactly the plan that is shown"
 
 // reasonInfos is the one place where reasons are worded.
 var reasonInfos = map[Reason]ReasonInfo{
-	ReasonAdopted: {Effect: Explains, Words: "a first-seen cluster has an empty plan: it is adopted without an apply"},
+	ReasonAdopted: {Effect: Explains, Words: "a new cluster has an empty plan: it is adopted without an apply"},
 	ReasonAgentKilled: {
 		Effect: Explains, Words: "the agent that executed the run died",
 		More: "It was gone, or had been silent for longer than its lease",
@@ -60,7 +60,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonApproved: {Effect: Explains, Words: "a person asked for the apply of a plan that they saw"},
 	ReasonBackingOff: {
 		Effect: Passes, Words: "transient failure; it is retried",
-		Hint: "`holdfast cancel` gives it up",
+		Hint: "`holdfast cancel` cancels it",
 		Line: "holdfast cancel CLUSTER",
 	},
 	ReasonCanceled: {
@@ -172,7 +172,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonMissing: {
 		Effect: Blocks, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
 		One: "has no document", Many: "have no document", Early: true,
-		Hint: "Bring it back, or remove it in a commit whose files can all be read",
+		Hint: "Restore it, or remove it in a commit whose files can all be read",
 	},
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
@@ -229,7 +229,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "That version kept no plan document that an apply could be compared with",
 	},
 	ReasonPreempted: {
-		Effect: Passes, Words: "an apply goes first",
+		Effect: Passes, Words: "an apply takes precedence",
 		More: "It is planned again after it",
 	},
 	ReasonProjectCapped: {
@@ -283,7 +283,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonStateUnsaved: {
 		Effect: Blocks, Words: "an apply could not save its state; nothing is planned or applied until that state is pushed",
 		One: "has an unsaved state", Many: "have unsaved states", Failed: true,
-		Hint: "It is pushed as soon as the backend takes it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` gives it up",
+		Hint: "It is pushed as soon as the backend accepts it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` discards it",
 		Line: "holdfast state push CLUSTER",
 	},
 	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
@@ -295,7 +295,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Line: "holdfast resume CLUSTER",
 	},
 	ReasonTimeout: {
-		Effect: Blocks, Words: "the deadline of the run passed",
+		Effect: Blocks, Words: "the run exceeded its time limit",
 		More: "`runs.timeout` sets it",
 		Next: []Verb{VerbPlan}, Does: "plans again",
 		Hint: "Raise `runs.timeout`, or find out what hangs",
@@ -326,7 +326,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure",
 	},
 	CauseConflict: {
-		Effect: Explains, Cause: true, Words: "the cloud refuses this in the present state of the resource: it exists already, is in use, or is being changed",
+		Effect: Explains, Cause: true, Words: "the cloud refuses this in the current state of the resource: it exists already, is in use, or is being changed",
 		Transient: "if it is a change in progress",
 		Hint:      "Read the failure: import it, rename it, or free it",
 	},
@@ -345,7 +345,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure: it has the address and the mirror's answer, and what is installed; check `engines.validation`",
 	},
 	CauseEngineFailed: {
-		Effect: Explains, Cause: true, Words: "the engine failed with an error that no pattern knows",
+		Effect: Explains, Cause: true, Words: "the engine failed with an error that Holdfast does not recognise",
 		Hint: "Read the error",
 	},
 	CauseInternal: {
@@ -357,7 +357,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Correct it, or set `spec.engine.name`", See: "#which-engine",
 	},
 	CauseInvalidOutcome: {
-		Effect: Explains, Cause: true, Words: "what the agent reported of the attempt cannot be: a plan that has applied something, a reason that does not exist",
+		Effect: Explains, Cause: true, Words: "the agent reported something impossible: a plan that applied something, a reason that does not exist",
 		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered in its place. Nothing that it reported is used",
 	},
 	CauseNetwork: {
@@ -371,11 +371,11 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Install one, or set `engines.download`",
 	},
 	CauseNoIsolation: {
-		Effect: Explains, Cause: true, Words: "nothing that the agent may use keeps engines from it and from other runs, or too little for an apply",
+		Effect: Explains, Cause: true, Words: "the agent cannot isolate engines from itself and from other runs, or not well enough for an apply",
 		Hint: "Give the agent what a mode needs; or set `isolation: none`", See: "security.md",
 	},
 	CauseNotFound: {
-		Effect: Explains, Cause: true, Words: "something that the code names is not there",
+		Effect: Explains, Cause: true, Words: "something that the code refers to does not exist",
 		Hint: "Create it, or correct its name, region or account",
 	},
 	CauseOutOfMemory: {
@@ -399,7 +399,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	CauseResourceTimeout: {
 		Effect: Explains, Cause: true, Words: "a resource took longer than the provider waits",
 		Transient: "always",
-		Hint:      "Look at it at the cloud; raise its `timeouts` in the code",
+		Hint:      "Look at the resource in the cloud; raise its `timeouts` in the code",
 	},
 	CauseSecretUnavailable: {
 		Effect: Explains, Cause: true, Words: "a secret variable has no value: what its document refers to is not among the run's credentials, or the store refuses",
@@ -407,12 +407,12 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure: it names the variable, the reference, and where in holdfast.yaml to put it",
 	},
 	CauseServiceUnavailable: {
-		Effect: Explains, Cause: true, Words: "a service answered with an error of its own (5xx)",
+		Effect: Explains, Cause: true, Words: "a service answered with a server error (5xx)",
 		Transient: "always",
 		Hint:      "Wait",
 	},
 	CauseStalePlan: {
-		Effect: Explains, Cause: true, Words: "the state has moved between the plan and the apply of one run",
+		Effect: Explains, Cause: true, Words: "the state changed between the plan and the apply of one run",
 		Hint: "Plan again",
 	},
 	CauseStateBackend: {
@@ -439,7 +439,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Read the failure",
 	},
 	CauseUntrustedPlan: {
-		Effect: Explains, Cause: true, Words: "what a plan executed has changed files of the repository, or the plan file is not one of the code, the variables, the backend and the state of the run, or an apply has written no state",
+		Effect: Explains, Cause: true, Words: "code executed in a plan changed files of the repository, or the plan file is not one of the code, the variables, the backend and the state of the run, or an apply has written no state",
 		Hint: "Let code that is executed in plans write to new files only", See: "security.md#a-run",
 	},
 	CauseWorkspace: {
@@ -453,7 +453,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Look at the agent's disk and log",
 	},
 	CauseWorkspaceTooLarge: {
-		Effect: Explains, Cause: true, Words: "what a plan executed, or what `init` fetched, has more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
+		Effect: Explains, Cause: true, Words: "a plan left, or `init` fetched, more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
 		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
 	},
 }

@@ -130,7 +130,7 @@ type RunSpec struct {
 	// like to the output's name.
 	OutputRoles map[string]string `json:"outputRoles,omitempty"`
 	Reviews     []Review          `json:"reviews,omitempty"` // apply: plans of which one must be what this run finds
-	// Shown is the run whose plan an apply has to come to, whatever else was
+	// Shown is the run whose plan an apply has to match, whatever else was
 	// reviewed: a person has asked for it, or it is what reverts a drift. Empty: any
 	// of Reviews. It is one of Reviews.
 	Shown string `json:"shown,omitempty"`

@@ -32,7 +32,7 @@ func (r SecretRef) Check() error {
 	case r.Store != "":
 		return checkKey(r.Key)
 	case r.Key != "":
-		return errors.New("a key goes with a store")
+		return errors.New("a key is only valid with a store")
 	}
 	return nil
 }

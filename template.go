@@ -61,7 +61,7 @@ type Impact struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// ImpactReach is how a cluster would come to a new version of its template.
+// ImpactReach is how a cluster would get a new version of its template.
 type ImpactReach string
 
 // The ways, the most direct first.

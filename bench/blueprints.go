@@ -126,7 +126,7 @@ func (w *fleetWorld) change() (number int, recorded, told time.Duration) {
 	number = w.tpl.hub.OpenPullRequest(githubserver.PullRequest{Branch: "next", Head: head, BaseSHA: main})
 	w.within(fleetWait, "what the pull request would do is on record", func() bool { return w.number(db, "SELECT COUNT(*) FROM impacts") > 0 })
 	recorded = time.Since(began)
-	made := fmt.Sprintf("%d clusters are made from it", len(w.members))
+	made := fmt.Sprintf("used by %d clusters", len(w.members))
 	w.within(fleetWait, "the pull request tells that "+made, func() bool {
 		return slices.ContainsFunc(w.tpl.hub.Comments(number), func(c githubserver.Comment) bool {
 			return strings.Contains(strings.ReplaceAll(c.Body, ",", ""), made)

@@ -20,7 +20,7 @@ type sweeper struct {
 // that have not ended, those that a cluster's record speaks of (its last apply,
 // its last drift check, what reverted a drift, what destroyed it), those whose
 // plans a run that is kept was reviewed with or applies, those of open pull
-// requests, plans of merged ones that no apply has come to yet (to a sample none
+// requests, plans of merged ones that no apply has used yet (to a sample none
 // ever does), and applies that failed since the last one that did not: what they
 // have left is to be destroyed with them.
 type Retention struct {

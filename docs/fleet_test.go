@@ -140,7 +140,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../reconciler", "maxDestroyRetries", "3", "lifecycle.md", "tried again three times"},
 		{"../reconciler/dispatch", "breakerClusters", "3", "lifecycle.md", "runs of three clusters"},
 		{"../reconciler/dispatch", "breakerWindow", "5 * time.Minute", "lifecycle.md", "within five minutes"},
-		{"../reconciler/dispatch", "breakerPause", "time.Minute", "lifecycle.md", "a break of one minute"},
+		{"../reconciler/dispatch", "breakerPause", "time.Minute", "lifecycle.md", "pause for one minute"},
 		{"../reconciler/dispatch", "breakerLongest", "15", "lifecycle.md", "up to 15 times the first one"},
 		{"../datastore", "keepTransitions", "100", "lifecycle.md", "the newest 100 of each cluster |"},
 		{"../templates", "maxFileBytes", "1 << 20", "templates.md", "| `template.yaml` | 1 MiB,"},

@@ -21,12 +21,15 @@ var habits = []struct {
 	write  string
 }{
 	{regexp.MustCompile(`\bany` + gap + `more\b`), "no longer"},
-	{regexp.MustCompile(`\bgoes` + gap + `on\b`), "continues, is retried, is recorded"},
+	{regexp.MustCompile(`\b[Gg]oes` + gap + `on\b`), "continues, is retried, is recorded"},
 	{regexp.MustCompile(`\bby` + gap + `itself\b`), "automatically, alone"},
 	{regexp.MustCompile(`\b(?:is|are)` + gap + `told\b`), "is reported, is shown, is notified"},
 	{regexp.MustCompile(`\b[Ss]hall\b`), "should, must, is to"},
-	{regexp.MustCompile(`\bpassing` + gap + `causes?\b`), "transient cause"},
+	{regexp.MustCompile(`\b[Pp]assing` + gap + `causes?\b`), "transient cause"},
 	{regexp.MustCompile(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
+	{regexp.MustCompile(`\b(?:to|must|could|would)` + gap + `come` + gap + `to\b`), "match, produce"},
+	{regexp.MustCompile(`\bheld` + gap + `to` + gap + `the` + gap + `code\b`), "is tested against the code"},
+	{regexp.MustCompile(`\bopen` + gap + `eyes\b`), "says what it shows"},
 	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
 	{regexp.MustCompile(`\b[Bb]ut` + gap + `for` + gap + `(?:whole|what|those|the)\b`), "except for"},
 	{regexp.MustCompile(`\b[Ww]ithout` + gap + `being` + gap + `asked\b`), "automatically"},
@@ -55,6 +58,11 @@ var shownHabits = []struct {
 	{regexp.MustCompile(`(?:\S+` + gap + `)?\b[Ff]orges?\b\S*`), "code host, or the key in backticks"},
 	{regexp.MustCompile(`\btold\b`), "reported, shown, known"},
 	{regexp.MustCompile(`\bstands\b(?:` + gap + `\w+)?`), "is, is written, represents"},
+	{regexp.MustCompile(`\bclusters?` + gap + `(?:that` + gap + `)?(?:is|are)` + gap + `made` + gap + `from\b`), "uses it"},
+	{regexp.MustCompile(`\bworld` + gap + `as` + gap + `it` + gap + `is\b`), "the infrastructure"},
+	{regexp.MustCompile(`\bcause` + gap + `is` + gap + `gone\b`), "the cause is fixed"},
+	{regexp.MustCompile(`\bengine` + gap + `said\b`), "the engine's output"},
+	{regexp.MustCompile(`\bat` + gap + `most` + gap + `so` + gap + `many\b`), "at most this many"},
 	{regexp.MustCompile(`\bdoes` + gap + `not` + gap + `tell\b`), "does not report, does not say"},
 	{regexp.MustCompile(`(?:^|[.:;|] |\n- )What` + gap + `(?:a|an|the|is|was|an?|[a-z]+s)` + gap + `[^|\n?]{20}`), "the subject first"},
 }
@@ -94,6 +102,9 @@ func literals(code []byte) []byte {
 	}
 }
 
+// proseFile is what a file is called that people read, as code or as text.
+var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt)$`)
+
 // usual are the places where "is no" is plain English.
 var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|` + gap + `(?:longer|more|need|other|others|one|such)$`)
 
@@ -110,7 +121,7 @@ func TestProse(t *testing.T) {
 				return filepath.SkipDir
 			}
 			return nil
-		case strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".md"):
+		case strings.HasSuffix(name, "_test.go") || !proseFile.MatchString(name):
 			return nil
 		}
 		data, err := os.ReadFile(path)

@@ -182,7 +182,7 @@ func (w *writer) breakdown(one, many string, faults int) string {
 			one = w.destroyWord(1)
 		}
 		word := map[stage]string{
-			stageWorking: "is in progress", stageDone: one, stageUnchanged: "has no changes", stageLeft: "is left as it is",
+			stageWorking: "is in progress", stageDone: one, stageUnchanged: "has no changes", stageLeft: "is left unchanged",
 		}[o.stage]
 		switch {
 		case o.stage == stageFailed, o.stage == stageHeld:
@@ -207,7 +207,7 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.destroy, w.destroyWord(1), w.destroyWord(2))
 	add(t.by[stageDone]-t.destroy, one, many)
 	add(t.by[stageUnchanged], "has no changes", "have no changes")
-	add(t.by[stageLeft], "is left as it is", "are left as they are")
+	add(t.by[stageLeft], "is left unchanged", "are left unchanged")
 	add(faults, "error in the files", "errors in the files")
 	if alike, ok := strings.CutPrefix(strings.Join(parts, ", "), fmt.Sprintf("%d ", t.all)); ok && len(parts) == 1 {
 		return markdown.Plural(t.all, "cluster") + " " + alike
@@ -323,7 +323,7 @@ func (w *writer) next() {
 		if w.total.by[stageDone] > 0 {
 			merge := w.mergeWord()
 			if len(missingGates(w.outcomes)) > 0 {
-				merge = "get what is missing, then " + merge
+				merge = "get what is required, then " + merge
 			}
 			parts = append(parts, merge)
 		}
@@ -379,7 +379,7 @@ func (w *writer) mergeWord() string {
 	case manual == len(w.outcomes):
 		return "merge, then " + command(holdfast.VerbApply)
 	default:
-		return fmt.Sprintf("merge to apply (%s then by %s)", markdown.Plural(manual, "cluster"), command(holdfast.VerbApply))
+		return fmt.Sprintf("merge to apply (%s afterwards, by %s)", markdown.Plural(manual, "cluster"), command(holdfast.VerbApply))
 	}
 }
 

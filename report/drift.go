@@ -163,8 +163,8 @@ func (d *driftWriter) issue(level driftDetail) string {
 	d.danger()
 	d.items("Changed outside", "As it was applied → as it is", d.parts.changed, level.rows)
 	d.items("Gone", "", d.parts.gone, level.rows)
-	d.items("Other inputs: what the code reads from elsewhere has changed", "As it is → as an apply would make it", d.parts.input, level.rows)
-	d.folded(markdown.Plural(len(d.parts.harmless), "harmless difference")+": an apply leaves it as it is", d.parts.harmless)
+	d.items("Inputs changed: data that the code reads from elsewhere", "As it is → as an apply would make it", d.parts.input, level.rows)
+	d.folded(markdown.Plural(len(d.parts.harmless), "harmless difference")+": an apply does not change it", d.parts.harmless)
 	d.folded(strings.ToUpper(hiddenPhrase(len(d.parts.hidden))[:1])+hiddenPhrase(len(d.parts.hidden))[1:], d.parts.hidden)
 	d.notApplied()
 	d.next()
@@ -175,7 +175,7 @@ func (d *driftWriter) issue(level driftDetail) string {
 }
 
 func (d *driftWriter) headline() string {
-	return fmt.Sprintf("🟠 %s is not as it was applied: %s", markdown.Code(markdown.Shorten(d.r.Cluster, 63)), driftPhrase(d.r.State.Counts))
+	return fmt.Sprintf("🟠 %s has drifted: %s", markdown.Code(markdown.Shorten(d.r.Cluster, 63)), driftPhrase(d.r.State.Counts))
 }
 
 // facts says since when, and against what.
@@ -267,9 +267,9 @@ func (d *driftWriter) danger() {
 	if len(lines) == 0 && !d.r.State.Destroys {
 		return
 	}
-	d.line("> [!CAUTION]\n> An apply that reverts this **DESTROYS** something:")
+	d.line("> [!CAUTION]\n> Reverting this **DESTROYS** resources:")
 	if len(lines) == 0 {
-		d.line("> look at its plan first.")
+		d.line("> read its plan first.")
 	}
 	for _, line := range firstOf(&d.page, lines, most) {
 		d.line("> - " + line)
@@ -394,9 +394,9 @@ func (d *driftWriter) notApplied() {
 }
 
 func notAppliedWords(r holdfast.DriftReport) string {
-	line := "what Git says of this cluster is not applied yet, and is not part of what is shown here."
+	line := "this cluster has changes in Git that are not applied yet. They are not shown here."
 	if r.Waiting != "" {
-		line += fmt.Sprintf(" It waits: %s (%s).", reasonOf(r.Waiting).Words, markdown.Text(string(r.Waiting)))
+		line += fmt.Sprintf(" They wait: %s (%s).", reasonOf(r.Waiting).Words, markdown.Text(string(r.Waiting)))
 	}
 	return line
 }

@@ -22,9 +22,9 @@ func (d *driftWriter) next() {
 	}
 	d.linef("- **Revert it:** %s", revertWords(r))
 	d.line("- **Keep it:** change the code to match what exists, and merge that.")
-	d.linef("- **Look again:** %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
+	d.linef("- **Check again:** %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
 	if snippet := d.rules(); snippet != "" {
-		d.line("- **Let it be:** hide it by rules in the cluster's document, such as:\n\n" + markdown.Fenced("yaml", snippet))
+		d.line("- **Ignore it:** add rules to the cluster's document, such as:\n\n" + markdown.Fenced("yaml", snippet))
 	}
 	d.line("\nThis issue is closed when a check no longer finds drift.\n")
 }
@@ -43,7 +43,7 @@ func back(r holdfast.DriftReport) bool {
 
 func revertWords(r holdfast.DriftReport) string {
 	if r.NotApplied {
-		return "the change that waits goes first: its apply reverts the drift as well, as its plan shows."
+		return "the pending change is applied first; its apply reverts the drift as well, as its plan shows."
 	}
 	words := markdown.Code("holdfast apply "+markdown.Shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
 	if r.State.Hides {
@@ -63,11 +63,11 @@ func onDriftWords(r holdfast.DriftReport) string {
 	case run != nil:
 		return revertOutcome(r, *run)
 	case byItself && r.NotApplied:
-		return "it is not reverted automatically, despite `onDrift: apply`: a change waits and goes first."
+		return "it is not reverted automatically, despite `onDrift: apply`: a pending change has to be applied first."
 	case byItself && r.State.Hold != "":
 		return "it is not reverted automatically, despite `onDrift: apply`: " + holdWords(r.State.Hold) + "."
 	case byItself:
-		return "an apply reverts it automatically (`onDrift: apply`), as soon as the cluster's windows allow one."
+		return "it is reverted automatically (`onDrift: apply`) as soon as the cluster's apply windows allow it."
 	default:
 		return "nothing automatically (`onDrift: report`). What you can do:"
 	}
@@ -88,13 +88,13 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	case !run.Status.Done():
 		return who + " reverts it."
 	case back(r):
-		return who + " has reverted it" + endedOn(run) + ", and a later check has found the same again: something outside of Holdfast causes it." + againWords(r)
+		return who + " reverted it" + endedOn(run) + ", and a later check found the same drift again: something outside of Holdfast causes it." + againWords(r)
 	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:
-		return who + " has reverted it" + endedOn(run) + "."
+		return who + " reverted it" + endedOn(run) + "."
 	case run.Status == holdfast.RunApplied:
-		return who + " has reverted it" + endedOn(run) + ": the next check proves it."
+		return who + " reverted it" + endedOn(run) + ": the next check will confirm it."
 	case run.Status == holdfast.RunNoChanges:
-		return who + " found nothing to revert" + endedOn(run) + ": the next check proves it."
+		return who + " found nothing to revert" + endedOn(run) + ": the next check will confirm it."
 	case run.Status == holdfast.RunPlanned:
 		return who + " was queued to revert it and did not start" + whyRun(run) + "."
 	case run.Failure != nil:
@@ -120,7 +120,7 @@ func byWhom(run holdfast.Run) string {
 	if run.Actor == "" {
 		return " (`onDrift: apply`)"
 	}
-	return " (asked for by " + markdown.ShortText(run.Actor, 60) + ")"
+	return " (requested by " + markdown.ShortText(run.Actor, 60) + ")"
 }
 
 func endedOn(run holdfast.Run) string {
@@ -191,25 +191,25 @@ func goneBody(r holdfast.DriftReport) string {
 		return p.b.String()
 	case r.State.Status == holdfast.DriftUnchecked:
 		p.line("### ⚪ " + name + " is no longer checked for drift\n")
-		p.line("There is nothing to compare it with: it was destroyed or renamed.")
+		p.line("There is nothing to compare it with: the cluster was destroyed or renamed.")
 		return p.b.String()
 	}
 	p.line("### ✅ " + name + " is as it was applied\n")
 	p.line(proof(r) + "\n")
 	if run := r.Revert; run != nil && run.Status == holdfast.RunApplied {
-		p.line(markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(*run) + " has reverted the drift" + endedOn(*run) + ".\n")
+		p.line(markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(*run) + " reverted the drift" + endedOn(*run) + ".\n")
 	} else {
-		p.line("It was reverted outside of Holdfast, or a change of the code or a rule covers it: no apply was needed.\n")
+		p.line("No apply was needed: it was reverted outside of Holdfast, or a change of the code or a rule now covers it.\n")
 	}
 	if n := r.State.Counts.Ignored; n > 0 {
 		d := &driftWriter{r: r, parts: partsOf(r.Items), level: driftDetails[2]}
-		p.line("Still not as it was applied, and meant to be: " + hiddenPhrase(n) + ".\n")
+		p.line("Still different, and ignored by rules: " + hiddenPhrase(n) + ".\n")
 		d.folded(strings.ToUpper(hiddenPhrase(n)[:1])+hiddenPhrase(n)[1:], d.parts.hidden)
 		if folded := d.b.String(); len(folded) < commentLimit/2 {
 			p.line(strings.TrimSuffix(folded, "\n"))
 		}
 	}
-	p.line("It is opened again if the cluster drifts again.")
+	p.line("This issue is reopened if the cluster drifts again.")
 	return p.b.String()
 }
 
@@ -234,12 +234,12 @@ func uncheckedBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))
 	p.linef("### ❌ Drift of %s cannot be checked\n", markdown.Code(markdown.Shorten(r.Cluster, 63)))
-	p.linef("%d or more checks in a row have failed: it is not known whether the cluster is as it was applied.\n", failuresTold)
+	p.linef("%d or more checks in a row have failed: it is not known whether the cluster has drifted.\n", failuresTold)
 	for _, line := range checkFailure(r) {
 		p.line(line + "\n")
 	}
-	p.linef("- **Look again** when the cause is gone: %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
-	p.linef("- **See what the engine said:** %s names the run, %s shows its log", markdown.Code("holdfast get runs --kind drift"), markdown.Code("holdfast logs RUN"))
+	p.linef("- **Check again** once the cause is fixed: %s", markdown.Code("holdfast drift check "+markdown.Shorten(r.Cluster, 63)))
+	p.linef("- **Read the engine's output:** %s lists the run, %s shows its log", markdown.Code("holdfast get runs --kind drift"), markdown.Code("holdfast logs RUN"))
 	p.line("\nThis issue is closed when a check succeeds and finds no drift.")
 	return p.b.String()
 }

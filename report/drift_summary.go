@@ -26,7 +26,7 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 	}
 	if len(reports) <= own {
 		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + markdown.Code(markdown.Shorten(repo, 100)) +
-			" has an issue of its own\n\nThis issue is opened again when there are more of them.\n", true
+			" has an issue of its own\n\nThis issue is reopened when there are more of them.\n", true
 	}
 	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, markdown.Plural(len(reports), "cluster")))
 	d := &summaryWriter{repo: repo, reports: reports, own: own, causes: causesOf(reports)}
@@ -115,7 +115,7 @@ type summaryWriter struct {
 }
 
 func (d *summaryWriter) headline() string {
-	return fmt.Sprintf("🟠 %s of %s are not as they were applied", markdown.Plural(len(d.reports), "cluster"), markdown.Code(markdown.Shorten(d.repo, 100)))
+	return fmt.Sprintf("🟠 %s of %s %s drifted", markdown.Plural(len(d.reports), "cluster"), markdown.Code(markdown.Shorten(d.repo, 100)), hasHave(len(d.reports)))
 }
 
 func (d *summaryWriter) issue(level summaryDetail) string {
@@ -126,11 +126,11 @@ func (d *summaryWriter) issue(level summaryDetail) string {
 	d.linef("%s\n", d.facts())
 	d.shared()
 	d.others()
-	d.line("**What to do:** a cause that many clusters share is best looked for where they have it in common: somebody's script, " +
-		"a policy of the cloud, a controller, the template. " + markdown.Code("holdfast describe drift NAME") + " shows all of a cluster, " +
+	d.line("**What to do:** if many clusters drift in the same way, look for what they have in common: a script, " +
+		"a cloud policy, a controller, the template. " + markdown.Code("holdfast describe drift NAME") + " shows all of a cluster, " +
 		markdown.Code("holdfast get drift") + " lists them.\n")
 	if d.own > 0 {
-		d.line("This issue is closed when each drifted cluster has one of its own again.\n")
+		d.line("This issue is closed when every drifted cluster has its own issue again.\n")
 	} else {
 		d.line("This issue is closed when no cluster drifts.\n")
 	}
@@ -152,10 +152,10 @@ func (d *summaryWriter) facts() string {
 	}
 	s := "Resources: " + orElse(driftedPhrase(sum), "none") + "."
 	if d.own > 0 {
-		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), map[bool]string{true: "has", false: "have"}[d.own == 1], map[bool]string{true: "its", false: "their"}[d.own == 1])
+		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), hasHave(d.own), map[bool]string{true: "its", false: "their"}[d.own == 1])
 	}
 	if destroys > 0 {
-		s += fmt.Sprintf(" **In %s an apply that reverts the drift destroys something.**", markdown.Plural(destroys, "cluster"))
+		s += fmt.Sprintf(" **In %s, reverting the drift destroys resources.**", markdown.Plural(destroys, "cluster"))
 	}
 	return s
 }
@@ -218,7 +218,7 @@ func (d *summaryWriter) names(clusters []int) string {
 // others is the table of the clusters without an issue of their own.
 func (d *summaryWriter) others() {
 	others := d.reports[d.own:]
-	d.linef("**Without an issue of their own** (%d)\n\n| Cluster | Drift | Since | Template |\n|---|---|---|---|", len(others))
+	d.linef("**Without their own issue** (%d)\n\n| Cluster | Drift | Since | Template |\n|---|---|---|---|", len(others))
 	shown := firstOf(&d.page, others, d.level.clusters)
 	for _, r := range shown {
 		since, template := "", ""

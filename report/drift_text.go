@@ -17,8 +17,8 @@ func DriftText(r holdfast.DriftReport) string {
 	parts := partsOf(r.Items)
 	p.driftItems("Changed outside (as it was applied -> as it is):", parts.changed)
 	p.driftItems("Gone:", parts.gone)
-	p.driftItems("Other inputs: what the code reads from elsewhere has changed (now -> after an apply):", parts.input)
-	p.driftItems("Harmless: an apply leaves these as they are:", parts.harmless)
+	p.driftItems("Inputs changed: data that the code reads from elsewhere (now -> after an apply):", parts.input)
+	p.driftItems("Harmless: an apply does not change these:", parts.harmless)
 	p.driftItems("Hidden by rules of drift.ignore:", parts.hidden)
 	if f := r.Failure; f != nil {
 		p.line("", "\nThe check failed:")
@@ -123,7 +123,7 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		return
 	}
 	name := markdown.OneLine(r.Cluster)
-	rows := [][2]string{{"holdfast drift check " + name, "looks again"}}
+	rows := [][2]string{{"holdfast drift check " + name, "checks again"}}
 	if !reverted(r) && !r.NotApplied {
 		does := "reverts it: applies exactly the plan of the last check"
 		if r.State.Destroys {

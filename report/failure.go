@@ -38,7 +38,7 @@ func choicesOf(run holdfast.Run) []choice {
 	}
 	plan := choice{
 		comment: commentCommand(holdfast.VerbPlan, run.Cluster), terminal: replanCommand(run),
-		does: "plans again, once the cause is gone",
+		does: "plans again, once the cause is fixed",
 	}
 	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
 	add(lockChoices(run, f.Cause)...)
@@ -50,18 +50,18 @@ func choicesOf(run holdfast.Run) []choice {
 	switch {
 	case run.Status == holdfast.RunRetrying:
 		add(choice{does: "nothing to do: it is retried automatically"}, choice{
-			comment: commentCommand(holdfast.VerbCancel, run.Cluster), terminal: "holdfast cancel " + run.ID, does: "gives it up",
+			comment: commentCommand(holdfast.VerbCancel, run.Cluster), terminal: "holdfast cancel " + run.ID, does: "cancels it",
 		})
 	case run.Kind == holdfast.RunDrift:
-		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "looks for drift again, once the cause is gone"})
+		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "checks for it again, once the cause is fixed"})
 	case run.Kind.Writes() && run.Begun && f.Transient:
 		add(choice{does: "nothing to do: transient error, retried automatically a few times"})
 	case run.Kind == holdfast.RunDestroy && run.Begun:
-		apply.does = "destroys what is left, once its plan is shown and the cause is gone"
+		apply.does = "destroys what is left, once its plan is shown and the cause is fixed"
 		add(apply, choice{does: "restore the document in a pull request; resources already destroyed will be created again"})
 	case run.Kind.Writes() && run.Begun:
 		plan.does = "shows what is left to do"
-		apply.does = "applies that, once the cause is gone"
+		apply.does = "applies it, once the cause is fixed"
 		add(plan, apply, choice{does: "revert the pull request; the revert is planned, reviewed and applied like any other change"})
 	case !run.PullRequest.IsZero() && inCode[f.Cause]:
 		add(choice{does: "correct the code and push: it is planned again automatically"}, plan)
@@ -101,7 +101,7 @@ func stateChoices(run holdfast.Run) []choice {
 	if run.State != nil && run.State.Action == holdfast.StateUnlock {
 		return []choice{{
 			terminal: "holdfast unlock " + run.Cluster + " --lock " + run.State.LockID,
-			does:     "tries again, once the cause is gone",
+			does:     "tries again, once the cause is fixed",
 		}}
 	}
 	choices := []choice{
@@ -163,7 +163,7 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.line("")
 	// What a diagnostic tells is not told again.
 	if f.Detail != "" && w.level.rows > 0 && !slices.ContainsFunc(f.Diagnostics, func(d holdfast.Diagnostic) bool { return d.Detail == f.Detail }) {
-		w.line("<details><summary>What the engine said</summary>\n\n" + markdown.Fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
+		w.line("<details><summary>Engine output</summary>\n\n" + markdown.Fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
 	}
 	if len(f.Unrecorded) > 0 {
 		w.line("> [!CAUTION]\n> These may exist without being in the state:")
@@ -275,7 +275,7 @@ func FailureText(run holdfast.Run) string {
 			}
 		}
 	}
-	p.block("What the engine said:", f.Detail)
+	p.block("Engine output:", f.Detail)
 	p.list("These may exist without being in the state:", f.Unrecorded)
 	p.list("Done before it failed:", f.Completed)
 	p.list("Left in the state:", f.Remaining)

@@ -53,9 +53,9 @@ func (w impactWriter) impact(v *impactView) {
 		w.linef("… and %s that are less dangerous.\n", markdown.Plural(more, "other effect"))
 	}
 	if v.Same > 0 && v.members+len(v.Refused) > 0 {
-		stay := "stay as they are: their root modules do not change"
+		stay := "are unaffected: their root modules do not change"
 		if v.Same == 1 {
-			stay = "stays as it is: its root module does not change"
+			stay = "is unaffected: its root module does not change"
 		}
 		w.linef("%s %s.\n", markdown.Plural(v.Same, "cluster"), stay)
 	}
@@ -71,7 +71,7 @@ func (w impactWriter) unseenRepositories(v *impactView) {
 	for _, name := range v.Unseen {
 		names = append(names, markdown.Code(markdown.Shorten(name, 100)))
 	}
-	w.linef("⚠️ Clusters of %s are not counted: what is there could not be read yet.\n", markdown.List(names, 10))
+	w.linef("⚠️ Clusters of %s are not counted: the repository could not be read yet.\n", markdown.List(names, 10))
 }
 
 // title is the template with the version that it is prepared as.
@@ -105,15 +105,11 @@ func (v *impactView) versions() string {
 func (v *impactView) radius() string {
 	const most = 5
 	if v.total == 0 {
-		return "no cluster is made from it"
+		return "no cluster uses it"
 	}
-	parts := []string{markdown.Plural(v.total, "cluster") + " " + isAre(v.total) + " made from it"}
+	parts := []string{"used by " + markdown.Plural(v.total, "cluster")}
 	if v.Same > 0 {
-		stay := "stay as they are"
-		if v.Same == 1 {
-			stay = "stays as it is"
-		}
-		parts = append(parts, fmt.Sprintf("%d %s", v.Same, stay))
+		parts = append(parts, fmt.Sprintf("%d unaffected", v.Same))
 	}
 	kinds := v.kinds()
 	if len(kinds) > most {
@@ -185,16 +181,16 @@ func (w impactWriter) honesty(v *impactView) {
 	}
 	switch {
 	case v.planned == v.members && v.members == 2:
-		said = append(said, "Both whose root modules change are planned.")
+		said = append(said, "Both clusters whose root module changes are planned.")
 	case v.planned == v.members && v.members > 1:
-		said = append(said, fmt.Sprintf("All %d whose root modules change are planned.", v.members))
+		said = append(said, fmt.Sprintf("All %d clusters whose root module changes are planned.", v.members))
 	case v.planned < v.members && v.planned > 0:
-		line := fmt.Sprintf("Planned: %d of the %d whose root modules change", v.planned, v.members)
+		line := fmt.Sprintf("Planned: %d of the %d clusters whose root module changes", v.planned, v.members)
 		switch judged := v.judged(); {
 		case judged == 1:
-			line += "; 1 that is not planned has a root module that changes in the same way as one that is"
+			line += "; 1 other changes in the same way as a planned one"
 		case judged > 1:
-			line += fmt.Sprintf("; %d that are not planned have root modules that change in the same way as one that is", judged)
+			line += fmt.Sprintf("; %d others change in the same way as a planned one", judged)
 		}
 		said = append(said, line+".")
 	}
@@ -214,12 +210,12 @@ func (w impactWriter) missing(v *impactView) string {
 		return ""
 	}
 	if v.samples+v.merges == 0 && v.Over == v.members {
-		return "None of them is planned: `repositories[].samples` of holdfast.yaml says so."
+		return "None of them is planned: `repositories[].samples` in holdfast.yaml is 0."
 	}
 	missing := fmt.Sprintf("%s (%s) %s not planned", markdown.Plural(clusters, "cluster"), markdown.Plural(groups, "group"), wasWere(clusters))
 	switch {
 	case v.All && v.Over > 0:
-		return missing + ": there are more than are planned for one pull request."
+		return missing + ": that is more than one pull request plans."
 	case v.All:
 		return missing + "."
 	case v.Over > 0:
@@ -315,7 +311,7 @@ func (w impactWriter) templateChanges(v *impactView) {
 	if v.Released != "" {
 		since = markdown.HTML(markdown.Shorten(v.Released, 40))
 	}
-	title := fmt.Sprintf("%s of the template since %s", markdown.Plural(len(v.Changes), "change"), since)
+	title := fmt.Sprintf("%s since %s", markdown.Plural(len(v.Changes), "template change"), since)
 	if n := breaking(v.Changes); n > 0 {
 		title += fmt.Sprintf(", <b>%d breaking</b>", n)
 	}

@@ -110,7 +110,7 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 		}
 	}
 	if all.total == 0 {
-		return subject + ": no cluster is made from it"
+		return subject + ": no cluster uses it"
 	}
 	unchanged := all.planned - all.changing
 	say(all.changing, "cluster would change", "clusters would change")

@@ -195,18 +195,18 @@ func TestImpactIsHonest(t *testing.T) {
 		never []string
 	}{
 		"one of 32": {impactCases()["impact"], []string{
-			"42 clusters are made from it · 5 stay as they are · 1 no changes · 1 `module.kubernetes…node_pool` updated in place · **1: control plane replaced** · ❔ 34 not planned",
+			"used by 42 clusters · 5 unaffected · 1 no changes · 1 `module.kubernetes…node_pool` updated in place · **1: control plane replaced** · ❔ 34 not planned",
 			"Planned: 3 of the 37", "⚪ <b>1 cluster</b>: no changes · ❔ <b>31</b> not planned", "the root modules of the 31 others change in the same way", "plan each cluster: `/holdfast plan --all`",
 		}, []string{"all planned", "All 37"}},
 		"budget": {impactCases()["impact-budget"], []string{
 			"35 not planned", "4 clusters (1 group) were not planned: the limit is `repositories[].samples`", "`/holdfast plan --all` plans all of them",
 		}, []string{"plan each cluster"}},
-		"all": {impactCases()["impact-all"], []string{"All 37 whose root modules change are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
+		"all": {impactCases()["impact-all"], []string{"All 37 clusters whose root module changes are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
 		"fault": {impactCases()["impact-fault"], []string{
 			"❌ **kubernetes 1.5.0 cannot be released as it is:**", "**3 refused**", "`old-01` at `clusters/old-01.yaml:10:3`", "⚠️ **breaking:** variable `zones` is required now", "correct it and push",
 		}, []string{"releases it"}},
 		"merged": {impactCases()["impact-merged"], []string{"Nothing was applied: clusters move when they name the new version."}, []string{"**Next:**", "<details open>"}},
-		"unused": {impactCases()["impact-unused"], []string{"no cluster is made from it"}, []string{"<details"}},
+		"unused": {impactCases()["impact-unused"], []string{"no cluster uses it"}, []string{"<details"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -391,8 +391,8 @@ func TestImpactOfAFleet(t *testing.T) {
 				t.Errorf("the comment has %d bytes", len(comment))
 			}
 			for _, want := range []string{
-				"10500 clusters are made from it · 500 stay as they are", "control plane replaced**", "[!CAUTION]", "module.kubernetes.aws_eks_cluster.this",
-				"500 clusters stay as they are", "Left out:",
+				"used by 10500 clusters · 500 unaffected", "control plane replaced**", "[!CAUTION]", "module.kubernetes.aws_eks_cluster.this",
+				"500 clusters are unaffected", "Left out:",
 			} {
 				if !strings.Contains(comment, want) {
 					t.Errorf("the comment lacks %q:\n%.3000s", want, comment)

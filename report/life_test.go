@@ -73,7 +73,7 @@ func lifeCases() map[string]report.PullRequest {
 	failed.Apply.Begun = true
 	failed.Apply.Failure = &holdfast.Failure{
 		Step: "apply", Cause: "Conflict", Address: "aws_s3_bucket.logs", Summary: "BucketNotEmpty: the bucket you tried to delete is not empty",
-		Hint:        "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
+		Hint:        "the cloud refuses this in the current state of the resource: free it of what still uses it, or wait until its own change has ended",
 		Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "deleting S3 Bucket (logs): BucketNotEmpty", Address: "aws_s3_bucket.logs"}},
 		Remaining:   []string{"aws_s3_bucket.logs", "aws_kms_key.logs", "aws_vpc.this", `aws_subnet.private["a"]`},
 		Completed:   []string{"aws_eks_cluster.this: destroyed", "aws_db_instance.main: destroyed"},

@@ -39,7 +39,7 @@ func (w *writer) summary() {
 			markdown.Code("holdfast get runs --pull-request "+markdown.OneLine(w.r.PullRequest.String())))
 	}
 	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
-		w.line("\nWhat is provisional is planned again when that is applied, and held if it differs then.")
+		w.line("\nA provisional plan is made again once the cluster before it is applied, and held if it then differs.")
 	}
 	w.line("")
 }
@@ -134,6 +134,13 @@ func isAre(n int) string {
 		return "is"
 	}
 	return "are"
+}
+
+func hasHave(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
 }
 
 // otherCounts is what has no column of its own.

@@ -37,7 +37,7 @@ func TestSecrets(t *testing.T) {
 		"number, env":  {line: "{secret: {env: 4711}}", hint: " (env is a text)", at: "11:33"},
 		"relative":     {line: "{secret: {file: hunter2}}", hint: " (file is an absolute path, such as /run/secrets/db)", at: "11:34"},
 		"without key":  {line: "{secret: {store: vault}}", hint: " (a store needs a key: {secret: {store: vault, key: prod/db}})", at: "11:27"},
-		"lonely key":   {line: "{secret: {env: A, key: hunter2}}", hint: " (a key goes with a store)", at: "11:36"},
+		"lonely key":   {line: "{secret: {env: A, key: hunter2}}", hint: " (a key is only valid with a store)", at: "11:36"},
 		"and more":     {line: "{secret: {env: A}, other: hunter2}", at: "11:18"},
 		"option":       {line: "{secret: {store: vault, key: -hunter2}}", hint: " (the key begins with a letter, a digit, /, . or _, and does not end with a space)", at: "11:47"},
 		"dots":         {line: "{secret: {store: vault, key: a/../hunter2}}", hint: " (the key must not have .. in it)", at: "11:47"},

@@ -203,7 +203,7 @@ type Failure struct {
 	Hint        string          `json:"hint,omitempty"` // What to do about it.
 	Cause       holdfast.Reason `json:"cause"`
 	Transient   bool            `json:"transient"`             // A later attempt may succeed without a change.
-	Diagnostics []Diagnostic    `json:"diagnostics,omitempty"` // What the engine said.
+	Diagnostics []Diagnostic    `json:"diagnostics,omitempty"` // Engine output.
 	Unrecorded  []string        `json:"unrecorded,omitempty"`  // Addresses of what may exist without being in the state.
 	Address     string          `json:"address,omitempty"`     // The resource that it failed at.
 	Completed   []string        `json:"completed,omitempty"`   // What was done before, such as "aws_vpc.main: created"; at most 200.

@@ -35,7 +35,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	var f agentFlags
 	c := &cobra.Command{
 		Use:   "agent",
-		Short: "Execute runs for a server (serve starts its own)",
+		Short: "Execute runs for a server (serve starts its own agents)",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE:  func(c *cobra.Command, _ []string) error { return a.agent(c, f) },
 	}
@@ -44,8 +44,8 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
 	flags.StringVar(&f.caFile, "ca-file", "", "certificate authority of the server, PEM")
 	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
-	flags.StringVar(&f.dir, "dir", "", "folder for workspaces and for what is not delivered yet")
-	flags.IntVar(&f.slots, "slots", 4, "runs at once")
+	flags.StringVar(&f.dir, "dir", "", "folder for workspaces, and for results that are not delivered yet")
+	flags.IntVar(&f.slots, "slots", 4, "how many runs to execute at once")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may continue after SIGTERM")
 	offline.AddEngineFlags(c, &f.executor)

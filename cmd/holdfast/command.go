@@ -269,7 +269,7 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) er
 }
 
 // awaitPlans waits until no plan of what the tracked branch says of clusters is queued
-// or made: there is nothing that an apply could come to before.
+// or made: there is nothing that an apply could produce before.
 func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest) error {
 	for _, cluster := range req.Clusters {
 		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {

@@ -14,11 +14,11 @@ import (
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
-		Short: "Keep a fleet of Kubernetes clusters the way Git defines them",
-		Long: `Holdfast keeps a fleet of Kubernetes clusters the way Git defines them.
+		Short: "Keep a fleet of Kubernetes clusters as Git defines them",
+		Long: `Holdfast keeps a fleet of Kubernetes clusters as Git defines them.
 
 The commands that talk to a server find it by --server, HOLDFAST_SERVER or the
-client file, and prove who you are by --token-file, HOLDFAST_TOKEN or the client
+client file, and authenticate with --token-file, HOLDFAST_TOKEN or the client
 file. The client file is ~/.config/holdfast/client.yaml, or what
 HOLDFAST_CLIENT_CONFIG names; only you may have permission to read it:
 

@@ -79,10 +79,10 @@ func newStatePushCommand(a *app) *cobra.Command {
 		Short: "Push the state that could not be saved, now",
 		Long: `Queue the run that pushes the state which an apply of the cluster could not save,
 or a file in its place. An agent that applies does it, with the cluster's
-credentials; the engine holds lineage and serial against what the backend has.`,
+credentials; the engine compares lineage and serial with those in the backend.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return cli.WrongArguments(c, args, "a cluster's name, and a file if need be")
+				return cli.WrongArguments(c, args, "a cluster's name, and optionally a file")
 			}
 			return nil
 		},

@@ -20,7 +20,7 @@ func newSuspendCommand(a *app) *cobra.Command {
 	c := newSuspensionCommand(a, true)
 	c.Short = "Stop new runs of a cluster, a project or everything"
 	c.Long = `Stop new runs of a cluster, of all clusters of a project, or of all: no apply,
-no destroy and no drift check starts. What is already running is left alone; pull
+no destroy and no drift check starts. Runs in progress continue, and pull
 requests are still planned.`
 	c.Example = "  holdfast suspend prod-eu --reason 'moves to another network'\n  holdfast suspend --all --reason 'incident 4711'"
 	return c
@@ -90,7 +90,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
-	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the others")
+	c.Flags().StringVar(&req.Reason, "reason", "", "the reason, which others see")
 	return c
 }
 

@@ -65,7 +65,7 @@ Versions
   none: a tag such as web/v1.0.0 makes one
 
 Clusters
-  no cluster is made from it
+  no cluster uses it
 `
 	for line, want := range map[string]string{
 		"get templates": table, "get templates kubernetes": text, "get templates -o wide": text + "\n" + web, "get templates web": web,

@@ -120,7 +120,7 @@ edit() { change "clusters/$1" "$2" "$3"; }
 commit() { in_fleet commit -qam "$1"; }
 merge() { in_fleet checkout -q main && in_fleet merge -q --no-ff --no-edit "$@"; }
 
-say "${bold}Holdfast${off} keeps a fleet of clusters the way Git defines them. This demo plays on $dir, with" \
+say "${bold}Holdfast${off} keeps a fleet of clusters as Git defines them. This demo plays on $dir, with" \
   "$("$holdfast" version | head -n 1)."
 
 chapter "A repository with a template and three clusters"

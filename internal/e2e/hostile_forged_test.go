@@ -171,7 +171,7 @@ func TestForgedOutcomes(t *testing.T) {
 		w.release("plan", name)
 	}
 	w.fleet().untilStatus(bad.head, holdfast.ContextPlan, holdfast.StatusFailure)
-	bad.untilComment("what the agent reported of the attempt cannot be", "the plan cannot be used", "without changes, and its plan has some")
+	bad.untilComment("the agent reported something impossible", "the plan cannot be used", "without changes, and its plan has some")
 	if _, metrics := w.get(w.api + "/metrics"); strings.Contains(metrics, "by the way") {
 		t.Error("a metric has the forged reason")
 	}

@@ -114,7 +114,7 @@ resource "terraform_data" "switch" {
 
 	w.take("alpha", "a")
 	w.do("drift check alpha --wait")
-	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "has reverted the drift")
+	issue := fleet.untilIssue("drift alpha", true, "found no drift", "onDrift: apply", "reverted the drift")
 	if opened := issue.History[0]; !strings.Contains(opened.Body, `local_file.node["a"]`) {
 		t.Errorf("the issue first said:\n%s", opened.Body)
 	}
@@ -136,7 +136,7 @@ resource "terraform_data" "switch" {
 		t.Fatalf("the engine has applied %d times, want once", n)
 	}
 	w.do("apply beta")
-	fleet.untilIssue("drift beta", true, "has reverted the drift", "asked for by")
+	fleet.untilIssue("drift beta", true, "reverted the drift", "asked for by")
 	w.untilWaiting("beta", "")
 	if n := w.countCalls("apply beta"); n != 2 {
 		t.Errorf("the engine has applied %d times, want twice", n)
@@ -214,7 +214,7 @@ func TestWaitingChangeIsNoDrift(t *testing.T) {
 	manual.merge()
 	w.untilWaiting("alpha", "Manual")
 
-	w.do("drift check alpha --wait", "none", "Not drift: what Git says of this cluster is not applied yet", "Manual")
+	w.do("drift check alpha --wait", "none", "Not drift: this cluster has changes in Git that are not applied yet", "Manual")
 	w.do("get drift", "no drift")
 	if got := line(w.do("get drift --all"), "alpha"); !strings.HasSuffix(got, "Manual") {
 		t.Errorf("the list says %q", got)
@@ -224,7 +224,7 @@ func TestWaitingChangeIsNoDrift(t *testing.T) {
 	if strings.Contains(out, `local_file.node["c"]`) {
 		t.Errorf("what waits is called drift:\n%s", out)
 	}
-	fleet.untilIssue("drift alpha", false, "1 gone", "**Not drift:**", "Manual", "the change that waits goes first")
+	fleet.untilIssue("drift alpha", false, "1 gone", "**Not drift:**", "Manual", "the pending change is applied first")
 	w.untilWaiting("alpha", "Manual")
 
 	// Its apply is planned on the world as it is, and differs from what was seen.
@@ -288,7 +288,7 @@ func TestManyDriftedClusters(t *testing.T) {
 	}
 	fleet.untilIssue("drift alpha", false, "1 gone")
 	fleet.untilIssue("drift-summary acme/fleet", false, "3 clusters", "The same in several clusters", "| 3 |", "`local_file`",
-		"`beta`", "`gamma`", "Without an issue of their own")
+		"`beta`", "`gamma`", "Without their own issue")
 	if n := len(fleet.hub.Issues()); n != 2 {
 		t.Errorf("there are %d issues, want two", n)
 	}
@@ -337,7 +337,7 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 		rec := w.record("alpha")
 		return rec.Drift.Status == holdfast.DriftNone && rec.Drift.Revert != "", string(rec.Drift.Status)
 	})
-	w.do("describe drift alpha", "has reverted it", "none")
+	w.do("describe drift alpha", "reverted it", "none")
 	if got := w.things("alpha"); got != "a=one" {
 		t.Errorf("alpha keeps %q", got)
 	}
@@ -352,9 +352,9 @@ func TestDriftWithoutCodeHost(t *testing.T) {
 		out := w.do("get drift")
 		return strings.Contains(out, "no drift"), out
 	})
-	w.until("it is told who has reverted it", func() (bool, string) {
+	w.until("it is reported who reverted it", func() (bool, string) {
 		out := w.do("describe drift beta")
-		return strings.Contains(out, "asked for by admin) has reverted it"), out
+		return strings.Contains(out, "requested by admin) reverted it"), out
 	})
 	if n := w.hub.CallCount(); n != 0 {
 		t.Errorf("GitHub was called %d times: %v", n, w.hub.Calls())

@@ -92,7 +92,7 @@ resource "terraform_data" "fragile" {
 	w.hold("apply", "alpha")
 	end.merge()
 	w.untilHeld("apply", "alpha")
-	shows(holdfast.PhaseDeleting, "the document is gone")
+	shows(holdfast.PhaseDeleting, "the document was removed")
 	w.release("apply", "alpha")
 	shows(holdfast.PhaseDeleted, "Destroyed")
 

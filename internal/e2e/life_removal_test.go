@@ -100,7 +100,7 @@ func TestRemovalByDirectPushWaits(t *testing.T) {
 	sha := fleet.push(gone("alpha"))
 	w.untilWaiting("alpha", "Unreviewed")
 	fleet.untilStatus(sha, holdfast.ContextApply, holdfast.StatusPending, "Unreviewed", "alpha")
-	w.do("describe cluster alpha", "Deleting", "the document is gone", "Unreviewed")
+	w.do("describe cluster alpha", "Deleting", "the document was removed", "Unreviewed")
 	if got := w.things("alpha"); got != "a=one" {
 		t.Fatalf("alpha keeps %q", got)
 	}

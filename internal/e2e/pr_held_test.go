@@ -192,7 +192,7 @@ func TestApplyGates(t *testing.T) {
 		pr := w.fleet().open(cluster("beta", "nodes: 1", "apply: {requires: [approved, mergeable]}"))
 		pr.untilPlanned("approval missing; 1 cluster: 1 to create")
 		pr.untilComment("**approved** is required for `beta`, and is missing: nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev",
-			"✅ **mergeable**, required for `beta`", "get what is missing, then merge to apply")
+			"✅ **mergeable**, required for `beta`", "get what is required, then merge to apply")
 		pr.review(stranger, "APPROVED") // counts for nothing
 		pr.review(lead, "APPROVED")
 		pr.untilComment("✅ **approved**, required for `beta`: lead approved in a review", "**Next:** merge to apply")

@@ -36,11 +36,11 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 	change := blueprints.open(next.files())
 	change.untilPlanned("kubernetes")
 	change.untilComment(
-		"1.4.2 → 1.5.0 (being prepared)", "7 clusters are made from it", "**Applied by this merge**", "`lab`",
+		"1.4.2 → 1.5.0 (being prepared)", "used by 7 clusters", "**Applied by this merge**", "`lab`",
 		"**By upgrade pull requests**, in acme/infra", "`up-a`", "**Only by hand**", "`old`", "`dev-a`",
 		"`dev-m`", "/holdfast plan --all",
 		// A sample of those that are highly available is planned, and tells it of both.
-		"**1: control plane replaced**", "❔ <b>1</b> not planned", "4 of the 7 whose root modules change",
+		"**1: control plane replaced**", "❔ <b>1</b> not planned", "4 of the 7 clusters whose root module changes",
 	)
 	for name, want := range map[string]int{"up-ha": 2, "prod-ha": 1, "old": 1, "dev-a": 1} {
 		if n := w.kinds(name)[holdfast.RunPlan]; n != want {
@@ -53,7 +53,7 @@ func TestTemplatePullRequestSaysItsBlastRadius(t *testing.T) {
 	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess, "2 control planes replaced")
 	change.untilComment(
 		"**2: control plane replaced**", "`module.nodes.terraform_data.control_plane`",
-		"`prod-ha`", "`up-ha`", "All 7 whose root modules change are planned.",
+		"`prod-ha`", "`up-ha`", "All 7 clusters whose root module changes are planned.",
 	)
 
 	change.merge()
@@ -78,14 +78,14 @@ func TestBlastRadiusFollowsTheFleet(t *testing.T) {
 	w.start()
 	change := blueprints.open(blueprint{version: "1.5.0", nodes: "second", replaces: "v1", watch: "graphs"}.files())
 	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess)
-	change.untilComment("1 cluster is made from it", "`dev-a`")
+	change.untilComment("used by 1 cluster", "`dev-a`")
 
 	// One is already on the version that is being prepared: it waits for it.
 	infra.push(join(on("dev-b", "1.4.2", "node_count: 1"), on("soon", "1.5.0", "node_count: 2")))
 	w.untilWaiting("soon", "Invalid")
 	change.push(files{"README.md": "Other words.\n"})
 	blueprints.untilStatus(change.head, holdfast.ContextPlan, holdfast.StatusSuccess)
-	change.untilComment("3 clusters are made from it", "`dev-b`", "**When 1.5.0 is released**, in acme/infra: `soon`")
+	change.untilComment("used by 3 clusters", "`dev-b`", "**When 1.5.0 is released**, in acme/infra: `soon`")
 
 	change.merge()
 	blueprints.untilStatus(change.merged, holdfast.ContextApply, holdfast.StatusSuccess)

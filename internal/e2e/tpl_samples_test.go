@@ -113,7 +113,7 @@ func TestSamplesAreNotForStrangers(t *testing.T) {
 
 	fork := blueprints.openAs(githubserver.PullRequest{Author: stranger, Fork: true}, oneFive.files())
 	blueprints.untilStatus(fork.head, holdfast.ContextPlan, holdfast.StatusFailure, "fork")
-	fork.untilComment("Nothing is planned", "2 clusters are made from it", "2 not planned")
+	fork.untilComment("Nothing is planned", "used by 2 clusters", "2 not planned")
 	fork.untilReacted(fork.say(dev, "/holdfast plan --all"), holdfast.ReactionRefused)
 	fork.untilReply("forks")
 	draft := blueprints.openAs(githubserver.PullRequest{Draft: true}, oneFive.files())

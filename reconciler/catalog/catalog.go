@@ -63,7 +63,7 @@ type Entry struct {
 	Doc  document.Document
 }
 
-// Resolution is what a cluster's document and all that it refers to come to.
+// Resolution is what a cluster's document and all that it refers to resolve to.
 type Resolution struct {
 	Doc      document.Document
 	Digest   holdfast.Digest // empty: faults say why
@@ -75,7 +75,7 @@ type Resolution struct {
 	Faults   holdfast.Faults
 }
 
-// forgetResolved drops what names come to. It holds mu while it asks which.
+// forgetResolved drops what names resolve to. It holds mu while it asks which.
 func (c *Catalog) forgetResolved(which func(name string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

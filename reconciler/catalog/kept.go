@@ -60,7 +60,7 @@ func (c *catalogs) keep(cat *Catalog) {
 }
 
 // forgetVersions drops what was resolved with versions of templates that tags
-// which have moved may release, and what came to faults: they may tell of versions
+// which have moved may release, and what resolved to faults: they may tell of versions
 // that there are.
 func (c *catalogs) forgetVersions(moved TagSet) {
 	c.mu.Lock()

@@ -49,7 +49,7 @@ func NewReader(opts Options) *Reader {
 }
 
 // ForgetVersions drops what was resolved with versions of templates that tags
-// which have moved may release, and what came to faults: they may tell of versions
+// which have moved may release, and what resolved to faults: they may tell of versions
 // that there are.
 func (r *Reader) ForgetVersions(moved TagSet) { r.kept.forgetVersions(moved) }
 

@@ -111,7 +111,7 @@ type Merge struct {
 type Ask struct {
 	Verb  holdfast.Verb // plan, apply or cancel
 	Actor string
-	// Run is the plan that the person has seen, which an apply has to come to; empty
+	// Run is the plan that the person has seen, which an apply has to match; empty
 	// if none was shown.
 	Run string
 	// Seen are the plans that the word names, one for each of its clusters that waits with
@@ -152,7 +152,7 @@ type Decision struct {
 	Cancel     []string          // runs to cancel first, for Reason
 	Run        string            // record, carry, drift: the run in question; apply: how it is to be called, where that is known
 	Reviews    []holdfast.Review // plan, apply: the merges it stands for
-	Shown      string            // apply: the run whose plan it has to come to; empty: any of Reviews
+	Shown      string            // apply: the run whose plan it has to match; empty: any of Reviews
 	Background bool              // plan: nobody waits for it
 	Resume     bool              // apply: a subset of a review suffices
 	Actor      string            // plan, apply: who asked; empty: Git did

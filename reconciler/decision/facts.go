@@ -237,10 +237,10 @@ func toldOf(run holdfast.Run, runs []holdfast.Run) bool {
 }
 
 // MayCreate reports whether an apply may create what may exist: a person has seen the
-// plan that it has to come to, which says so, and asked for it.
+// plan that it has to match, which says so, and asked for it.
 func MayCreate(run holdfast.Run) bool { return run.Actor != "" && run.Shown != "" && !run.Resume }
 
-// died reports whether the engine of a run may not have come to its end.
+// died reports whether the engine of a run may have been killed.
 func died(run holdfast.Run) bool {
 	return run.Status == holdfast.RunInterrupted || run.Failure != nil && len(run.Failure.Unrecorded) > 0
 }

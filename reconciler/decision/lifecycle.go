@@ -272,7 +272,7 @@ func (l life) planUpToDate() holdfast.Condition {
 	switch run := l.about; {
 	case l.settled():
 		return condition(t, holdfast.ConditionTrue, holdfast.ReasonApplied, "")
-	case compares(run) && run.Shown != "": // an apply has to come to what was shown
+	case compares(run) && run.Shown != "": // an apply has to match what was shown
 		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.Shown)
 	case compares(run), run.ID == "" && seenWait(l.rec.Waiting):
 		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")

@@ -109,7 +109,7 @@ func supersededRun(in Input) (Decision, bool) {
 }
 
 // approvedApply queues the apply of exactly the plan that a person has seen: the
-// run plans itself, and has to come to it.
+// run plans itself, and has to match it.
 func approvedApply(in Input) (Decision, bool) {
 	if in.Ask == nil || in.Ask.Verb != holdfast.VerbApply {
 		return Decision{}, false
@@ -176,7 +176,7 @@ func meansOther(ask Ask, merge Merge) bool {
 	return ask.Seen != nil && !slices.Contains(ask.Seen, merge.Review.Run)
 }
 
-// waitingPlan says which plan of a merge an apply would have to come to.
+// waitingPlan says which plan of a merge an apply would have to match.
 func waitingPlan(merge Merge) string {
 	return fmt.Sprintf("what waits is `%s`, the plan of %s", merge.Review.Run, merge.Review.PullRequest)
 }

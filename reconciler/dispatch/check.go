@@ -32,7 +32,7 @@ var (
 )
 
 // checked is what is taken of a result that an agent has sent of an attempt at
-// run. The agent is believed what its kind of run can come to and the words that
+// run. The agent is believed what its kind of run can end with and the words that
 // there are; a result that cannot be becomes an error, which is never retried
 // automatically, and why says what was wrong with it.
 func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why string) {
@@ -65,7 +65,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		Fence: result.Fence, Status: holdfast.RunErrored, Reason: holdfast.CauseInvalidOutcome,
 		Applying: result.Applying && run.Kind.Writes(), Steps: result.Steps,
 		Failure: &holdfast.Failure{
-			Step: "prepare", Cause: holdfast.CauseInvalidOutcome, Summary: "what the agent reported of the attempt cannot be",
+			Step: "prepare", Cause: holdfast.CauseInvalidOutcome, Summary: "the agent reported something impossible",
 			Detail: why, Hint: "look at the agent's log: it is of another version than the server, or somebody speaks in its place",
 		},
 	}, why

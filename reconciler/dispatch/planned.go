@@ -30,7 +30,7 @@ func (r results) recordPlan(
 	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result,
 ) (holdfast.Plan, holdfast.Result, error) {
 	if result.PlanDigest == "" && !result.Status.Good() {
-		return holdfast.Plan{}, result, nil // it did not come to one
+		return holdfast.Plan{}, result, nil // it did not get that far
 	}
 	plan, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError

@@ -172,7 +172,7 @@ func (a *assessor) before(ctx context.Context, user templateUser) (*templates.Ro
 	return a.k.opts.Resolver.Resolve(ctx, a.from.Tree, entries[0].Doc)
 }
 
-// reach says how a cluster would come to what is proposed.
+// reach says how a cluster would get what is proposed.
 func (a *assessor) reach(c holdfast.Cluster) holdfast.ImpactReach {
 	switch ref := c.Template; {
 	case ref.Path != "":

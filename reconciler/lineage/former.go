@@ -50,7 +50,7 @@ func (r *Reader) formerNotFound(
 	if has, err := r.Inherited(ctx, now); err != nil || has.Run == "" {
 		return notFound{}, err
 	}
-	hint := "say renamedFrom: " + now.Name
+	hint := "write renamedFrom: " + now.Name
 	if len(cat.Named(now.Name)) > 0 {
 		hint = "remove renamedFrom in " + doc.Path
 	}
@@ -84,7 +84,7 @@ func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfas
 	}
 	remove := fmt.Sprintf("remove renamedFrom in %s if it is a new cluster", doc.Path)
 	if near := nearest.Of(doc.RenamedFrom, gone); near != "" {
-		return fmt.Sprintf("say renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
+		return fmt.Sprintf("write renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
 	}
 	return "say the name that it has on record (`holdfast get clusters`); " + remove, nil
 }

@@ -113,7 +113,7 @@ func (r *Reader) notRenamed(
 		if first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, branch.Waiting); err != nil {
 			return nil, err
 		} else if first != "" {
-			return fault(fmt.Sprintf("say renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+			return fault(fmt.Sprintf("write renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
 		}
 		if branch.Adopted || settled(cat.Repo, rec, c) {
 			return nil, nil

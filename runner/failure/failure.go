@@ -263,7 +263,7 @@ func (e *StopError) Error() string {
 	return string(e.Reason) + ": " + e.Detail
 }
 
-// ErrTooLarge is in the error of an artefact that has more bytes than are taken of it.
+// ErrTooLarge is in the error of an artefact that has more bytes than are accepted.
 var ErrTooLarge = errors.New("too large")
 
 // shownWords is how many of many words are shown.

@@ -159,7 +159,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(409|412)\b|\b409 Conflict|deletion protection`),
-		holdfast.CauseConflict, false, "the cloud refuses this in the present state of the resource: free it of what still uses it, or wait until its own change has ended",
+		holdfast.CauseConflict, false, "the cloud refuses this in the current state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
 		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|pathspec '[^']*' did not match|remote branch \S+ not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),

@@ -392,7 +392,7 @@ func readSecret(open opener, name string, limit int64) ([]byte, error) {
 
 // checkSecret reports why a value cannot be one.
 func checkSecret(value string) *secretError {
-	problem, hint := "", "a secret variable is a text in UTF-8: encode what is none, for example as base64"
+	problem, hint := "", "a secret variable must be text in UTF-8: encode anything else, for example as base64"
 	switch {
 	case value == "":
 		problem, hint = "the value is empty", "put the value where the cluster's document says it is"

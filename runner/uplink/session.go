@@ -327,7 +327,7 @@ type limitedReader struct {
 func (r *limitedReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if r.left -= int64(n); r.left < 0 {
-		return 0, fmt.Errorf("more bytes than are taken of it: %w", failure.ErrTooLarge)
+		return 0, fmt.Errorf("more bytes than are accepted: %w", failure.ErrTooLarge)
 	}
 	return n, err
 }

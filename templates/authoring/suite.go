@@ -46,7 +46,7 @@ type ExpectedFault struct {
 	Line    int
 }
 
-// ExpectedPlan is what a plan is to come to. Counts that are nil are not looked
+// ExpectedPlan is what a plan has to be. Counts that are nil are not looked
 // at; if all are, the root module only has to be valid for the engine.
 type ExpectedPlan struct {
 	Create, Change, Replace, Destroy *int

@@ -135,4 +135,4 @@ func endsLine(fault *holdfast.Fault, data []byte) bool {
 	return true
 }
 
-const placeholderHint = "files are read as they are, and not rendered before: write the value, or put a text that begins with {{ in quotes"
+const placeholderHint = "files are not rendered as Go or Helm templates: write the value, or put a text that begins with {{ in quotes"

@@ -47,7 +47,7 @@ func TestPlacesAreThoseOfEditors(t *testing.T) {
 		},
 		"placeholder for a value": {
 			short(module, "region: {{ .region }}"),
-			[]string{`c.yaml:8:12: a key must be text (files are read as they are`},
+			[]string{`c.yaml:8:12: a key must be text (files are not rendered as Go or Helm templates`},
 		},
 		"placeholder for a line": {
 			short(module, "region: eu") + "{{ if x }}\n  labels: x\n{{ end }}\n",

@@ -75,7 +75,7 @@ func ReadSecret(value any) (ref holdfast.SecretRef, bad *BadSecret) {
 	case ref.Store != "" && ref.Key == "":
 		return ref, &BadSecret{Path: []string{SecretKey}, Hint: "a store needs a key: {secret: {store: vault, key: prod/db}}"}
 	case ref.Store == "" && ref.Key != "":
-		return ref, &BadSecret{Path: []string{SecretKey, "key"}, Key: true, Hint: "a key goes with a store"}
+		return ref, &BadSecret{Path: []string{SecretKey, "key"}, Key: true, Hint: "a key is only valid with a store"}
 	}
 	if err := ref.Check(); err != nil { // as the agent checks it: a key, or something too long
 		for _, name := range []string{"env", "file", "store"} {

@@ -21,7 +21,7 @@ func (r clusterReader) drift(o *decode.Object, c *holdfast.Cluster) {
 		r.schedule(o, text, c.Drift.TimeZone)
 	}
 	if c.Drift.TimeZone != "" && (c.Drift.Schedule == "" || c.Drift.Schedule == DriftOff) {
-		r.Add(o.Get("timeZone"), "spec.drift.timeZone goes with a schedule", "add one, or remove timeZone")
+		r.Add(o.Get("timeZone"), "spec.drift.timeZone is only valid with a schedule", "add one, or remove timeZone")
 	}
 	c.Drift.OnDrift = o.Choice("onDrift", "report", "apply", "ignore")
 	items := o.Items("ignore")

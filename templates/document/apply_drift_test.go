@@ -53,10 +53,10 @@ func TestSettingsFaults(t *testing.T) {
 			`c.yaml:8:21: spec.drift.schedule "CRON_TZ=UTC @daily" sets the time zone twice (CRON_TZ and timeZone) (remove one of them)`,
 		}},
 		"time zone of nothing": {`drift: {timeZone: Europe/Berlin}`, []string{
-			`c.yaml:8:21: spec.drift.timeZone goes with a schedule (add one, or remove timeZone)`,
+			`c.yaml:8:21: spec.drift.timeZone is only valid with a schedule (add one, or remove timeZone)`,
 		}},
 		"time zone of off": {`drift: {schedule: off, timeZone: Europe/Berlin}`, []string{
-			`c.yaml:8:36: spec.drift.timeZone goes with a schedule (add one, or remove timeZone)`,
+			`c.yaml:8:36: spec.drift.timeZone is only valid with a schedule (add one, or remove timeZone)`,
 		}},
 		"ignore what": {`drift: {ignore: "**"}`, []string{
 			`c.yaml:8:19: spec.drift.ignore must be a list, not the text "**" (write ignore: [**])`,

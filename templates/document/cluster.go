@@ -216,7 +216,7 @@ func (r clusterReader) templateRef(o *decode.Object) *holdfast.TemplateRef {
 	if pathed && !named {
 		for _, key := range []string{"version", "upgrades"} {
 			if at, _ := o.Find(key); at != nil {
-				r.Add(at, fmt.Sprintf("spec.template.%s goes with a name, not with a path", key), "a template by path is the one of the same revision")
+				r.Add(at, fmt.Sprintf("spec.template.%s is only valid with a name, not with a path", key), "a template by path is the one of the same revision")
 			}
 		}
 	}

@@ -304,7 +304,7 @@ func (d *decoder) checkRuns(c *Config) {
 		d.at("runs.retries", "must be between 0 and 20", "")
 	}
 	if c.Runs.Lease < 2*time.Second {
-		d.at("runs.lease", "must be at least 2s", "agents beat at a sixth of it")
+		d.at("runs.lease", "must be at least 2s", "agents send a heartbeat every sixth of it")
 	}
 	if c.Runs.LockTimeout < 0 || c.Runs.LockTimeout > time.Hour {
 		d.at("runs.lockTimeout", "must be between 0s and 1h", "")
@@ -370,7 +370,7 @@ func (d *decoder) checkSandbox(c *Config) {
 		uid int
 	}{{"plan", users.Plan}, {"apply", users.Apply}} {
 		if first.uid < 1000 || first.uid > maxSlotUID-c.Agent.Slots {
-			d.at("agent.slotUsers."+first.key, fmt.Sprintf("%d cannot be a user that is nobody else's", first.uid), "such as 60600")
+			d.at("agent.slotUsers."+first.key, fmt.Sprintf("%d cannot be a dedicated user", first.uid), "such as 60600")
 		}
 	}
 	if users.Plan < users.Apply+c.Agent.Slots && users.Apply < users.Plan+c.Agent.Slots {

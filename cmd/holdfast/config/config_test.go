@@ -254,7 +254,7 @@ func TestFaults(t *testing.T) {
 			[]string{`f:1:30: agent.slotUsers: plans and applies would share users (keep them at least agent.slots (8) apart)`},
 		},
 		"users that are somebody": {
-			"agent: {slotUsers: {plan: 0}}\n", []string{`f:1:27: agent.slotUsers.plan: 0 cannot be a user`},
+			"agent: {slotUsers: {plan: 0}}\n", []string{`f:1:27: agent.slotUsers.plan: 0 cannot be a dedicated user`},
 		},
 		"a token of a project without a name": {
 			"server: {api: {tokens: [{name: a, token: {env: T}, projects: [shop, \"\"]}]}}\n",

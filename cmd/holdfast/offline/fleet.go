@@ -186,10 +186,9 @@ func NewValidateCommand(base *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check all cluster files below a folder, without a server",
-		Long: `Check all cluster files below a folder (default: this one), and what they are
-together: names that are taken twice and clusters that depend on one another in a
-circle are faults; a dependency that no file here defines is a warning, as another
-repository may define it.`,
+		Long: `Check all cluster files below a folder (default: the current one), one by one and
+together: duplicate names and circular dependencies are faults; a dependency that
+no file here defines is a warning, as another repository may define it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Dir = "."

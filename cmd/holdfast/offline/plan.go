@@ -34,12 +34,12 @@ func NewPlanCommand(base *cli.App) *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "plan CLUSTER",
-		Short: "Plan a cluster as it is on this disk, without a server",
-		Long: `Plan a cluster as it is on this disk, without a server, with the engine and the
-environment of this machine.
+		Short: "Plan a cluster from files on this machine, without a server",
+		Long: `Plan a cluster from files on this machine, without a server, with the engine and
+the environment of this machine.
 
-A state that the server keeps is not here: without --state such a plan starts
-from nothing and shows all resources as new.`,
+A state that the server keeps is not available here: without --state such a plan
+starts with an empty state and shows all resources as new.`,
 		Args: cli.Exactly(1, "the name of a cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
 			doc, root, err := one(c.Context(), f, args[0])
@@ -71,7 +71,7 @@ func (a *app) plan(ctx context.Context, doc document.Document, root *templates.R
 	}
 	defer session.close()
 	if root.OwnState && state == "" {
-		fmt.Fprintln(a.Err, "The server keeps this cluster's state: this plan starts from nothing.")
+		fmt.Fprintln(a.Err, "The server keeps this cluster's state: this plan starts with an empty state.")
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
@@ -245,5 +245,5 @@ func AddEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
 	flags.StringVar(&opts.Engines.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
 	flags.StringVar(&opts.Engines.Validation, "validation", "signature", "how downloads are verified: signature or sha")
 	flags.StringVar(&opts.Engines.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
-	flags.DurationVar(&opts.Waits.Grace, "engine-grace", time.Minute, "between interrupting an engine and killing it")
+	flags.DurationVar(&opts.Waits.Grace, "engine-grace", time.Minute, "time between interrupting an engine and killing it")
 }

@@ -191,7 +191,7 @@ func (s *services) gitAuth(r config.Repository, from clone) (gitsource.Auth, err
 }
 
 // DescribeForges writes which addresses the forges and repositories of a valid
-// configuration come to.
+// configuration resolve to.
 func DescribeForges(w io.Writer, cfg *config.Config) {
 	for _, f := range cfg.Forges {
 		if at, err := github.EndpointsOf(f.URL); err == nil {

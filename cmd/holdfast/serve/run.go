@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // Run runs a server until ctx is done. Then it takes nothing more in, lets
-// runs finish within the grace, interrupts what is left, says what they came to, and
+// runs finish within the grace, interrupts what is left, says how they ended, and
 // closes the agents' listener last: until then states and results can still come in.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	logger := newLogger(opts.Log, cfg.Telemetry)

@@ -49,7 +49,7 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 		Short: "Show a run: status, reason, attempts, plan, failure",
 		Long: `Show a run: status, reason, attempts, plan, failure.
 
-With --plan it shows the plan alone: all of it, also what a comment leaves out.`,
+With --plan it shows only the plan, in full, including what a comment leaves out.`,
 		Args: cli.Exactly(1, "a run's id"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -78,7 +78,7 @@ With --plan it shows the plan alone: all of it, also what a comment leaves out.`
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.RunIDs)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVar(&only, "plan", false, "show the plan alone, all of it")
+	c.Flags().BoolVar(&only, "plan", false, "show only the plan, in full")
 	return c
 }
 

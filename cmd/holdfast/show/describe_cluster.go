@@ -60,7 +60,7 @@ func newDescribeClusterCommand(a *app) *cobra.Command {
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVar(&history, "history", false, "show all of its history that is kept")
+	c.Flags().BoolVar(&history, "history", false, "show the whole stored history")
 	return c
 }
 
@@ -178,7 +178,7 @@ func desiredText(r v1.Cluster) string {
 	case r.Deletion != nil:
 		return ""
 	case r.Desired.Removed:
-		return fmt.Sprintf("nothing: at %s the document is gone", r.Desired.Revision.Short())
+		return fmt.Sprintf("nothing: the document was removed at %s", r.Desired.Revision.Short())
 	default:
 		return r.Desired.Revision.Short()
 	}
@@ -259,7 +259,7 @@ func (a *app) endingText(e *v1.Deletion) string {
 		out += ", by " + e.Run
 	}
 	if e.Revision != "" {
-		out += "; the document was gone at " + e.Revision.Short()
+		out += "; the document was removed at " + e.Revision.Short()
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func newGetRunsCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&pullRequest, "pull-request", "", "only those of this pull request, repository#number")
 	c.Flags().StringSliceVar(&kinds, "kind", nil, "only of this kind: "+table.OrList(runKinds))
 	c.Flags().StringSliceVar(&statuses, "status", nil, "only with this status: "+table.OrList(runStatuses))
-	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	a.CompleteFlag(c, &conn, "pull-request", cli.PullRequestNames)
 	completeWords(c, "kind", runKinds)
@@ -181,7 +181,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 	})
 	c.Flags().StringSliceVar(&states, "state", []string{"open"}, "only in this state: "+table.OrList(pullRequestStates))
 	c.Flags().BoolVar(&all, "all", false, "in any state")
-	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	completeWords(c, "state", pullRequestStates)
 	return c

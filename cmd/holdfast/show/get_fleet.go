@@ -150,7 +150,7 @@ the apply that last changed each.`,
 		{"id", "with this id of the provider's"},
 		{"address", "with this in their address"},
 	})
-	c.Flags().IntVar(&limit, "limit", 1000, "at most so many, up to 10000")
+	c.Flags().IntVar(&limit, "limit", 1000, "show at most this many, up to 10000")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	return c
 }

@@ -47,7 +47,7 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 			return cl.Queue(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
 		},
 	})
-	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
 	return c
 }
 

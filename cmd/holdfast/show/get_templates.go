@@ -155,7 +155,7 @@ func releaseCell(v v1.TemplateVersion) table.Cell {
 func (a *app) usersSection(users []v1.TemplateUse) string {
 	type use = v1.TemplateUse
 	if len(users) == 0 {
-		return table.Section("Clusters", "no cluster is made from it")
+		return table.Section("Clusters", "no cluster uses it")
 	}
 	columns := []column[use]{
 		text(table.Column{Title: "CLUSTER"}, func(u use) string { return u.Cluster }),

@@ -95,7 +95,7 @@ func newList[T any](a *app, conn *cli.Connection, l list[T]) *cobra.Command {
 	}
 	cli.AddConnectionFlags(c, conn)
 	cli.AddFormatFlag(c, &format, wide)
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show every change, until interrupted")
 	return c
 }
 

@@ -35,7 +35,7 @@ func newTemplateDiffCommand(a *app) *cobra.Command {
 	var f diffFlags
 	c := &cobra.Command{
 		Use:   "diff V1 V2",
-		Short: "Show how two versions of a template differ, and what comes of it",
+		Short: "Show how two versions of a template differ, and the effect on root modules",
 		Long: `Show how two versions of a template differ: variables, rules, providers, modules
 and outputs, what is breaking first; then how the root modules change, of the
 examples or of one cluster. Clusters that the newer version refuses are listed

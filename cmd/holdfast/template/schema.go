@@ -19,9 +19,9 @@ func NewSchemaCommand(base *cli.App) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "schema",
-		Short: "Write a JSON Schema of cluster documents, with which editors complete and check them",
-		Long: `Write a JSON Schema of cluster documents, with which editors complete and check
-them while they are written: the whole form, and with --template the providers,
+		Short: "Write a JSON Schema of cluster documents, for completion and checks in editors",
+		Long: `Write a JSON Schema of cluster documents, for completion and checks in editors
+while they are written: all keys, and with --template the providers,
 regions and variables of the templates in a checkout.
 
 The YAML language server (VS Code, Neovim, Helix, JetBrains) takes it from a line
@@ -29,8 +29,8 @@ at the top of a file:
 
   # yaml-language-server: $schema=../holdfast.schema.json
 
-What only Holdfast can tell, such as a rule between two variables, is
-reported by holdfast validate and on pull requests.`,
+What a schema cannot express, such as a rule between two variables, is reported
+by holdfast validate and on pull requests.`,
 		Example: `  holdfast schema --out holdfast.schema.json
   holdfast schema --template ../templates/kubernetes --out holdfast.schema.json`,
 		Args: cli.Exactly(0, "flags only"),
@@ -73,6 +73,6 @@ func (a *app) schema(ctx context.Context, folders []string, out string) error {
 	if name == "" {
 		name = "holdfast.schema.json"
 	}
-	fmt.Fprintf(a.Err, "At the top of a cluster's file, with the way from it to the schema:\n\n  # yaml-language-server: $schema=%s\n", filepath.ToSlash(name))
+	fmt.Fprintf(a.Err, "At the top of a cluster's file, with the path from it to the schema:\n\n  # yaml-language-server: $schema=%s\n", filepath.ToSlash(name))
 	return nil
 }

@@ -137,8 +137,8 @@ func newTemplateNewCommand(a *app) *cobra.Command {
 		Long: `Create a template that is valid, and whose tests pass.
 
 Its modules are stand-ins that need no cloud: they are of the engine's own
-resources, for you to replace. Comments say what each part is for. Nothing that is
-there already is overwritten.`,
+resources, for you to replace. Comments say what each part is for. Existing files are
+not overwritten.`,
 		Example: `  holdfast template new kubernetes
   holdfast template new kubernetes --dir templates/kubernetes --provider aws,gcp`,
 		Args: cli.Exactly(1, "the name of the template"),

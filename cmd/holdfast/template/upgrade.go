@@ -23,7 +23,7 @@ func newUpgradeCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "upgrade CLUSTER... | KEY=VALUE[,KEY=VALUE] | --all",
-		Short: "Propose newer versions of a template by pull request, at once",
+		Short: "Propose newer versions of a template by pull request, now",
 		Long: `Open pull requests that move clusters to a newer version of their template: those
 that are named, those with some labels, or all. Without --to that is the newest
 version that upgrades in a cluster's document allows, and without upgrades the
@@ -64,8 +64,8 @@ proposed yet.`,
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVar(&req.All, "all", false, "all clusters that are made from a template")
-	c.Flags().StringVar(&req.Template, "template", "", "only those that are made from this template")
+	c.Flags().BoolVar(&req.All, "all", false, "all clusters that use a template")
+	c.Flags().StringVar(&req.Template, "template", "", "only those that use this template")
 	a.CompleteFlag(c, &conn, "template", cli.TemplateNames)
 	c.Flags().StringVar(&req.To, "to", "", "the version; left out: the newest that each of them allows")
 	return c

@@ -141,7 +141,7 @@ func (s *Server) Resume() {
 	}
 }
 
-// run starts the process and reports whether it came to answer.
+// run starts the process and reports whether it answered.
 func (s *Server) run() bool {
 	s.t.Helper()
 	dir := s.t.TempDir()
