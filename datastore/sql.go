@@ -25,10 +25,10 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// dialect is all that differs between databases. Queries are written with "?"
-// for parameters, INSERT ... ON CONFLICT and RETURNING, which both SQLite and
-// PostgreSQL know. A limit is written "LIMIT ? + 0": SQLite compiles a query again
-// each time that a bare parameter of LIMIT or OFFSET is bound.
+// dialect is what differs between databases. Parameters of queries are "?", which
+// PostgreSQL wants numbered; INSERT ... ON CONFLICT and RETURNING are the same there.
+// A limit is written "LIMIT ? + 0": SQLite compiles a query again each time that a
+// bare parameter of LIMIT or OFFSET is bound.
 type dialect struct {
 	goose goose.Dialect
 	// migrations is the folder under migrations/.
