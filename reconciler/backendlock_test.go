@@ -110,6 +110,25 @@ func TestReleasedLock(t *testing.T) {
 	if a.Run != locked.Run {
 		t.Errorf("handed out is %q, want %q, which waits for the lock", a.Run, locked.Run)
 	}
+
+	// While it tries again, the release of another lock is refused, and that of this one
+	// waits for its attempt.
+	if _, err := f.r.Rescue().UnlockBackend(t.Context(), "prod", "left-2", "ana", true); refusedWith(err) != "InProgress holdfast cancel "+a.Run {
+		t.Errorf("a lock that the run may hold is released: %v", err)
+	}
+	job, err := f.r.Rescue().UnlockBackend(t.Context(), "prod", "left-1", "ana", true)
+	f.must(err)
+	if other := f.claim(a.AttemptRef); other.Run != "" {
+		t.Fatalf("%s is handed out beside %s", other.Run, a.Run)
+	}
+	f.finish(a, refused)
+	if a = f.claim(); a.Run != job.ID {
+		t.Fatalf("handed out is %q, want %q, which releases the lock", a.Run, job.ID)
+	}
+	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+	if a = f.claim(); a.Run != locked.Run {
+		t.Errorf("handed out is %q, want %q once its lock is released", a.Run, locked.Run)
+	}
 	f.finish(a, good(a))
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("%s is handed out, whose pause has nothing to do with the lock", a.Run)

@@ -75,8 +75,9 @@ func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
 
 // UnlockBackend queues the run that has the engine release a lock of a cluster's
 // own backend (force-unlock), by its ID. ErrConflict, with the reason in its text,
-// if a run is running, or if it is not the lock that a run found and that a
-// dead run of ours has left; force passes over the latter.
+// if a run is running that may hold it, or if it is not the lock that a run found and
+// that a dead run of ours has left; force passes over the latter. The release waits for
+// the attempt of a run that was refused this very lock, and goes before the next one.
 func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
 	lock, runs, err := k.backendLock(ctx, cluster)
 	if err != nil && !force {
@@ -85,7 +86,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	var from string
 	for _, run := range runs {
 		switch {
-		case run.Status == holdfast.RunRunning:
+		case run.Status == holdfast.RunRunning && !awaits(run, id):
 			return run, &holdfast.RefusedError{
 				Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
 				Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
@@ -119,6 +120,13 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	}
 	k.opts.Fleet.Queued(ctx)
 	return run, nil
+}
+
+// awaits reports whether a run that is executed was refused a lock before, which so is
+// somebody else's: engines give each lock an ID of its own.
+func awaits(run holdfast.Run, lock string) bool {
+	found, ok := holdfast.LockOf(run)
+	return ok && found.ID == lock && !run.LockedSince.IsZero()
 }
 
 // lockRefusal refuses to release a lock of a backend that somebody else may hold.
