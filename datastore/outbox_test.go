@@ -184,7 +184,7 @@ func testOutboxRuns(t *testing.T, open opener) {
 	if got := postedAt("run-0003"); !got.Equal(noon.Add(2 * time.Hour)) {
 		t.Errorf("PostedAt of a run that the posted content shows = %s, want its end", got)
 	}
-	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest}))
+	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest, CommentID: "1", CreatedAt: noon.Add(4 * time.Hour)}))
 	command := must[holdfast.Command](t)(store.Command(ctx, "c"))
 	if diff := differ([]string{"run-0003"}, command.Shown); diff != "" || command.ShownHead != "def" {
 		t.Errorf("StoreCommand() = shown %v at %s", command.Shown, command.ShownHead)
@@ -219,7 +219,7 @@ func testOutboxEdited(t *testing.T, open opener) {
 	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.Equal(noon) || !second.IsZero() {
 		t.Errorf("what was seen before counts as posted at %s, the other at %s", first, second)
 	}
-	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest}))
+	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "c", PullRequest: thePullRequest, CommentID: "1", CreatedAt: noon.Add(4 * time.Hour)}))
 	if command := must[holdfast.Command](t)(store.Command(ctx, "c")); len(command.Shown) > 0 || command.ShownHead != "" {
 		t.Errorf("a command speaks of %v at %q, which nobody saw", command.Shown, command.ShownHead)
 	}

@@ -58,7 +58,7 @@ func (r *Reader) DocumentsAt(
 
 // retitled is why a cluster that is gone must not be destroyed: its document is still
 // there, with another name that no cluster was applied under. Empty if it is not. Those
-// that were beside it are clusters of their own.
+// that were next to it are clusters of their own.
 func (r *Reader) retitled(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) (string, error) {
