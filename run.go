@@ -261,6 +261,8 @@ type Failure struct {
 	Address     string       `json:"address,omitempty"`    // the resource that it failed at
 	Completed   []string     `json:"completed,omitempty"`  // what was done before: "aws_vpc.main: created", in the order of its doing, at most MaxCompleted
 	Remaining   []string     `json:"remaining,omitempty"`  // a destroy: addresses that are left in the state, at most 200
+	// ProgressLost says that the apply may have begun or completed more than is listed.
+	ProgressLost bool `json:"progressLost,omitempty"`
 }
 
 // MaxCompleted is how many entries Failure.Completed has at most. CreatedSuffix is how

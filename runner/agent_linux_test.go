@@ -2,8 +2,10 @@ package runner_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +21,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/attempt"
+	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
 // TestAgentProcess is not a test: other tests start it as an agent that can be
@@ -61,7 +65,12 @@ func untilKilled(t *testing.T, ctx context.Context, workspace string, a holdfast
 		if status, _ := stateRequest(t, s, http.MethodPost, "?ID=a", `{"serial":1}`); status != http.StatusOK {
 			t.Errorf("POST = %d", status)
 		}
-		_, _ = fmt.Fprintln(s.Log(), "terraform_data.a: Creating...\nterraform_data.b: Creating...\nterraform_data.a: Creation complete after 0s")
+		progress := journal.NewProgress(s.(attempt.ProgressKeeper).NoteProgress)
+		engine := io.MultiWriter(s.Log(), progress)
+		_, _ = fmt.Fprintln(engine, "terraform_data.a: Creating...\nterraform_data.b: Creating...\nterraform_data.a: Creation complete after 0s")
+		for range 6 { // more than is kept of the log
+			_, _ = s.Log().Write(bytes.Repeat([]byte("a line as provisioners print many of them\n"), 1<<20/40))
+		}
 		_ = os.MkdirAll(filepath.Join(workspace, "root"), 0o700)
 		_ = os.WriteFile(filepath.Join(workspace, "root", "errored.tfstate"), []byte(`{"serial":2}`), 0o600)
 	}
@@ -144,8 +153,8 @@ func TestKilledAgentsApplyIsReportedByItsSuccessor(t *testing.T) {
 	if diff := cmp.Diff([]string{"terraform_data.b"}, result.Failure.Unrecorded); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"terraform_data.a: created"}, result.Failure.Completed); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff([]string{"terraform_data.a: created"}, result.Failure.Completed); diff != "" || result.Failure.ProgressLost {
+		t.Error(diff, result.Failure.ProgressLost)
 	}
 	server.until(t, "the agent claims", func() bool { return len(server.claims) > 1 })
 	if err := stop(); err != nil {

@@ -66,7 +66,7 @@ func (t *applying) apply(ctx context.Context) error {
 		return err
 	}
 	t.result.Applying = true
-	t.progress = journal.NewProgress()
+	t.progress = journal.NewProgress(t.noteProgress)
 	t.log.Begin(journal.DuringApply)
 	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",

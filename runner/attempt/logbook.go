@@ -15,6 +15,7 @@ import (
 // logbook is what an attempt says: its log, without secrets, and its steps.
 type logbook struct {
 	session Reports
+	keeper  ProgressKeeper // nil: the progress of an apply is not kept
 	now     func() time.Time
 
 	redact   *redact.Redactor
@@ -31,6 +32,7 @@ type logbook struct {
 // newLogbook returns the logbook of a session, which knows these secrets.
 func newLogbook(s Reports, secrets []string, opts Options) *logbook {
 	b := &logbook{session: s, now: opts.Now, redact: redact.New(secrets)}
+	b.keeper, _ = s.(ProgressKeeper)
 	b.copied = newLogCopy(s, opts.WorkDir, b.redact.Count())
 	b.limiter = journal.NewLogLimiter(b.copied, opts.Limits.Log)
 	b.redacted = b.redact.Writer(b.limiter)
@@ -45,6 +47,13 @@ func (t *logbook) close(show bool) (masked int, err error) {
 	_ = t.redacted.Close()
 	t.limiter.Close()
 	return t.copied.mask(t.redact)
+}
+
+// noteProgress keeps a line of what an apply says it begins and has completed.
+func (t *logbook) noteProgress(line string) {
+	if t.keeper != nil {
+		t.keeper.NoteProgress(t.redact.String(line))
+	}
 }
 
 // begin ends the current step and begins the next.

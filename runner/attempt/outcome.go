@@ -70,6 +70,8 @@ func (t *attempt) unrecorded(ctx context.Context, known *failure.Error, begun []
 		return nil
 	case exit.Crashed():
 		return append(begun, created(t.progress.Completed())...) // it had no time to save that
+	case known.Cause == holdfast.CauseStateUnsaved: // in the state that is there is none of it
+		return append(t.notIn(t.saved, known.WithoutAnswer(begun)), created(t.progress.Completed())...)
 	case ctx.Err() != nil:
 		return t.notIn(t.saved, begun) // it has saved what it had come to
 	default:

@@ -108,6 +108,7 @@ func TestUnrecorded(t *testing.T) {
 		exit   failure.ExitError
 		status holdfast.RunStatus // default errored
 		saved  string             // addresses in the state after it
+		cause  holdfast.Reason    // of the failure, if it is another
 		want   []string
 	}{
 		"a provider reports errors":               {said: quota, exit: failure.ExitError{Code: 1}},
@@ -117,9 +118,10 @@ func TestUnrecorded(t *testing.T) {
 		"the engine panicked":                     {said: "panic: runtime error: x", exit: failure.ExitError{Code: 11}, want: []string{"a.x", "a.y", "a.z"}},
 		"its memory ran out":                      {said: "fatal error: out of memory", exit: failure.ExitError{Code: 2}, want: []string{"a.x", "a.y", "a.z"}},
 		"it was killed at its limit":              {exit: failure.ExitError{Code: -1, Signal: syscall.SIGKILL, Memory: sandbox.Yes}, want: []string{"a.x", "a.y", "a.z"}},
+		"it could not save the state":             {said: quota, exit: failure.ExitError{Code: 1}, cause: holdfast.CauseStateUnsaved, want: []string{"a.z"}},
 		"it was killed, and what was done counts": {exit: failure.ExitError{Code: -1, Signal: syscall.SIGKILL}, status: holdfast.RunInterrupted, want: []string{"a.x", "a.y"}},
 	} {
-		tr := &attempt{progress: journal.NewProgress()}
+		tr := &attempt{progress: journal.NewProgress(nil)}
 		_, _ = io.WriteString(tr.progress, "a.z: Creating...\na.z: Creation complete after 1s\na.x: Creating...\na.y: Creating...\n")
 		tr.result.Status = cmp.Or(c.status, holdfast.RunErrored)
 		tr.saved.after = map[string]string{"a.z": "1"}
@@ -129,6 +131,7 @@ func TestUnrecorded(t *testing.T) {
 		known := failure.OfEngine("apply", c.said, &c.exit)
 		known.Exit = &c.exit
 		known.LimitHit(&c.exit)
+		known.Cause = cmp.Or(c.cause, known.Cause)
 		if diff := gocmp.Diff(c.want, tr.unrecorded(t.Context(), known, tr.progress.Addresses()), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -62,6 +62,14 @@ type LogMasker interface {
 	MaskLog(spans []holdfast.LogSpan)
 }
 
+// ProgressKeeper is a Session that outlives its process: whoever brings an attempt to its
+// end that was killed knows what its apply had begun, and what it had completed.
+type ProgressKeeper interface {
+	// NoteProgress keeps a line of the apply's output that says so. It never fails: what
+	// cannot be kept is known to be missing. It is called by one goroutine at a time.
+	NoteProgress(line string)
+}
+
 // StateWatcher is a Session that sees the state which the engine reads and
 // writes, since it stands between the engine and its backend.
 type StateWatcher interface {

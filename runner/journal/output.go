@@ -139,14 +139,22 @@ type Progress struct {
 	mu     sync.Mutex
 	line   []byte
 	active map[string]bool
-	done   []string // "aws_vpc.main: created", in the order of its doing
+	done   []string          // "aws_vpc.main: created", in the order of its doing
+	note   func(line string) // of each line that says more; nil: nobody notes it
 }
 
 // MaxCompleted bounds what is reported of what an apply had done before it failed.
 const MaxCompleted = 200
 
-// NewProgress returns a Progress of an apply that has not begun.
-func NewProgress() *Progress { return &Progress{active: map[string]bool{}} }
+// NewProgress returns a Progress of an apply that has not begun. What the engine says
+// it begins and has completed is given to note, a line each, before Write returns; nil:
+// to nobody. A Progress that is written these lines has come to the same.
+func NewProgress(note func(line string)) *Progress {
+	if note == nil {
+		note = func(string) {}
+	}
+	return &Progress{active: map[string]bool{}, note: note}
+}
 
 var (
 	progressBegin = regexp.MustCompile(`^(.+): (?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`)
@@ -189,13 +197,15 @@ func (p *Progress) observe(line string) {
 		return
 	}
 	if m := progressEnd.FindStringSubmatch(line); m != nil {
+		p.note(m[0])
 		delete(p.active, m[1])
 		if len(p.done) < MaxCompleted {
 			p.done = append(p.done, m[1]+": "+completedWords[m[2]])
 		}
 		return
 	}
-	if m := progressBegin.FindStringSubmatch(line); m != nil && len(p.active) < 10_000 {
+	if m := progressBegin.FindStringSubmatch(line); m != nil && !p.active[m[1]] && len(p.active) < 10_000 {
+		p.note(m[0])
 		p.active[m[1]] = true
 	}
 }

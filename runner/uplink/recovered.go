@@ -92,9 +92,15 @@ func (s *Session) killed(detail string) *holdfast.Failure {
 		return failure
 	}
 	failure.Step = "apply"
-	under := journal.NewProgress()
-	if err := s.log.tail(under); err != nil {
-		s.Logger.Warn("log of a killed attempt was not read", "err", err)
+	under, err := s.progress.read()
+	if err != nil {
+		s.Logger.Warn("progress of a killed attempt is not known in full", "err", err)
+		failure.ProgressLost = true
+		failure.Detail = "what the apply had begun and completed is not known in full: all that it was to create may exist without being in the state"
+		under = journal.NewProgress(nil)
+		if err := s.log.tail(under); err != nil {
+			s.Logger.Warn("log of a killed attempt was not read", "err", err)
+		}
 	}
 	failure.Unrecorded, failure.Completed = under.Addresses(), under.Completed()
 	return failure

@@ -28,6 +28,7 @@ import (
 const (
 	attemptFile  = "attempt.json"
 	applyingFile = "applying" // exists once the engine's apply may have begun
+	progressFile = "progress" // what that apply has begun and completed
 	resultFile   = "result.json"
 	artefactsDir = "artefacts"
 	statesDir    = "states"
@@ -60,6 +61,7 @@ type Session struct {
 	state     *stateRelay
 	log       *logSpool
 	artefacts *outbox
+	progress  *progress
 
 	inherited bool        // the result was saved by a predecessor, which may have delivered it
 	refused   atomic.Bool // the server did not want something: it goes to quarantine
@@ -87,6 +89,7 @@ func (s *Session) open(process string, now func() time.Time) error {
 		kick: make(chan struct{}, 1), answered: time.Now(), answeredAt: now(),
 	}
 	s.log = &logSpool{dir: filepath.Join(s.dir, logDir)}
+	s.progress = &progress{path: filepath.Join(s.dir, progressFile), logger: s.Logger}
 	s.artefacts = &outbox{
 		dir: filepath.Join(s.dir, artefactsDir), durable: writes,
 		send: s.sendArtefact, refused: s.refuse, trouble: trouble(s.Logger, "artefact was not delivered yet"),
@@ -179,7 +182,16 @@ func (s *Session) Step(name string) { s.lease.noteStep(name) }
 
 // MayApply reports whether the apply may begin: the lease is good and the
 // server agrees. It is written down before it is said.
-func (s *Session) MayApply() bool { return s.lease.mayBegin() }
+func (s *Session) MayApply() bool {
+	if !s.lease.mayBegin() {
+		return false
+	}
+	s.progress.begin()
+	return true
+}
+
+// NoteProgress keeps what the engine says its apply begins and has completed.
+func (s *Session) NoteProgress(line string) { s.progress.note(line) }
 
 // StateAddress returns where the engine finds its state.
 func (s *Session) StateAddress() (addr, user, password string) {
@@ -268,6 +280,7 @@ func (s *Session) deliver(ctx context.Context, result func() (holdfast.Result, b
 	s.state.held.close()
 	s.artefacts.close()
 	s.log.close()
+	s.progress.close()
 	workers.Wait()
 	if !ok || ctx.Err() != nil || !s.sendMask(ctx) {
 		return false
