@@ -56,8 +56,7 @@ type ClusterRecord struct {
 	// Life is the run that ended the cluster's former life: those before it no
 	// longer count.
 	Life string `json:"life,omitempty"`
-	// Left is what applies before the last one that ended well have left, and those under
-	// a former name.
+	// Left is what applies have left that died, those under a former name included.
 	Left Leftover `json:"left,omitzero"`
 	// Deletion is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
@@ -81,7 +80,8 @@ type Leftover struct {
 	Any       bool     `json:"any,omitempty"` // what they created is not known, so that it may be anything
 	// Source is what they were to apply; empty: it is not known, or not the same of all.
 	Source Digest `json:"source,omitempty"`
-	Run    string `json:"run,omitempty"` // the newest of them
+	// Run is the newest run that was counted: one of them, or one that settled them.
+	Run string `json:"run,omitempty"`
 }
 
 // Desired is what the tracked branch says of a cluster.

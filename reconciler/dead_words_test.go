@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +23,13 @@ func TestAMergeDuringAnApplyThatDies(t *testing.T) {
 	result.Failure.Unrecorded = []string{"a.work"}
 	f.finish(a, result)
 	f.wantMayExist("prod", holdfast.RunPlan, "a.work")
+	if left := f.cluster("prod").Left; !slices.Equal(left.Addresses, []string{"a.work"}) || left.Run != a.Run {
+		t.Errorf("on record is %+v: it is forgotten with the run", left)
+	}
 	f.heldFor("prod", "a.work")
+	if left := f.cluster("prod").Left; len(left.Addresses) > 0 {
+		t.Errorf("on record is %+v, which someone was told of", left)
+	}
 }
 
 // A push to a cluster that is held for what may exist is held for the same, also where

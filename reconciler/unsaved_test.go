@@ -225,3 +225,24 @@ func TestRefusedUploadOfAnApplyThatEndsWell(t *testing.T) {
 		t.Errorf("%+v is to be pushed", push.State)
 	}
 }
+
+// What an apply has made whose state was given up is created by no merge.
+func TestWhatAStateThatWasGivenUpHad(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.execute(func(holdfast.Assignment) holdfast.Result {
+		return holdfast.Result{
+			Status: holdfast.RunErrored, Reason: holdfast.CauseStateUnsaved, Applying: true,
+			Failure: &holdfast.Failure{
+				Step: "apply", Summary: "the backend is away", Cause: holdfast.CauseStateUnsaved,
+				Completed: []string{"a.work: created", "a.other: updated"},
+			},
+		}
+	})
+	_, err := f.r.Rescue().WaiveUnsaved(t.Context(), "prod", "ana", "it is gone")
+	f.must(err)
+	f.settle()
+	f.wantMayExist("prod", holdfast.RunPlan, "a.work")
+	f.heldFor("prod", "a.work")
+}

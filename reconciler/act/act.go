@@ -315,6 +315,7 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 			return err
 		}
 	}
+	rec.Left = decision.MayExist(in.Cluster, in.Runs)
 	if err := l.Outputs.ReadLeft(ctx, &rec.Applied, decision.Begun(in)); err != nil {
 		return err
 	}

@@ -185,7 +185,9 @@ func resumes(in Input) int {
 // It is settled by an apply of the same source that ended well without creating it, and
 // by one whose plan has told a person of it, who could look. An apply of another source
 // settles nothing: it may not even have these resources in its code. The runs count
-// that are not among what is left on record.
+// that are later than what is on record, up to a write that has not ended.
+//
+// It is to be put on record before the runs that it follows from are too old to be read.
 func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Leftover {
 	left := rec.Left
 	left.Addresses = slices.Clone(left.Addresses)
@@ -193,8 +195,11 @@ func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Leftover
 		if run.ID <= max(rec.Life, rec.Left.Run) {
 			continue
 		}
+		if run.Kind.Writes() && !run.Status.Done() {
+			break
+		}
 		if settles(run, left) || toldOf(run, runs) {
-			left = holdfast.Leftover{}
+			left = holdfast.Leftover{Run: run.ID}
 		}
 		if run.Kind.Writes() && run.Begun && died(run) {
 			left = withLeft(left, run)
@@ -240,13 +245,25 @@ func toldOf(run holdfast.Run, runs []holdfast.Run) bool {
 // plan that it has to match, which says so, and asked for it.
 func MayCreate(run holdfast.Run) bool { return run.Actor != "" && run.Shown != "" && !run.Resume }
 
-// died reports whether the engine of a run may have been killed.
+// died reports whether the state may not have what a run has made: its engine may not
+// have come to its end, or could not save the state. If that is saved later, the next plan
+// creates nothing of it; it may be given up as well.
 func died(run holdfast.Run) bool {
-	return run.Status == holdfast.RunInterrupted || run.Failure != nil && len(run.Failure.Unrecorded) > 0
+	if run.Status == holdfast.RunInterrupted {
+		return true
+	}
+	f := run.Failure
+	return f != nil && (len(f.Unrecorded) > 0 || slices.Contains(unrecorded, f.Cause))
+}
+
+// unrecorded are the causes of failures of which no state was saved, or it is not known
+// whether one was.
+var unrecorded = []holdfast.Reason{ //nolint:gochecknoglobals // a constant list
+	holdfast.CauseStateUnsaved, holdfast.CauseStateBackend, holdfast.CauseUntrustedPlan, holdfast.CauseInvalidOutcome,
 }
 
 // creations are the addresses that a run which died was at, or had created. They
-// are not whole if a list is full, or if nobody is left who could have told: only an
+// are not whole if a list is full, if what the engine had said was lost, or if nobody is left who could have told: only an
 // agent that lives knows that its engine had begun nothing.
 func creations(run holdfast.Run) (addresses []string, whole bool) {
 	f := run.Failure
@@ -259,8 +276,9 @@ func creations(run holdfast.Run) (addresses []string, whole bool) {
 			addresses = append(addresses, address)
 		}
 	}
-	told := len(f.Unrecorded)+len(f.Completed) > 0 || run.Reason == holdfast.ReasonEngineKilled
-	return addresses, told && len(f.Unrecorded) < holdfast.MaxCompleted && len(f.Completed) < holdfast.MaxCompleted
+	told := len(f.Unrecorded)+len(f.Completed) > 0 || run.Reason == holdfast.ReasonEngineKilled ||
+		run.Status == holdfast.RunErrored && f.Cause != holdfast.CauseInvalidOutcome
+	return addresses, told && !f.ProgressLost && len(f.Unrecorded) < holdfast.MaxCompleted && len(f.Completed) < holdfast.MaxCompleted
 }
 
 // Transient reports whether what ended the run may not end the next one.

@@ -31,6 +31,11 @@ func TestMayExist(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("a.b[%d]: updated", i)
 	}
+	made := []string{"a.b: created", "a.c: updated"}
+	because := func(cause holdfast.Reason) func(*holdfast.Run) {
+		return func(run *holdfast.Run) { run.Reason, run.Failure.Cause = cause, cause }
+	}
+	lossy := func(run *holdfast.Run) { run.Failure.ProgressLost = true }
 	engine := forReason(holdfast.ReasonEngineKilled)
 	first := ran("run-2", apply, holdfast.RunInterrupted, leaves([]string{"a.b"}, []string{"a.c: created", `a.d["x: y"]: created`, "a.e: updated"}))
 	throttled := ran("run-3", apply, holdfast.RunErrored, resumed, leaves(nil, []string{"a.f: created"}))
@@ -57,18 +62,24 @@ func TestMayExist(t *testing.T) {
 		"others have applied nothing since": {runs: []holdfast.Run{
 			ran("run-7", apply, holdfast.RunErrored), ran("run-6", plan, holdfast.RunPlanned), ran("run-5", apply, holdfast.RunPlanned), first,
 		}, want: []string{"a.b", "a.c", `a.d["x: y"]`}},
-		"one ended well":                   {runs: []holdfast.Run{second, ran("run-3", apply, holdfast.RunApplied, resumed, hasBegun), first}, want: []string{"a.b", "a.g"}},
-		"a plan has found everything":      {runs: []holdfast.Run{ran("run-5", plan, holdfast.RunNoChanges), second}},
-		"an apply has found everything":    {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunNoChanges), second}},
-		"one of another source ended well": {runs: []holdfast.Run{ran("run-6", plan, holdfast.RunNoChanges, ofOld), ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.b", "a.g"}},
-		"of two sources, one ended well":   {runs: []holdfast.Run{ran("run-6", apply, holdfast.RunApplied, hasBegun), ran("run-5", apply, holdfast.RunInterrupted, ofOld, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
-		"on record":                        {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.old"}},
-		"on record, and settled":           {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun), second}},
-		"it had not begun":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, passingCause)}},
-		"nobody knows what it did":         {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause)}, all: true},
-		"nothing at all is known":          {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun)}, all: true},
-		"the agent saw that nothing began": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause, engine)}},
-		"the list is full":                 {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves(nil, many), engine)}, all: true},
+		"one ended well":                                    {runs: []holdfast.Run{second, ran("run-3", apply, holdfast.RunApplied, resumed, hasBegun), first}, want: []string{"a.b", "a.g"}},
+		"a plan has found everything":                       {runs: []holdfast.Run{ran("run-5", plan, holdfast.RunNoChanges), second}},
+		"an apply has found everything":                     {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunNoChanges), second}},
+		"one of another source ended well":                  {runs: []holdfast.Run{ran("run-6", plan, holdfast.RunNoChanges, ofOld), ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.b", "a.g"}},
+		"of two sources, one ended well":                    {runs: []holdfast.Run{ran("run-6", apply, holdfast.RunApplied, hasBegun), ran("run-5", apply, holdfast.RunInterrupted, ofOld, leaves([]string{"a.h"}, nil)), second}, want: []string{"a.b", "a.g", "a.h"}},
+		"it is not known yet how it ends":                   {rec: recorded, runs: []holdfast.Run{ran("run-6", plan, holdfast.RunNoChanges), ran("run-5", apply, holdfast.RunRunning, hasBegun, by("alice")), told}, want: []string{"a.old"}},
+		"on record":                                         {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun, ofOld), second}, want: []string{"a.old"}},
+		"on record, and settled":                            {rec: recorded, runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun), second}},
+		"it had not begun":                                  {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, passingCause)}},
+		"nobody knows what it did":                          {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause)}, all: true},
+		"nothing at all is known":                           {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun)}, all: true},
+		"the agent saw that nothing began":                  {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, passingCause, engine)}},
+		"what it said was lost in part":                     {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves([]string{"a.b"}, nil), lossy)}, want: []string{"a.b"}, all: true},
+		"its state was not saved":                           {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, made), because(holdfast.CauseStateUnsaved))}, want: []string{"a.b"}},
+		"its state, in which nothing is new, was not saved": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, nil), because(holdfast.CauseStateUnsaved))}},
+		"it said success, and saved nothing":                {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, made), because(holdfast.CauseUntrustedPlan))}, want: []string{"a.b"}},
+		"its agent made no sense":                           {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, nil), because(holdfast.CauseInvalidOutcome))}, all: true},
+		"the list is full":                                  {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves(nil, many), engine)}, all: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,5 +88,36 @@ func TestMayExist(t *testing.T) {
 				t.Errorf("any %t, may exist (-want +got):\n%s", got.Any, diff)
 			}
 		})
+	}
+}
+
+// TestMayExistOnRecord: what is on record is what all runs come to, however few of them
+// are still read.
+func TestMayExistOnRecord(t *testing.T) {
+	t.Parallel()
+	var rec holdfast.ClusterRecord
+	var runs []holdfast.Run
+	end := func(run holdfast.Run) {
+		runs = append([]holdfast.Run{run}, runs...)
+		rec.Left = decision.MayExist(rec, runs)
+		runs = runs[:min(len(runs), 3)]
+	}
+	fails := func(from int) {
+		for i := range 9 {
+			end(ran(fmt.Sprintf("run-%02d", from+i), apply, holdfast.RunErrored, hasBegun, ofOld))
+		}
+	}
+	end(ran("run-00", apply, holdfast.RunInterrupted, func(run *holdfast.Run) {
+		run.Begun, run.Failure = true, &holdfast.Failure{Unrecorded: []string{"a.b"}}
+	}))
+	fails(10)
+	if diff := cmp.Diff([]string{"a.b"}, rec.Left.Addresses); diff != "" {
+		t.Errorf("after many that failed (-want +got):\n%s", diff)
+	}
+	end(ran("run-30", plan, holdfast.RunPlanned, forReason(holdfast.ReasonMayExist)))
+	end(ran("run-31", apply, holdfast.RunApplied, hasBegun, ofOld, func(run *holdfast.Run) { run.Actor, run.Shown = "alice", "run-30" }))
+	fails(40)
+	if left := rec.Left; len(left.Addresses) > 0 || left.Any {
+		t.Errorf("after someone was told of it, %+v is left", left)
 	}
 }
