@@ -151,7 +151,7 @@ func (s *StateStore) PutState(ctx context.Context, write holdfast.StateWrite) (h
 		if unused, err = s.insertState(ctx, q, &v, write.By, digest, c); err != nil || invalid != nil || !v.Quarantined {
 			return err
 		}
-		return s.noteRefused(ctx, q, v, write.By)
+		return noteRefused(ctx, q, v, write.By)
 	})
 	if errors.Is(err, holdfast.ErrForbidden) {
 		s.drop(ctx, c)

@@ -71,6 +71,9 @@ func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, 
 		if err := takeUnsaved(ctx, q, u); err != nil {
 			return err
 		}
+		if err := s.noteNext(ctx, q, u); err != nil {
+			return err
+		}
 		return s.audit(ctx, q, entry)
 	})
 	if err != nil {
@@ -157,8 +160,10 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		err := settleUnsaved(ctx, q, run.State.Unsaved)
 		if errors.Is(err, holdfast.ErrConflict) {
 			return nil // another one came meanwhile, and stands
+		} else if err != nil {
+			return err
 		}
-		return err
+		return s.noteNext(ctx, q, run.State.Unsaved)
 	}
 	if !run.Kind.Applies() {
 		return nil
@@ -210,6 +215,7 @@ func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptR
 
 // putLate is putUnsaved for a state of an attempt that is over. That of another run
 // which stands is newer, as nothing is executed while one stands: it is not displaced.
+// Once that has ended, noteNext looks for what has come meanwhile.
 func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 	var n int
 	err := q.row(ctx, `SELECT COUNT(*) FROM unsaved_states WHERE location = ? AND run <> ?`, u.Location, u.Run).Scan(&n)
@@ -217,6 +223,30 @@ func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 		return err
 	}
 	return putUnsaved(ctx, q, u)
+}
+
+// noteNext records, of the states of other runs that came while u stood and were not noted
+// therefore, the newest upload that was refused, or the newest file.
+func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	v, by, at := holdfast.StateVersion{Location: u.Location}, holdfast.AttemptRef{}, int64(0)
+	err := q.row(ctx, `SELECT version, serial, lineage, created_at, run, attempt FROM state_versions
+		WHERE location = ? AND quarantined = 1 AND lineage <> '' AND run <> ? AND created_at > ? ORDER BY version DESC LIMIT 1`,
+		u.Location, u.Run, nanos(u.At)).Scan(&v.Version, &v.Serial, &v.Lineage, &at, &by.Run, &by.Attempt)
+	if err == nil {
+		v.CreatedAt = fromNanos(at)
+		return noteRefused(ctx, q, v, by)
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	err = q.row(ctx, `SELECT a.run, a.attempt FROM artefacts AS a JOIN runs AS r ON r.id = a.run
+		WHERE r.state_location = ? AND a.name = ? AND a.run <> ? AND a.created_at > ? ORDER BY a.created_at DESC LIMIT 1`,
+		u.Location, holdfast.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return s.noteLate(ctx, q, by)
 }
 
 // arrived reports whether what a run has pushed is the newest version in our own
@@ -244,7 +274,7 @@ func (s *records) arrived(ctx context.Context, q querier, u holdfast.UnsavedStat
 
 // noteRefused records that an upload of an apply, which is in quarantine now, is
 // newer than what its backend has.
-func (s *StateStore) noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
+func noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
 	var kind holdfast.RunKind
 	var cluster string
 	err := q.row(ctx, `SELECT kind, cluster FROM runs WHERE id = ?`, by.Run).Scan(&kind, &cluster)

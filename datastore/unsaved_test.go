@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,12 @@ func standing(t *testing.T, store *datastore.Store, want int) holdfast.UnsavedSt
 		return holdfast.UnsavedState{}
 	}
 	return list[0]
+}
+
+// ticking returns a clock that is never twice at the same time.
+func ticking() func() time.Time {
+	var ticks atomic.Int64
+	return func() time.Time { return noon.Add(time.Duration(ticks.Add(1))) }
 }
 
 // TestUnsavedStates: which ends of attempts leave a state that could not be
@@ -77,7 +84,7 @@ func TestUnsavedStates(t *testing.T) {
 func TestLateUnsavedStates(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
 	dead := func(n int, kind holdfast.RunKind, location string) holdfast.Run {
 		run := newRun(n)
 		run.Cluster, run.Kind, run.StateLocation = "a", kind, location
@@ -92,6 +99,7 @@ func TestLateUnsavedStates(t *testing.T) {
 	standing(t, store, 0)
 
 	first, second := dead(2, holdfast.RunApply, "pg:db"), dead(3, holdfast.RunDestroy, "pg:db")
+	third := dead(4, holdfast.RunApply, "pg:db")
 	late(first)
 	u := standing(t, store, 1)
 	if u.Location != "pg:db" || u.Run != first.ID || u.Attempt != 1 || u.Version != 0 {
@@ -107,6 +115,59 @@ func TestLateUnsavedStates(t *testing.T) {
 	late(first)
 	if u := standing(t, store, 1); u.Run != second.ID {
 		t.Errorf("%+v stands, want that of the later run", u)
+	}
+
+	// What came while another one stood stands after it.
+	late(third)
+	if err := store.WaiveUnsaved(ctx, standing(t, store, 1), entry); err != nil {
+		t.Fatal(err)
+	}
+	if u := standing(t, store, 1); u.Run != third.ID {
+		t.Errorf("%+v stands, want what came late", u)
+	}
+	if err := store.WaiveUnsaved(ctx, standing(t, store, 1), entry); err != nil {
+		t.Fatal(err)
+	}
+	standing(t, store, 0)
+}
+
+// TestLateUploads: an upload that is refused while the state of another run stands is to
+// be pushed after that, if it is newer than what was pushed.
+func TestLateUploads(t *testing.T) {
+	t.Parallel()
+	for serial, want := range map[int64]int{3: 1, 2: 0} {
+		store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
+		var over []holdfast.Run
+		for n := range 2 {
+			run := newRun(n + 1)
+			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, "clusters/a"
+			run = claim(t, store, run)
+			end(t, store, run, holdfast.RunInterrupted)
+			over = append(over, run)
+		}
+		put := func(by holdfast.Run, serial int64, text string) error {
+			_, err := store.PutState(t.Context(), holdfast.StateWrite{Location: "clusters/a", By: by.Ref(), Data: stateJSON(serial, "lin", text)})
+			return err
+		}
+		if err := put(over[1], 2, "second"); !errors.Is(err, holdfast.ErrFenced) {
+			t.Fatal(err)
+		}
+		u := standing(t, store, 1)
+		if err := put(over[0], serial, "first"); !errors.Is(err, holdfast.ErrFenced) {
+			t.Fatal(err)
+		}
+		push := stateRun(3, u)
+		if err := store.PushUnsaved(t.Context(), u, push); err != nil {
+			t.Fatal(err)
+		}
+		push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+		if err := put(push, 2, "second"); err != nil {
+			t.Fatal(err)
+		}
+		end(t, store, push, holdfast.RunApplied)
+		if u := standing(t, store, want); want > 0 && u.Run != over[0].ID {
+			t.Errorf("%+v stands, want what came late", u)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package uplink
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,8 +45,12 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 	if n := workspace.KillLeftovers(dir); n > 0 {
 		s.Logger.Warn("processes of a dead engine were killed", "count", n)
 	}
-	if err := s.inherit(dir); err != nil {
+	kept, err := s.inherit(dir)
+	if err != nil {
 		return holdfast.Result{}, err
+	}
+	if kept != "" {
+		dir = "" // it is not removed
 	}
 	if result, ok := s.loadResult(); ok {
 		s.inherited = true
@@ -59,6 +64,11 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 		result.Detail += "; what it had begun to change may be unrecorded"
 	}
 	result.Failure = s.killed(result.Detail)
+	if kept != "" {
+		result.Reason, result.Failure.Cause, result.Failure.Transient = holdfast.CauseStateUnsaved, holdfast.CauseStateUnsaved, false
+		result.Failure.Hint = fmt.Sprintf("the engine could not save the state, and what it wrote instead cannot be read: look at errored.tfstate below %s "+
+			"on the agent's machine, and give it to `holdfast state push CLUSTER FILE`, or give it up with `holdfast state waive`", kept)
+	}
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
 	s.SaveResult(result)
 	return result, workspace.RemoveDead(dir)
@@ -66,23 +76,28 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 
 // inherit takes over a state that an engine could not save: it is kept as an
 // artefact, and becomes the newest state if the server agrees that it is.
-func (s *Session) inherit(dir string) error {
+// One that cannot be read stays in the workspace, whose place is returned.
+func (s *Session) inherit(dir string) (kept string, err error) {
 	if !s.HasBegun() { // nothing was applied, so that there is no state to save
-		return nil
+		return "", nil
 	}
 	state, err := workspace.Rescue(dir)
-	if err != nil || state == nil {
-		return err
+	if errors.Is(err, workspace.ErrUnusable) {
+		kept, errAside := workspace.SetAside(dir)
+		s.Logger.Error("workspace kept: it holds an unsaved state", "err", errors.Join(err, errAside))
+		return kept, errAside
+	} else if err != nil || state == nil {
+		return "", err
 	}
 	s.Logger.Warn("unsaved state was found")
 	if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
-		return err
+		return "", err
 	}
 	if !s.OwnState || !s.Kind.Writes() {
-		return nil
+		return "", nil
 	}
 	_, err = s.state.held.put(parcelState, stateOp{body: state}.reader())
-	return err
+	return "", err
 }
 
 // killed describes the failure of an attempt whose agent died.

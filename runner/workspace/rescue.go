@@ -50,8 +50,11 @@ func KillLeftovers(workspace string) int {
 // MaxState bounds the bytes of a state that is read.
 const MaxState = 512 << 20
 
+// ErrUnusable: there is a state, and it is not as an engine writes one, or too large.
+var ErrUnusable = errors.New("a state that cannot be read")
+
 // Rescue returns the newest errored.tfstate below a workspace, nil if there is
-// none.
+// none. If it is an ErrUnusable the workspace must not be lost.
 func Rescue(workspace string) ([]byte, error) {
 	var newest string
 	var at time.Time
@@ -82,7 +85,7 @@ func Rescue(workspace string) ([]byte, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !info.Mode().IsRegular() || !ok || stat.Nlink != 1 || info.Size() > MaxState {
-		return nil, nil // an engine does not write it so
+		return nil, fmt.Errorf("%s: %w", newest, ErrUnusable)
 	}
 	return io.ReadAll(io.LimitReader(file, MaxState))
 }

@@ -131,11 +131,11 @@ func (w *Store) clearLeftover(dir string) error {
 	}
 	KillLeftovers(dir)
 	state, err := Rescue(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrUnusable) {
 		return fmt.Errorf("clear workspace: %w", err)
 	}
-	if state != nil {
-		aside, err := w.SetAside(dir)
+	if state != nil || err != nil {
+		aside, err := SetAside(dir)
 		if err != nil {
 			return fmt.Errorf("clear workspace: %w", err)
 		}
@@ -150,18 +150,21 @@ func (w *Store) clearLeftover(dir string) error {
 
 // SetAside gives a workspace that must not be lost the path of its attempt, and
 // returns it.
-func (w *Store) SetAside(dir string) (string, error) {
+func (w *Store) SetAside(dir string) (string, error) { return SetAside(dir) }
+
+// SetAside is Store.SetAside for who has no Store.
+func SetAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
 	if !SafeName.MatchString(name) || strings.HasPrefix(name, locationPrefix) {
 		name = "unknown"
 	}
-	target := filepath.Join(w.dir, workspacesDir, name)
+	target := filepath.Join(filepath.Dir(dir), name)
 	for i := 2; target != dir; i++ {
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			return target, os.Rename(dir, target)
 		}
-		target = filepath.Join(w.dir, workspacesDir, fmt.Sprintf("%s.%d", name, i))
+		target = filepath.Join(filepath.Dir(dir), fmt.Sprintf("%s.%d", name, i))
 	}
 	return dir, nil
 }
