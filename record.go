@@ -170,6 +170,8 @@ type Approval struct {
 	Head Revision  `json:"head"`
 	At   time.Time `json:"at"`             // by the forge's clock, if it was given in a comment
 	Runs []string  `json:"runs,omitempty"` // whose plans were shown then: it is of what these do
+	// Clusters are those that it was given for; none: all, as before they were recorded.
+	Clusters []string `json:"clusters,omitempty"`
 
 	// CommentID is the comment that gave it, and Said when that got its text. It
 	// ends with the comment, and when its giver may no longer write; Ended says

@@ -43,7 +43,7 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if !s.mayCommand(c, command) {
+	if !s.mayCommand(c, &command) {
 		return
 	}
 	ctx, done := s.untilStop(c.Request.Context())

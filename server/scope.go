@@ -84,8 +84,9 @@ func (s *apiServer) mayTouch(c *gin.Context, clusters ...string) bool {
 }
 
 // mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
-// that it affects.
-func (s *apiServer) mayCommand(c *gin.Context, command holdfast.Command) bool {
+// that it affects. An apply or an approval by a token that is bound to projects comes to
+// name these: the pull request may affect others by the time it is carried out.
+func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
 		return s.mayTouch(c, command.Clusters...)
 	}
@@ -104,7 +105,16 @@ func (s *apiServer) mayCommand(c *gin.Context, command holdfast.Command) bool {
 		s.refuseScope(c, command.PullRequest.String(), fmt.Sprintf("pull request %s affects no cluster", command.PullRequest))
 		return false
 	}
-	return s.mayTouchFor(c, record, clusters)
+	if !s.mayTouchFor(c, record, clusters) {
+		return false
+	}
+	for _, affected := range record.Clusters {
+		acts := command.Verb == holdfast.VerbApply || command.Verb == holdfast.VerbApprove
+		if acts && !affected.Sample && slices.Contains(clusters, affected.Name) && !slices.Contains(command.Clusters, affected.Name) {
+			command.Clusters = append(command.Clusters, affected.Name)
+		}
+	}
+	return true
 }
 
 // mayTouchFor judges clusters by what is on record, and by what a pull request would make

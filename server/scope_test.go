@@ -128,6 +128,21 @@ func TestPlannedRunOfATokensProjects(t *testing.T) {
 	}
 }
 
+// What a token that is bound to projects approves are the clusters that were looked at: a
+// pull request may affect those of other projects by the time it is carried out.
+func TestApprovalOfATokensProjectsNamesItsClusters(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, scoped(t, w).API())
+	for token, want := range map[string]string{paymentsToken: `["prod-eu"]`, operatorToken: "null"} {
+		got := request(t, "POST", url+"/api/v1/commands", token, `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`)
+		calls := w.noted()
+		if last := calls[len(calls)-1]; got.status != 200 || !strings.Contains(last, `"number":7},`+want+",") {
+			t.Errorf("with %s it is %d: %s, want clusters %s", token, got.status, last, want)
+		}
+	}
+}
+
 // Lists leave out what is of other projects.
 func TestListsOfATokenBoundToProjects(t *testing.T) {
 	t.Parallel()

@@ -86,12 +86,13 @@ type Approval struct {
 	Head      holdfast.Revision `json:"head"`
 	At        time.Time         `json:"at"`
 	Runs      []string          `json:"runs,omitempty"`      // The runs whose plans were shown then, which it is of.
+	Clusters  []string          `json:"clusters,omitempty"`  // Those that it was given for. Absent: all.
 	CommentID string            `json:"commentId,omitempty"` // The comment that gave it.
 	Ended     string            `json:"ended,omitempty"`     // Why it no longer counts.
 }
 
 func approvalOf(a holdfast.Approval) Approval {
-	return Approval{By: a.By, Head: a.Head, At: a.At, Runs: a.Runs, CommentID: a.CommentID, Ended: a.Ended}
+	return Approval{By: a.By, Head: a.Head, At: a.At, Runs: a.Runs, Clusters: a.Clusters, CommentID: a.CommentID, Ended: a.Ended}
 }
 
 // PullRequestCluster is a cluster as a pull request's merge result has it.

@@ -275,10 +275,10 @@ func (o *observer) merge(
 	if pr, err = o.Gates.Standing(ctx, pr); err != nil {
 		return m, err
 	}
-	all := slices.Concat(runs, branch)
-	m.Met, m.Missing = standing(gate.Of(pr, requires, lifted, plan, all))
+	all, terms := slices.Concat(runs, branch), gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}
+	m.Met, m.Missing = standing(gate.Of(pr, terms, plan, all))
 	if m.NewestMet, m.NewestMissing = m.Met, m.Missing; found { // else they are judged by the newest already
-		m.NewestMet, m.NewestMissing = standing(gate.Of(pr, requires, lifted, newest, all))
+		m.NewestMet, m.NewestMissing = standing(gate.Of(pr, terms, newest, all))
 	}
 	return m, nil
 }

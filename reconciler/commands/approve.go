@@ -35,7 +35,7 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	if by := gate.Objectors(now); len(by) > 0 {
 		return "", refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
 	}
-	if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, *c, c.Shown); err != nil {
+	if err := h.addApproval(ctx, *pr, *c, c.Shown, clustersOf(targets)); err != nil {
 		return "", err
 	}
 	h.Publisher.Show(pr.PullRequestRef)
@@ -91,7 +91,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 				seen = append(seen, own)
 			}
 		}
-		if err := h.addApproval(ctx, pr.PullRequestRef, pr.Head, c, seen); err != nil {
+		if err := h.addApproval(ctx, pr, c, seen, []string{t.cluster}); err != nil {
 			return "", err
 		}
 	}
@@ -102,15 +102,19 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 	return approved, nil
 }
 
-// addApproval records a command's approval of what runs have planned.
+// addApproval records a command's approval of what runs have planned for clusters: for
+// no others, whatever else was shown.
 func (h *Handler) addApproval(
-	ctx context.Context, ref holdfast.PullRequestRef, head holdfast.Revision, c holdfast.Command, runs []string,
+	ctx context.Context, seen holdfast.PullRequestRecord, c holdfast.Command, runs, clusters []string,
 ) error {
-	approval := holdfast.Approval{By: c.Author, Head: head, At: c.CreatedAt.UTC(), Runs: runs, CommentID: c.CommentID, Said: c.Said}
+	approval := holdfast.Approval{
+		By: c.Author, Head: seen.Head, At: c.CreatedAt.UTC(), Runs: runs, Clusters: clusters,
+		CommentID: c.CommentID, Said: c.Said,
+	}
 	for {
-		pr, err := h.opts.Store.PullRequest(ctx, ref)
+		pr, err := h.opts.Store.PullRequest(ctx, seen.PullRequestRef)
 		if err != nil {
-			return fmt.Errorf("read pull request %s: %w", ref, err)
+			return fmt.Errorf("read pull request %s: %w", seen.PullRequestRef, err)
 		}
 		pr.Approvals = append(pr.Approvals, approval)
 		_, err = h.opts.Store.SavePullRequest(ctx, pr)
@@ -118,4 +122,12 @@ func (h *Handler) addApproval(
 			return err
 		}
 	}
+}
+
+func clustersOf(targets []target) []string {
+	clusters := make([]string, len(targets))
+	for i, t := range targets {
+		clusters[i] = t.cluster
+	}
+	return clusters
 }

@@ -10,33 +10,39 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Of returns the conditions that requires names, in order and each once, as they
-// stand for one cluster of a pull request. Plan is what would be applied, the zero
-// Run if there is nothing yet, and runs are the cluster's others: an approval of
-// one that came to the same counts for plan, too. Lifted are those that the change
-// itself takes away.
-func Of(pr holdfast.PullRequestRecord, requires, lifted []string, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
+// Terms are what the apply of a cluster has to meet.
+type Terms struct {
+	Cluster  string
+	Requires []string // names of conditions, which may be there several times
+	Lifted   []string // those of them that the change itself takes away
+}
+
+// Of returns the conditions of terms, in order and each once, as they stand for that
+// cluster of a pull request. Plan is what would be applied, the zero Run if there is
+// nothing yet, and runs are the cluster's others: an approval of one that came to the
+// same counts for plan, too.
+func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
 	var gates []holdfast.Gate
-	for _, name := range requires {
+	for _, name := range terms.Requires {
 		if slices.ContainsFunc(gates, func(g holdfast.Gate) bool { return g.Name == name }) {
 			continue
 		}
 		switch name {
 		case holdfast.GateApproved:
-			gates = append(gates, approved(pr, plan, runs))
+			gates = append(gates, approved(pr, terms.Cluster, plan, runs))
 		case holdfast.GateMergeable:
-			gates = append(gates, mergeable(pr))
+			gates = append(gates, mergeable(pr, terms.Cluster))
 		default:
 			continue
 		}
-		gates[len(gates)-1].Lifted = slices.Contains(lifted, name)
+		gates[len(gates)-1].Lifted = slices.Contains(terms.Lifted, name)
 	}
 	return gates
 }
 
 // approved: somebody has approved what plan does, after it was shown, and nobody
 // who may write asks for changes. An approval does not answer such a request.
-func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
+func approved(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateApproved}
 	var void []string // approvals that do not count, and why
 	for _, v := range pr.Verdicts {
@@ -56,6 +62,8 @@ func approved(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.
 			void = append(void, fmt.Sprintf("%s approved an older commit", a.By))
 		case a.Ended != "":
 			void = append(void, fmt.Sprintf("the approval of %s ended: %s", a.By, a.Ended))
+		case !isFor(a, cluster):
+			void = append(void, a.By+" approved other clusters")
 		case !covers(a, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", a.By))
 		default:
@@ -93,11 +101,11 @@ func Objectors(pr holdfast.PullRequestRecord) []string {
 // mergeable: the forge's last word before the merge was that it would let the
 // pull request be merged. After a merge that it did not say so of (an admin can
 // pass over what protects a branch) somebody may stand for it.
-func mergeable(pr holdfast.PullRequestRecord) holdfast.Gate {
+func mergeable(pr holdfast.PullRequestRecord, cluster string) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateMergeable, Met: pr.Mergeable}
 	merged := pr.State == holdfast.PullRequestMerged
 	for _, a := range pr.Approvals {
-		if merged && a.Ended == "" && a.Head == pr.Head && a.At.After(pr.MergedAt) {
+		if merged && a.Ended == "" && a.Head == pr.Head && a.At.After(pr.MergedAt) && isFor(a, cluster) {
 			g.Met, g.Given = true, append(g.Given, a.By+" approved the merge by command")
 		}
 	}
@@ -118,6 +126,12 @@ func mergeable(pr holdfast.PullRequestRecord) holdfast.Gate {
 		g.From = "`/holdfast approve` from anyone with write permission, except " + cmp.Or(pr.Author, "its author")
 	}
 	return g
+}
+
+// isFor reports whether an approval by command was given for a cluster. One from before
+// that was recorded is for all.
+func isFor(a holdfast.Approval, cluster string) bool {
+	return len(a.Clusters) == 0 || slices.Contains(a.Clusters, cluster)
 }
 
 // covers reports whether an approval by command was of what plan does: of the

@@ -51,6 +51,8 @@ func TestApproved(t *testing.T) {
 	}
 	ended := of("run-1")
 	ended.Ended = "its comment was deleted"
+	mine, others := of("run-1"), of("run-1")
+	mine.Clusters, others.Clusters = []string{"preprod", "prod"}, []string{"preprod"}
 	objected := approvals(of("run-1"))
 	objected.Verdicts = []holdfast.Verdict{asks}
 	tests := map[string]struct {
@@ -73,6 +75,8 @@ func TestApproved(t *testing.T) {
 		"by command, planned again":          {approvals(of("run-1")), again, "lead approved by command", ""},
 		"by command, of another plan":        {approvals(of("run-1")), other, "", "before this plan was shown"},
 		"by command, of nothing":             {approvals(of()), plan, "", "before this plan was shown"},
+		"by command, for it":                 {approvals(mine), plan, "lead approved by command", ""},
+		"by command, for others":             {approvals(others), plan, "", "lead approved other clusters"},
 		"by command, ended":                  {approvals(ended), plan, "", "the approval of lead ended: its comment was deleted"},
 		"by command, ended, and given again": {approvals(ended, of("run-1")), plan, "lead approved by command", ""},
 		"by command, of an older commit":     {approvals(holdfast.Approval{By: "lead", Head: "old", Runs: []string{"run-1"}}), plan, "", "an older commit"},
@@ -81,7 +85,7 @@ func TestApproved(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gates := gate.Of(tt.pr, []string{"approved", "approved"}, nil, tt.plan, []holdfast.Run{again, other, plan})
+			gates := gate.Of(tt.pr, gate.Terms{Cluster: "prod", Requires: []string{"approved", "approved"}}, tt.plan, []holdfast.Run{again, other, plan})
 			if len(gates) != 1 {
 				t.Fatalf("got %+v, want one", gates)
 			}
@@ -110,6 +114,16 @@ func TestMergeable(t *testing.T) {
 		"open, and blocked": {func(pr *holdfast.PullRequestRecord) { pr.State, pr.Blocked = holdfast.PullRequestOpen, "behind" }, `"behind"`},
 		"approved before":   {func(pr *holdfast.PullRequestRecord) { a := after; a.At = noon; pr.Approvals = append(pr.Approvals, a) }, "did not say"},
 		"approved after":    {func(pr *holdfast.PullRequestRecord) { pr.Approvals = append(pr.Approvals, after) }, ""},
+		"approved after, for it": {func(pr *holdfast.PullRequestRecord) {
+			a := after
+			a.Clusters = []string{"prod"}
+			pr.Approvals = append(pr.Approvals, a)
+		}, ""},
+		"approved after, for others": {func(pr *holdfast.PullRequestRecord) {
+			a := after
+			a.Clusters = []string{"preprod"}
+			pr.Approvals = append(pr.Approvals, a)
+		}, "did not say"},
 		"approved after, ended": {func(pr *holdfast.PullRequestRecord) {
 			a := after
 			a.Ended = "x"
@@ -119,7 +133,7 @@ func TestMergeable(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gate.Of(proposal(tt.change), []string{"mergeable"}, nil, holdfast.Run{}, nil)[0]
+			g := gate.Of(proposal(tt.change), gate.Terms{Cluster: "prod", Requires: []string{"mergeable"}}, holdfast.Run{}, nil)[0]
 			if g.Met != (tt.missing == "") || !strings.Contains(g.Missing, tt.missing) || (g.From != "") == g.Met {
 				t.Errorf("got %+v, want it to miss %q", g, tt.missing)
 			}

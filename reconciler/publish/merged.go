@@ -140,7 +140,7 @@ func (v *viewer) viewConditions(
 		return err
 	}
 	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs))
-	rc.Gates = gate.Of(pr, requires, lifted, *rc.Apply, slices.Concat(plans, runs))
+	rc.Gates = gate.Of(pr, gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}, *rc.Apply, slices.Concat(plans, runs))
 	return nil
 }
 

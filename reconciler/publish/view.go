@@ -38,7 +38,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		}
 		if !c.Sample && pr.State == holdfast.PullRequestOpen {
 			requires, lifted := decision.Required(c.Document, last...)
-			rc.Gates = gate.Of(pr, requires, lifted, decision.Newest(plans), plans)
+			rc.Gates = gate.Of(pr, gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted}, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)

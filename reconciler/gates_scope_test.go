@@ -1,0 +1,91 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// bothRequire is a fleet of two clusters with the same condition, and a pull request that
+// changes both and was planned.
+func bothRequire(t *testing.T, condition string, with ...func(*holdfast.PullRequest)) *fleet {
+	t.Helper()
+	files := twoClusters()
+	for _, name := range []string{"prod", "preprod"} {
+		files["clusters/"+name+".yaml"] = document(name, "apply: {requires: ["+condition+"]}")
+	}
+	f := newFleet(t, files)
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")}, with...)
+	f.executeAll(good)
+	return f
+}
+
+// waits fails unless prod waits for a reason and preprod is as Git says.
+func (f *fleet) waits(reason holdfast.Reason) {
+	f.t.Helper()
+	if rec := f.cluster("prod"); rec.Waiting != reason || rec.Applied.SourceDigest == rec.Desired.SourceDigest {
+		f.t.Errorf("prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+	if rec := f.cluster("preprod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+		f.t.Errorf("preprod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("preprod"))
+	}
+}
+
+// Who approves one cluster of a pull request approves no other.
+func TestAnApprovalIsForItsClusters(t *testing.T) {
+	t.Parallel()
+	for name, approve := range map[string]func(*fleet, string){
+		"in a comment": func(f *fleet, cluster string) { f.obeys(1, "alice", "/holdfast approve "+cluster) },
+		"through the API": func(f *fleet, cluster string) {
+			f.forge.says(1, "dave", "in the next second")
+			c := f.commands(holdfast.Command{Author: "alice", Verb: holdfast.VerbApprove, PullRequest: onePR, Clusters: []string{cluster}})
+			if c.Status != holdfast.CommandDone {
+				f.t.Fatalf("it is %s: %s", c.Status, c.Reply)
+			}
+			f.post()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := bothRequire(t, "approved")
+			approve(f, "preprod")
+			comment := f.forge.comment(1)
+			for _, words := range []string{"required for `preprod`: alice approved by command", "required for `prod`, and is missing: alice approved other clusters"} {
+				if !strings.Contains(comment, words) {
+					t.Errorf("the comment does not say %q:\n%s", words, comment)
+				}
+			}
+			f.merge(1, byMerge)
+			f.executeAll(good)
+			f.waits(holdfast.ReasonNotApproved)
+			approve(f, "prod")
+			f.executeAll(good)
+			f.waitsForNothing("prod")
+		})
+	}
+}
+
+// waitsForNothing fails unless a cluster is as Git says.
+func (f *fleet) waitsForNothing(cluster string) {
+	f.t.Helper()
+	if rec := f.cluster(cluster); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+		f.t.Errorf("%s waits for %q (%s): %v", cluster, rec.Waiting, rec.WaitingDetail, f.runs(cluster))
+	}
+}
+
+// Who approves the merge of a pull request for one of its clusters, by its name, does not
+// stand for it elsewhere.
+func TestAMergeIsApprovedForItsClusters(t *testing.T) {
+	t.Parallel()
+	f := bothRequire(t, "mergeable", func(pr *holdfast.PullRequest) { pr.Mergeable, pr.Blocked = false, "behind" })
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	if c := f.api("alice", holdfast.VerbApprove, "preprod"); c.Status != holdfast.CommandDone {
+		t.Fatalf("it is %s: %s", c.Status, c.Reply)
+	}
+	f.ask("prod")
+	f.executeAll(good)
+	f.waits(holdfast.ReasonNotMergeable)
+}
