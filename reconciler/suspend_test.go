@@ -286,3 +286,52 @@ func TestARenameOfWhatIsSuspended(t *testing.T) {
 		t.Errorf("suspended %t by %q at %v: %q", is.Suspended, is.SuspendedBy, is.SuspendedAt, is.SuspendedWhy)
 	}
 }
+
+// What an apply has begun with, and not ended well, is in the state: its project counts
+// as that of what was applied does.
+func TestAHalfDoneClusterDoesNotLeaveASuspension(t *testing.T) {
+	t.Parallel()
+	in := func(project string) string {
+		return strings.Replace(document("prod"), "project: p", "project: "+project, 1)
+	}
+	for name, tt := range map[string]struct {
+		begin         func(*fleet)
+		suspended, to string
+	}{
+		"made for the first time": {func(f *fleet) {
+			f.look()
+			f.executeAll(good)
+			f.api("alice", holdfast.VerbApply, "prod")
+			f.execute(failing)
+		}, "p", "q"},
+		"moved, and moved back": {func(f *fleet) {
+			f.adopt()
+			f.open(1, map[string]string{"clusters/prod.yaml": in("q"), "infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			f.execute(failing)
+		}, "q", "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			tt.begin(f)
+			f.executeAll(good)
+			f.must(f.r.SuspendAll(t.Context(), holdfast.Suspension{Project: tt.suspended, By: "alice"}, true))
+			f.settle()
+			f.open(2, map[string]string{"clusters/prod.yaml": in(tt.to), "infra/prod/main.tf": module("three")})
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			if a := f.claim(); a.Kind == holdfast.RunApply {
+				t.Fatalf("it was handed out: %v", f.runs("prod"))
+			}
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonSuspended {
+				t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			f.must(f.r.SuspendAll(t.Context(), holdfast.Suspension{Project: tt.suspended, By: "alice"}, false))
+			f.settle()
+			f.executeAll(good)
+			f.waitsForNothing("prod")
+		})
+	}
+}

@@ -111,8 +111,8 @@ func (l *Loop) PlannedRun(ctx context.Context, cluster string) (string, error) {
 	return decision.PlannedRun(in), nil
 }
 
-// Suspension is what a cluster is suspended with: itself, its project, as it is
-// desired or was applied, or the fleet; empty if it is not.
+// Suspension is what a cluster is suspended with: itself, one of its projects, or the
+// fleet; empty if it is not.
 func (l *Loop) Suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
 	return l.observer.suspension(ctx, rec)
 }

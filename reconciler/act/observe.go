@@ -313,8 +313,8 @@ func standing(gates []holdfast.Gate) (met []string, missing map[string]string) {
 	return met, missing
 }
 
-// suspension is what a cluster is suspended with: itself, its project, as it is
-// desired or was applied, or the fleet; empty if it is not.
+// suspension is what a cluster is suspended with: itself, one of its projects, or the
+// fleet; empty if it is not.
 func (o *observer) suspension(ctx context.Context, rec holdfast.ClusterRecord) (string, error) {
 	if rec.Suspended {
 		return decision.SuspendedCluster, nil
@@ -323,14 +323,19 @@ func (o *observer) suspension(ctx context.Context, rec holdfast.ClusterRecord) (
 	if err != nil {
 		return "", fmt.Errorf("list suspensions: %w", err)
 	}
-	scope := ""
-	for _, s := range all {
-		switch s.Project {
-		case "":
-			return decision.SuspendedFleet, nil
-		case rec.Desired.Document.Project, rec.Applied.Document.Project:
-			scope = decision.SuspendedProject
-		}
+	if len(all) == 0 {
+		return "", nil
 	}
-	return scope, nil
+	if slices.ContainsFunc(all, func(s holdfast.Suspension) bool { return s.Project == "" }) {
+		return decision.SuspendedFleet, nil
+	}
+	branch, err := history.Branch(ctx, o.opts.Store, rec.Name)
+	if err != nil {
+		return "", err
+	}
+	projects := decision.Projects(rec, branch)
+	if slices.ContainsFunc(all, func(s holdfast.Suspension) bool { return slices.Contains(projects, s.Project) }) {
+		return decision.SuspendedProject, nil
+	}
+	return "", nil
 }

@@ -20,6 +20,18 @@ func LastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.App
 	return Relocated(rec.Applied, rec.Desired)
 }
 
+// Projects are those that a cluster is of: as its document says, as it was applied, and as
+// each apply since then has begun that did not end well.
+func Projects(rec holdfast.ClusterRecord, branch []holdfast.Run) []string {
+	projects := []string{rec.Desired.Document.Project, rec.Applied.Document.Project}
+	for _, run := range branch {
+		if run.Kind.Writes() && run.Begun && run.ID > max(rec.Applied.Run, rec.Life) {
+			projects = append(projects, run.Document.Project)
+		}
+	}
+	return projects
+}
+
 // Relocated is what was applied with its state called as it is today: an earlier version
 // may have recorded another name. What says which state it is is part of the source, and
 // so the state is the same one where that is the same.
