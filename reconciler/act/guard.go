@@ -38,6 +38,12 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if lookAtWindows(&in); run.Kind.Writes() && in.Window.Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
+	if reason, err := l.observer.barred(ctx, rec, run); err != nil && run.Kind.Writes() {
+		l.opts.Logger.WarnContext(ctx, "apply was held back", "run", run.ID, "cluster", run.Cluster, "err", err)
+		return true, nil // it waits; other runs need not
+	} else if reason != "" {
+		return true, l.Records.Cancel(ctx, run.ID, reason)
+	}
 	if decision.IsRevert(run) && run.Actor == "" && run.Shown == rec.Drift.Run && !decision.Fresh(rec.Drift, in.Now) {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
 	}

@@ -98,7 +98,7 @@ func (l *Loop) Observe(ctx context.Context, req holdfast.Request) (decision.Inpu
 // Merges returns the pull requests that brought the cluster from what was last applied
 // to what is desired now, newest first, with what people had seen.
 func (l *Loop) Merges(ctx context.Context, rec holdfast.ClusterRecord, branch []holdfast.Run) ([]decision.Merge, error) {
-	return l.observer.merges(ctx, rec, branch, l.observer.merge)
+	return l.observer.merges(ctx, rec, branch, l.observer.judged(decision.Newest(branch), l.observer.asked))
 }
 
 // PlannedRun is the run whose plan an apply of a cluster would be of if a person asked for

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -23,7 +22,7 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.
 		return in, err
 	}
 	if toApply(in) {
-		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.merge)
+		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.judged(decision.Newest(in.Runs), o.asked))
 	}
 	return in, err
 }
@@ -255,34 +254,6 @@ func (o *observer) reviewed(
 	return m, err
 }
 
-// merge is reviewed with the conditions of the apply.
-func (o *observer) merge(
-	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
-) (decision.Merge, error) {
-	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
-	if err != nil {
-		return decision.Merge{}, err
-	}
-	newest := decision.Newest(branch)
-	m, plan, found := mergeOf(pr, rec, runs, branch)
-	if !found {
-		plan = newest // what a person may be asked about
-	}
-	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch))
-	if len(requires) == 0 {
-		return m, nil
-	}
-	if pr, err = o.Gates.Standing(ctx, pr); err != nil {
-		return m, err
-	}
-	all, terms := slices.Concat(runs, branch), gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}
-	m.Met, m.Missing = standing(gate.Of(pr, terms, plan, all))
-	if m.NewestMet, m.NewestMissing = m.Met, m.Missing; found { // else they are judged by the newest already
-		m.NewestMet, m.NewestMissing = standing(gate.Of(pr, terms, newest, all))
-	}
-	return m, nil
-}
-
 // mergeOf is a merged pull request with the plan that was reviewed in it, if one was: the
 // last plan of the merged head that was posted before the merge. Who has seen a change
 // has not seen a destruction, nor the other way round.
@@ -295,22 +266,6 @@ func mergeOf(
 	}
 	m.Review.PullRequest = pr.PullRequestRef
 	return m, plan, found
-}
-
-// standing is which conditions are met, and what the others lack.
-func standing(gates []holdfast.Gate) (met []string, missing map[string]string) {
-	missing = make(map[string]string)
-	for _, g := range gates {
-		if g.Met {
-			met = append(met, g.Name)
-			continue
-		}
-		missing[g.Name] = g.Missing
-		if g.Lifted {
-			missing[g.Name] += "; the document no longer asks for it, what was last applied does"
-		}
-	}
-	return met, missing
 }
 
 // suspension is what a cluster is suspended with: itself, one of its projects, or the

@@ -47,6 +47,17 @@ func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
 	return "", ""
 }
 
+// Barred is which condition an apply that was queued meets no longer; empty if it meets
+// each. Shown: it is of the newest plan, and not of what was reviewed.
+func Barred(in Input, shown bool) holdfast.Reason {
+	of := ofReviewed
+	if shown {
+		of = ofNewest
+	}
+	reason, _ := barred(in, of)
+	return reason
+}
+
 // withConditions says of a plan that waits for a person's word what that has to wait for
 // as well: whoever may approve it approves what is shown now.
 func withConditions(in Input, d Decision) Decision {

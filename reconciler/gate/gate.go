@@ -170,6 +170,15 @@ func same(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run)
 	return out
 }
 
+// Alike reports whether two records of a pull request have the same reviews, and the same
+// approvals that stand.
+func Alike(a, b holdfast.PullRequestRecord) bool {
+	reviews := slices.EqualFunc(a.Verdicts, b.Verdicts, func(v, w holdfast.Verdict) bool {
+		return v.By == w.By && v.Approves == w.Approves && v.Head == w.Head && v.At.Equal(w.At)
+	})
+	return reviews && slices.EqualFunc(a.Approvals, b.Approvals, func(x, y holdfast.Approval) bool { return x.Ended == y.Ended })
+}
+
 // unique drops what is there already.
 func unique(words []string) []string {
 	var out []string

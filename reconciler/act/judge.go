@@ -1,0 +1,121 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
+)
+
+// How merges stand to the conditions of an apply.
+
+// standing gives a pull request with its reviews and the approvals that stand.
+type standing func(context.Context, holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+
+// recorded is standing by what the code host was last known to say.
+func recorded(_ context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+	return pr, nil
+}
+
+// asked is standing by what the code host says now. What is new of that is put on record:
+// an apply that is queued because of it is judged by the record when an agent takes it.
+func (o *observer) asked(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+	now, err := o.Gates.Standing(ctx, pr)
+	if err != nil || gate.Alike(pr, now) {
+		return now, err
+	}
+	saved, err := o.opts.Store.SavePullRequest(ctx, now)
+	if errors.Is(err, holdfast.ErrConflict) {
+		return now, nil // others have put something on record meanwhile, and it is judged again
+	} else if err != nil {
+		return now, fmt.Errorf("record the reviews of %s: %w", pr.PullRequestRef, err)
+	}
+	return saved, nil
+}
+
+// judged is reviewed with the conditions of the apply. What was reviewed is judged, and
+// newest, which is applied if a person has asked for that, or where nothing was reviewed.
+func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
+	return func(
+		ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+	) (decision.Merge, error) {
+		runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
+		if err != nil {
+			return decision.Merge{}, err
+		}
+		m, plan, found := mergeOf(pr, rec, runs, branch)
+		if !found {
+			plan = newest // what a person may be asked about
+		}
+		requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch))
+		if len(requires) == 0 {
+			return m, nil
+		}
+		if pr, err = stands(ctx, pr); err != nil {
+			return m, err
+		}
+		all, terms := slices.Concat(runs, branch), gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}
+		m.Met, m.Missing = met(gate.Of(pr, terms, plan, all))
+		if m.NewestMet, m.NewestMissing = m.Met, m.Missing; found { // else they are judged by the newest already
+			m.NewestMet, m.NewestMissing = met(gate.Of(pr, terms, newest, all))
+		}
+		return m, nil
+	}
+}
+
+// met is which conditions are met, and what the others lack.
+func met(gates []holdfast.Gate) (names []string, missing map[string]string) {
+	missing = make(map[string]string)
+	for _, g := range gates {
+		if g.Met {
+			names = append(names, g.Name)
+			continue
+		}
+		missing[g.Name] = g.Missing
+		if g.Lifted {
+			missing[g.Name] += "; the document no longer asks for it, what was last applied does"
+		}
+	}
+	return names, missing
+}
+
+// barred is why an apply that is queued no longer meets its conditions; empty if it does.
+// It is judged by what is on record of the code host: an agent that asks for work waits
+// for nobody else.
+func (o *observer) barred(ctx context.Context, rec holdfast.ClusterRecord, run holdfast.Run) (holdfast.Reason, error) {
+	if decision.IsRevert(run) { // it is of no merge
+		return "", nil
+	}
+	branch, err := history.Branch(ctx, o.opts.Store, rec.Name)
+	if err != nil {
+		return "", err
+	}
+	in := decision.Input{Cluster: rec, Runs: branch, Last: decision.LastApplied(rec, branch)}
+	if requires, _ := decision.Required(rec.Desired.Document, rec.Applied, in.Last); len(requires) == 0 || !toApply(in) {
+		return "", nil
+	}
+	plan, shown := planOf(run, branch)
+	if in.Merges, err = o.merges(ctx, rec, branch, o.judged(plan, recorded)); err != nil {
+		return "", err
+	}
+	return decision.Barred(in, shown), nil
+}
+
+// planOf is the plan of a tracked branch that a queued run has to come to, if a person has
+// seen that, or else the newest before it, which stands for merges without a reviewed one.
+func planOf(run holdfast.Run, branch []holdfast.Run) (plan holdfast.Run, shown bool) {
+	for _, other := range branch {
+		switch {
+		case other.ID == run.Shown:
+			return other, true
+		case plan.ID == "" && other.ID < run.ID && other.Status.Good():
+			plan = other
+		}
+	}
+	return plan, false
+}
