@@ -1,12 +1,14 @@
 package reconciler_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 func TestCommands(t *testing.T) {
@@ -312,4 +314,45 @@ func TestRefusalNamesTheCommandOfItsPlace(t *testing.T) {
 	if c := f.command(1, "alice", "/holdfast apply prod"); c.Status != holdfast.CommandRefused || strings.Contains(c.Reply, "`holdfast ") {
 		t.Errorf("in a comment: %s: %s", c.Status, c.Reply)
 	}
+}
+
+// failingStore fails to list runs while it is told to.
+type failingStore struct {
+	reconciler.Store
+	failing bool
+}
+
+func (s *failingStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
+	if s.failing {
+		return nil, holdfast.ErrUnavailable
+	}
+	return s.Store.Runs(ctx, filter)
+}
+
+// A command of the API that is tried again means what it meant at first: to cancel a run
+// is not to cancel the one that has taken its place.
+func TestACommandThatIsTriedAgainMeansTheSame(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	store := &failingStore{Store: f.store}
+	f.restart(func(opts *reconciler.Options) { opts.Store = store })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	first := f.newest("prod")
+	store.failing = true
+	_, err := f.r.Command(t.Context(), holdfast.Command{
+		Author: "root", Trusted: true, Verb: holdfast.VerbCancel, PullRequest: onePR,
+		Clusters: []string{"prod"}, Shown: []string{first.ID}, ShownHead: first.Revision,
+	})
+	if store.failing = false; err == nil {
+		t.Fatal("it did not fail")
+	}
+	f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
+	second := f.newest("prod")
+	f.r.Obey(t.Context())
+	f.settle()
+	if left, err := f.store.Commands(t.Context(), holdfast.CommandReceived); err != nil || len(left) > 0 {
+		t.Errorf("it was not tried again: %+v, %v", left, err)
+	}
+	f.expectRun(second.ID, holdfast.RunQueued, second.Reason)
 }
