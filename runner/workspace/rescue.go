@@ -50,7 +50,8 @@ func KillLeftovers(workspace string) int {
 // MaxState bounds the bytes of a state that is read.
 const MaxState = 512 << 20
 
-// ErrUnusable: there is a state, and it is not as an engine writes one, or too large.
+// ErrUnusable says that there is a state, and that it is not as an engine writes one, or
+// too large.
 var ErrUnusable = errors.New("a state that cannot be read")
 
 // Rescue returns the newest errored.tfstate below a workspace, nil if there is
