@@ -84,8 +84,8 @@ func (s *apiServer) mayTouch(c *gin.Context, clusters ...string) bool {
 }
 
 // mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
-// that it affects. An apply or an approval by a token that is bound to projects comes to
-// name these: the pull request may affect others by the time it is carried out.
+// that it affects. An apply or an approval by a token that is bound to projects then
+// names these: the pull request may affect others by the time it is carried out.
 func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
 		return s.mayTouch(c, command.Clusters...)

@@ -106,8 +106,8 @@ func (o *observer) barred(ctx context.Context, rec holdfast.ClusterRecord, run h
 	return decision.Barred(in, shown), nil
 }
 
-// planOf is the plan of a tracked branch that a queued run has to come to, if a person has
-// seen that, or else the newest before it, which stands for merges without a reviewed one.
+// planOf is the plan of a tracked branch that a queued run has to match, if a person has seen
+// that, or else the newest before it, which stands for merges without a reviewed one.
 func planOf(run holdfast.Run, branch []holdfast.Run) (plan holdfast.Run, shown bool) {
 	for _, other := range branch {
 		switch {
