@@ -136,7 +136,7 @@ resource "terraform_data" "switch" {
 		t.Fatalf("the engine has applied %d times, want once", n)
 	}
 	w.do("apply beta")
-	fleet.untilIssue("drift beta", true, "reverted the drift", "asked for by")
+	fleet.untilIssue("drift beta", true, "reverted the drift", "requested by")
 	w.untilWaiting("beta", "")
 	if n := w.countCalls("apply beta"); n != 2 {
 		t.Errorf("the engine has applied %d times, want twice", n)

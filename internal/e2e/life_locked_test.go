@@ -27,8 +27,16 @@ func TestWaitingForALockTakesNoSlot(t *testing.T) {
 		return strings.Contains(out, "StateLocked"), out + errs
 	})
 	w.prints(0, "viewer", []string{"describe", "cluster", "alpha"}, "StateLocked", "somebody-1")
-	run := regexp.MustCompile(`run-[a-z0-9]+`).FindString(w.prints(0, "viewer", []string{"get", "runs", "--status", "retrying"}, "alpha"))
-	w.prints(0, "viewer", []string{"describe", "run", run}, "retrying", "StateLocked", "unlock alpha --lock somebody-1")
+	w.until("its run shows what it waits for between two attempts", func() (bool, string) {
+		list, errs, _ := w.cliAs("viewer", "get", "runs", "--status", "retrying")
+		run := regexp.MustCompile(`run-[a-z0-9]+`).FindString(list)
+		if run == "" {
+			return false, list + errs
+		}
+		out, errs, _ := w.cliAs("viewer", "describe", "run", run)
+		return strings.Contains(out, "retrying") && strings.Contains(out, "StateLocked") &&
+			strings.Contains(out, "unlock alpha --lock somebody-1"), out + errs
+	})
 	alpha.untilComment("StateLocked", "is retried")
 
 	beta := w.fleet().open(join(document("beta"), moduleFile("beta", "")))
