@@ -62,7 +62,7 @@ func TestDeletionIsProven(t *testing.T) {
 		"unparsable, then mended":     {files: with(map[string]string{"clusters/preprod.yaml": "kind: [Cluster"}), then: map[string]string{"clusters/preprod.yaml": document("preprod")}, removed: true},
 		"emptied branch":              {files: with(map[string]string{"clusters/preprod.yaml": gitserver.Delete})},
 		"moved":                       {files: with(map[string]string{"clusters/eu/prod.yaml": document("prod")})},
-		"not looked at any more":      {files: with(map[string]string{"elsewhere/prod.yaml": document("prod")}), removed: true},
+		"not looked at, then deleted": {files: with(map[string]string{"elsewhere/prod.yaml": document("prod")}), then: map[string]string{"elsewhere/prod.yaml": gitserver.Delete}, removed: true},
 		"deleted and defined again":   {files: gone, then: map[string]string{"clusters/new.yaml": document("prod")}},
 		"emptied and defined no more": {files: map[string]string{"clusters/prod.yaml": "# nothing\n"}},
 	}
