@@ -52,6 +52,19 @@ func TestAQueuedApplyIsTakenBack(t *testing.T) {
 	}
 }
 
+// A check of drift is not an apply: it is handed out while a merge lacks its approval.
+func TestADriftCheckNeedsNoApproval(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved {
+		t.Fatalf("it waits for %q", rec.Waiting)
+	}
+	f.claimDrift("prod")
+}
+
 // approvedAndMerged is a fleet whose cluster prod has an approved apply in the queue.
 func approvedAndMerged(t *testing.T) *fleet {
 	t.Helper()

@@ -30,15 +30,18 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if scope != "" {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuspended)
 	}
+	if !run.Kind.Writes() { // a check of drift waits for nobody's word
+		return false, nil
+	}
 	branch, err := history.Branch(ctx, l.opts.Store, rec.Name)
 	if err != nil {
 		return false, err
 	}
-	in := decision.Input{Now: l.opts.Now(), Cluster: rec, Last: decision.LastApplied(rec, branch)}
-	if lookAtWindows(&in); run.Kind.Writes() && in.Window.Closed {
+	in := decision.Input{Now: l.opts.Now(), Cluster: rec, Runs: branch, Last: decision.LastApplied(rec, branch)}
+	if lookAtWindows(&in); in.Window.Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
-	if reason, err := l.observer.barred(ctx, rec, run); err != nil && run.Kind.Writes() {
+	if reason, err := l.observer.barred(ctx, in, run); err != nil {
 		l.opts.Logger.WarnContext(ctx, "apply was held back", "run", run.ID, "cluster", run.Cluster, "err", err)
 		return true, nil // it waits; other runs need not
 	} else if reason != "" {

@@ -87,20 +87,16 @@ func met(gates []holdfast.Gate) (names []string, missing map[string]string) {
 // barred is why an apply that is queued no longer meets its conditions; empty if it does.
 // It is judged by what is on record of the code host: an agent that asks for work waits
 // for nobody else.
-func (o *observer) barred(ctx context.Context, rec holdfast.ClusterRecord, run holdfast.Run) (holdfast.Reason, error) {
+func (o *observer) barred(ctx context.Context, in decision.Input, run holdfast.Run) (reason holdfast.Reason, err error) {
 	if decision.IsRevert(run) { // it is of no merge
 		return "", nil
 	}
-	branch, err := history.Branch(ctx, o.opts.Store, rec.Name)
-	if err != nil {
-		return "", err
-	}
-	in := decision.Input{Cluster: rec, Runs: branch, Last: decision.LastApplied(rec, branch)}
+	rec := in.Cluster
 	if requires, _ := decision.Required(rec.Desired.Document, rec.Applied, in.Last); len(requires) == 0 || !toApply(in) {
 		return "", nil
 	}
-	plan, shown := planOf(run, branch)
-	if in.Merges, err = o.merges(ctx, rec, branch, o.judged(plan, recorded)); err != nil {
+	plan, shown := planOf(run, in.Runs)
+	if in.Merges, err = o.merges(ctx, rec, in.Runs, o.judged(plan, recorded)); err != nil {
 		return "", err
 	}
 	return decision.Barred(in, shown), nil
