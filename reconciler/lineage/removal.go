@@ -36,24 +36,30 @@ func (r *Reader) Unproven(
 func (r *Reader) DocumentsAt(
 	ctx context.Context, repo string, at holdfast.Revision, rec holdfast.ClusterRecord,
 ) ([]holdfast.Cluster, error) {
-	recorded := []holdfast.Cluster{rec.Desired.Document}
-	if at == "" {
-		return recorded, nil
-	}
-	cat, err := r.catalogs.Read(ctx, repo, string(at))
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return recorded, nil
-	} else if err != nil {
+	cat, err := r.at(ctx, repo, string(at))
+	if err != nil {
 		return nil, err
+	}
+	if cat == nil || len(cat.Named(rec.Name)) == 0 {
+		return []holdfast.Cluster{rec.Desired.Document}, nil
 	}
 	var docs []holdfast.Cluster
 	for _, e := range cat.Named(rec.Name) {
 		docs = append(docs, e.Doc.Cluster)
 	}
-	if len(docs) == 0 {
-		return recorded, nil
-	}
 	return docs, nil
+}
+
+// at returns the catalog of a revision or a tree; nil if nobody knows that.
+func (r *Reader) at(ctx context.Context, repo, treeish string) (*catalog.Catalog, error) {
+	if treeish == "" {
+		return nil, nil
+	}
+	cat, err := r.catalogs.Read(ctx, repo, treeish)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, nil
+	}
+	return cat, err
 }
 
 // retitled is why a cluster that is gone must not be destroyed: its document is still
@@ -89,14 +95,12 @@ func (r *Reader) retitled(
 // newSince returns those of some documents whose names a tree does not define; all of
 // them if nobody knows that tree.
 func (r *Reader) newSince(ctx context.Context, repo, since string, docs []holdfast.Cluster) ([]holdfast.Cluster, error) {
-	if len(docs) == 0 || since == "" {
+	if len(docs) == 0 {
 		return docs, nil
 	}
-	cat, err := r.catalogs.Read(ctx, repo, since)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return docs, nil
-	} else if err != nil {
-		return nil, err
+	cat, err := r.at(ctx, repo, since)
+	if cat == nil {
+		return docs, err
 	}
 	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool { return len(cat.Named(c.Name)) > 0 }), nil
 }
