@@ -184,7 +184,7 @@ func TestAttemptIsStopped(t *testing.T) {
 			server := newFakeServer(t)
 			_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{run: untilStopped}})
 			a := assignment("run-1", tt.kind)
-			a.Lease = 600 * time.Millisecond
+			a.Lease = 3 * time.Second // it must hold on a busy machine
 			if tt.change != nil {
 				tt.change(&a)
 			}
@@ -330,7 +330,7 @@ func TestClockJumpsStopNothing(t *testing.T) {
 	})
 	jump.Store(int64(10 * 365 * 24 * time.Hour)) // beyond every deadline
 	a := assignment("run-1", holdfast.RunPlan)
-	a.Lease = 600 * time.Millisecond
+	a.Lease = 3 * time.Second // it must hold on a busy machine
 	server.assign(a)
 	<-began
 	jump.Store(int64(-24 * time.Hour))

@@ -595,7 +595,7 @@ func TestExecuteStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = 200 * time.Millisecond })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = graceFor(c.hang) })
 			ready := filepath.Join(t.TempDir(), "ready")
 			s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan ready " + ready + "\nplan " + c.hang})
 			s.state = "http://127.0.0.1:1/x"

@@ -345,6 +345,15 @@ func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, re
 	}
 }
 
+// graceFor is how long an engine that hangs has to end: one that listens ends by
+// itself, however busy the machine is, and one that does not is soon killed.
+func graceFor(hang string) time.Duration {
+	if hang == "hang-hard" {
+		return 200 * time.Millisecond
+	}
+	return time.Minute
+}
+
 // writeMark makes an empty file.
 func writeMark(t *testing.T, path string) {
 	t.Helper()

@@ -16,7 +16,8 @@ import (
 func TestBackendAwayAfterApply(t *testing.T) {
 	t.Parallel()
 	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) {
-		o.Waits.Grace, o.Waits.Left = 200*time.Millisecond, 200*time.Millisecond
+		// Long enough for the engine to start on a busy machine.
+		o.Waits.Grace, o.Waits.Left = 200*time.Millisecond, 10*time.Second
 	})
 	dir := t.TempDir()
 	answers, ready, on := filepath.Join(dir, "answers"), filepath.Join(dir, "ready"), filepath.Join(dir, "go")

@@ -160,7 +160,7 @@ func TestApplyStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = 200 * time.Millisecond })
+			e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Grace = graceFor(c.then) })
 			ready := filepath.Join(t.TempDir(), "ready")
 			s := newMemorySession(map[string]string{
 				"main.tf": "",
