@@ -172,12 +172,18 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 		}
 		w.line("")
 	}
+	if f.ProgressLost {
+		w.line("> [!CAUTION]\n> " + progressLost + "\n")
+	}
 	w.addresses("Done before it failed", f.Completed)
 	w.addresses("Left in the state", f.Remaining)
 	if f.Hint != "" {
 		w.linef("**What to do:** %s\n", sentence(markdown.ShortHint(f.Hint, 500)))
 	}
 }
+
+// progressLost is said of a list of what an apply did that has no end.
+const progressLost = "The record of this apply is incomplete: it may have begun or completed more than is listed."
 
 // addresses is a list that is folded away when it is long.
 func (w *writer) addresses(title string, lines []string) {
@@ -277,6 +283,9 @@ func FailureText(run holdfast.Run) string {
 	}
 	p.block("Engine output:", f.Detail)
 	p.list("These may exist without being in the state:", f.Unrecorded)
+	if f.ProgressLost {
+		p.line("", progressLost)
+	}
 	p.list("Done before it failed:", f.Completed)
 	p.list("Left in the state:", f.Remaining)
 	if f.Hint != "" {

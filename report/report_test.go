@@ -212,7 +212,7 @@ func cases() map[string]report.PullRequest {
 	interrupted := appliedCluster("prod-us", smallPlan("prod-us"), holdfast.RunInterrupted)
 	interrupted.Apply.Reason, interrupted.Apply.Begun = "EngineKilled", true
 	interrupted.Apply.Failure = &holdfast.Failure{
-		Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled", Unrecorded: []string{"aws_instance.a", "aws_instance.b"},
+		Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled", ProgressLost: true, Unrecorded: []string{"aws_instance.a", "aws_instance.b"},
 		Hint: "Look for these resources before you apply again.",
 	}
 	interrupted.Apply.Failure.Completed = []string{"aws_iam_role.extra: created"}

@@ -208,6 +208,8 @@ type Failure struct {
 	Address     string          `json:"address,omitempty"`     // The resource that it failed at.
 	Completed   []string        `json:"completed,omitempty"`   // What was done before, such as "aws_vpc.main: created"; at most 200.
 	Remaining   []string        `json:"remaining,omitempty"`   // Of a destroy: addresses that are left in the state; at most 200.
+
+	ProgressLost bool `json:"progressLost,omitempty"` // The apply may have begun or completed more than is listed.
 }
 
 func failureOf(f *holdfast.Failure) *Failure {
@@ -217,6 +219,7 @@ func failureOf(f *holdfast.Failure) *Failure {
 	return &Failure{
 		Step: f.Step, Summary: f.Summary, Detail: f.Detail, Hint: f.Hint, Cause: f.Cause, Transient: f.Transient,
 		Diagnostics: all(f.Diagnostics, diagnosticOf), Unrecorded: f.Unrecorded, Address: f.Address, Completed: f.Completed, Remaining: f.Remaining,
+		ProgressLost: f.ProgressLost,
 	}
 }
 
@@ -228,6 +231,7 @@ func (f *Failure) Failure() *holdfast.Failure {
 	return &holdfast.Failure{
 		Step: f.Step, Summary: f.Summary, Detail: f.Detail, Hint: f.Hint, Cause: f.Cause, Transient: f.Transient,
 		Diagnostics: all(f.Diagnostics, Diagnostic.diagnostic), Unrecorded: f.Unrecorded, Address: f.Address, Completed: f.Completed, Remaining: f.Remaining,
+		ProgressLost: f.ProgressLost,
 	}
 }
 
