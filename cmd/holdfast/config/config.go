@@ -8,16 +8,16 @@ import (
 // Config is holdfast.yaml. The doc tags are its documentation: docs/config.md
 // is made from them. A default tag is what an absent key means.
 type Config struct {
-	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder of everything that must survive: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml."`
+	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
-	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether clusters are as they were last applied."`
-	Retention    Retention    `yaml:"retention" doc:"How much of the past is kept. Records that something still refers to are kept in any case: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
-	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and all that it starts, is kept from the agent, from other runs and from the machine. auto: the strongest that works here. slots, range, user-namespace, landlock or users: that one or a stronger one, else no run is started. none: nothing does, and code in a pull request can read and do what the agent can. See [security](security.md)."`
+	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
+	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
+	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, else no run is started. none: no isolation; code in a pull request can read and do what the agent can. See [security](security.md)."`
 	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the agent's machine that engines find besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
@@ -52,7 +52,7 @@ type API struct {
 	Address string  `yaml:"address" default:"127.0.0.1:8081" doc:"host:port; empty switches the listener off."`
 	URL     string  `yaml:"url" doc:"How people reach it, such as https://holdfast.example.com. Comments and statuses link to runs and pull requests there then: pages of plain text, for which a browser asks for a token as the password."`
 	TLS     TLS     `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
-	Tokens  []Token `yaml:"tokens" doc:"Who may use it. Without any, serve makes an admin token in <dataDir>/admin.token."`
+	Tokens  []Token `yaml:"tokens" doc:"Tokens for the API. If there are none, serve creates an admin token in <dataDir>/admin.token."`
 }
 
 // Token is a bearer token of the API.
@@ -60,7 +60,7 @@ type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
 	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
-	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Objects of other projects do not exist for its holder, pull requests that affect clusters of others included; commands for it are refused with 403 and put on record. A request for objects of all projects, such as the audit trail, agents and templates, is refused. Left out: all."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. Requests for objects of all projects, such as the audit trail, agents and templates, are refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.
@@ -72,7 +72,7 @@ type Agents struct {
 
 // AgentToken is the credential of agents elsewhere.
 type AgentToken struct {
-	Name     string   `yaml:"name" doc:"Shown in the audit trail. The --id of an agent that shows this token is the name, or begins with it and a slash. An id that is the name of another token, or below one that is longer, is that token's alone: of team and team/apply, team/apply/1 is for the latter."`
+	Name     string   `yaml:"name" doc:"Shown in the audit trail. The --id of an agent with this token must be the name, or begin with it and a slash. An id that is the name of another token, or below one that is longer, belongs to that token alone: with tokens team and team/apply, team/apply/1 belongs to the latter."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
 	Kinds    []string `yaml:"kinds" doc:"The kinds of runs that may be claimed: plan, drift, apply, destroy."`
 	Projects []string `yaml:"projects" doc:"The projects of whose clusters runs may be claimed. Left out: all."`
@@ -94,7 +94,7 @@ type Secret struct {
 type Forge struct {
 	Name  string `yaml:"name" doc:"What repositories call it."`
 	Type  string `yaml:"type" default:"github" doc:"github."`
-	URL   string `yaml:"url" doc:"Where GitHub is, as people or programs reach it: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that follow from it."`
+	URL   string `yaml:"url" doc:"The address of GitHub's pages or of its API: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that follow from it."`
 	App   App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
 	Token Secret `yaml:"token" doc:"A personal access token. Either this or an App."`
 }
@@ -110,20 +110,20 @@ type App struct {
 type Repository struct {
 	Name               string            `yaml:"name" doc:"Unique. On GitHub its full name, owner/repository, unless repository has that."`
 	Forge              string            `yaml:"forge" default:"local" doc:"Name of a code host in forges, or local."`
-	Repository         string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Needed for the second and any further entry of a repository of which several branches are tracked."`
+	Repository         string            `yaml:"repository" doc:"On GitHub: its full name, owner/repository. Left out: name. Required in each further entry of a repository with several tracked branches."`
 	URL                string            `yaml:"url" doc:"https, ssh (user@host:path) or file URL, or a path. Left out for GitHub: derived from the full name."`
-	Branch             string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. There the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, those of several branches too."`
+	Branch             string            `yaml:"branch" default:"main" doc:"The tracked branch. Several branches can be tracked, with an entry for each: a name of its own and the same url, or on GitHub the same repository. On GitHub the first entry sets the statuses holdfast/plan and holdfast/apply, any other one holdfast/plan/BRANCH and holdfast/apply/BRANCH. Names of clusters are unique in the fleet, across branches too."`
 	Clusters           []string          `yaml:"clusters" default:"[\"**/*.yaml\", \"**/*.yml\"]" doc:"Globs of files that may define clusters; ** crosses folders. The folders examples and tests next to a template.yaml define none."`
 	Templates          map[string]string `yaml:"templates" doc:"Templates that are published by tags: name to folder."`
 	Upgrades           Upgrades          `yaml:"upgrades" doc:"How newer versions of templates are proposed to its clusters."`
-	Samples            int               `yaml:"samples" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one of each group that changes alike; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
-	SampleEnvironments []string          `yaml:"sampleEnvironments" doc:"Globs of the environments whose clusters may be planned for that, be it as a sample or with /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
+	Samples            int               `yaml:"samples" default:"10" doc:"Clusters that are planned to show what a pull request's change of a published template would do, one for each group of clusters with the same change; /holdfast plan --all plans all. Their plans execute the pull request's code with the plan credentials of these clusters, whatever repository they are in. 0: none."`
+	SampleEnvironments []string          `yaml:"sampleEnvironments" doc:"Globs of the environments whose clusters may be planned for that, as a sample or by /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
 	WebhookSecret      Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the App or token of its entry in forges."`
 	Allow              []Allow           `yaml:"allow" doc:"The clusters that it may define. Left out: any. Otherwise a cluster must match one entry."`
-	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Only heeded if engines are isolated."`
+	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Ignored unless engines are isolated."`
 	Drafts             bool              `yaml:"drafts" doc:"Plan drafts too."`
-	Poll               time.Duration     `yaml:"poll" doc:"How often it is looked at without a webhook, ±20 %. Left out: 5m, and 1s with forge: local."`
+	Poll               time.Duration     `yaml:"poll" doc:"How often it is polled, ±20 %. Left out: 5m, and 1s with forge: local."`
 }
 
 // FullName is what the code host calls the repository: owner/repository. It is of
@@ -177,13 +177,13 @@ type Credential struct {
 
 // GitHost is what a Git host is shown.
 type GitHost struct {
-	Username string `yaml:"username" doc:"Left out: x-access-token, as GitHub has it for tokens."`
+	Username string `yaml:"username" doc:"Left out: x-access-token, which GitHub expects with tokens."`
 	Password Secret `yaml:"password" doc:"Password or token, which only has to read."`
 }
 
 // Store is a command that prints a secret.
 type Store struct {
-	Command []string `yaml:"command" doc:"Program and arguments, such as [vault, kv, get, -field=value, \"{key}\"]. The agent executes it, without a shell, with the environment of the run; it has 30 s to print the value. {key} is replaced by the key: whoever writes a cluster's YAML chooses that, so the command's credentials must not read more than the project and environment may have."`
+	Command []string `yaml:"command" doc:"Program and arguments, such as [vault, kv, get, -field=value, \"{key}\"]. The agent executes it, without a shell, with the environment of the run; it has 30 s to print the value. {key} is replaced by the key: whoever writes a cluster's YAML chooses the key, so the command's credentials must not read more than the project and environment may have."`
 }
 
 // Runs are the limits of runs.
@@ -194,8 +194,8 @@ type Runs struct {
 	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a transient cause."`
 	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long a run waits for the lock of the state's own backend, from the first refusal on. An engine waits for 5 s of it, in its slot; between attempts, with pauses that grow from retryDelay to a minute, the run takes no slot. Then, and with 0s at once, the run fails. No refusal uses one of retries."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
-	Break          time.Duration  `yaml:"break" default:"1m" doc:"For how long no run of a provider is started that throttles three clusters or is out of order. It doubles with each break that follows, up to 15 times this."`
-	Limits         Limits         `yaml:"limits" doc:"The limits of each start of an engine, with all that it starts. A run that hits a limit fails, and says so."`
+	Break          time.Duration  `yaml:"break" default:"1m" doc:"How long no run of a provider is started after the provider throttled three clusters or failed. Each break that follows is twice as long, up to 15 times this value."`
+	Limits         Limits         `yaml:"limits" doc:"The limits of each start of an engine, including every process that it starts. A run that hits a limit fails with a reason that says so."`
 	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: limited by max alone."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
@@ -204,7 +204,7 @@ type Runs struct {
 type Limits struct {
 	Memory    Size         `yaml:"memory" default:"4GiB" doc:"Such as 512MiB or 4GiB. 0: no limit. Where cgroups cannot be used the limit is that of each process."`
 	Processes int          `yaml:"processes" default:"1024" doc:"Processes and threads. 0: no limit."`
-	CPU       float64      `yaml:"cpu" doc:"Processors, such as 1.5. Left out: no limit. Only heeded where cgroups can be used."`
+	CPU       float64      `yaml:"cpu" doc:"Processors, such as 1.5. Left out: no limit. Ignored where cgroups cannot be used."`
 	Max       LimitBounds  `yaml:"max" doc:"The most that spec.limits of a cluster's document may ask for. Left out: no more than the limit that the cluster has without it."`
 	Overrides []LimitEntry `yaml:"overrides" doc:"Other limits for some clusters. All entries that match count, later ones win."`
 }
@@ -240,19 +240,19 @@ type SandboxPaths struct {
 
 // Drift is when and how much is checked for drift.
 type Drift struct {
-	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone precedes it. Each cluster is checked a little later, by its name, so that not all come at once. Left out: those are not checked."`
-	Max       int    `yaml:"max" doc:"Checks at once. Plans and applies go first in any case. Left out: half of runs.max."`
-	MaxIssues int    `yaml:"maxIssues" default:"10" doc:"Open issues about single clusters in a repository. One more sums up what is beyond; with 0 there is only that one."`
+	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone precedes it. Each cluster is checked at an offset that follows from its name, so that checks are spread out. Left out: these clusters are not checked."`
+	Max       int    `yaml:"max" doc:"Drift checks at once. Plans and applies always go first. Left out: half of runs.max."`
+	MaxIssues int    `yaml:"maxIssues" default:"10" doc:"Open issues about single clusters in a repository. One more issue summarizes the rest; with 0 there is only that one."`
 }
 
 // Retention is how much of the past is kept.
 type Retention struct {
 	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all."`
-	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: so many that found something, and so many others. At least 2; 0 keeps all."`
+	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: this many with drift, and this many without. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: for ever."`
 	// PullRequests: zero keeps all.
-	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster waits with is kept in any case. At least 720h; 0s keeps all."`
+	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster has not applied yet is always kept. At least 720h; 0s keeps all."`
 }
 
 // Engines says how Terraform and OpenTofu are found.
@@ -289,7 +289,7 @@ type Lock struct {
 
 // Redis is a Redis server.
 type Redis struct {
-	URL      string `yaml:"url" doc:"redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. A Redis that obeys clients without a password is refused, unless isolation is none: what engines execute can connect to it."`
+	URL      string `yaml:"url" doc:"redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. A Redis that accepts clients without a password is refused unless isolation is none, as code that engines execute can connect to it."`
 	Password Secret `yaml:"password" doc:"Of the user in the URL, else of the default user. Left out: none, which needs isolation: none."`
 	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Of every key, so that several Holdfasts can share a Redis."`
 }
