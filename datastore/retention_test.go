@@ -321,9 +321,9 @@ func TestRetentionAges(t *testing.T) {
 	}
 }
 
-// TestRetentionBesideWork sweeps all the time while runs live and die: nobody is
+// TestRetentionDuringWork sweeps all the time while runs live and die: nobody is
 // told that the database is busy, and nothing that is needed goes.
-func TestRetentionBesideWork(t *testing.T) {
+func TestRetentionDuringWork(t *testing.T) {
 	t.Parallel()
 	p := openPast(t, memory.Dir(t), datastore.Retention{DriftRuns: 2})
 	p.now.Store(noon.Add(1000 * time.Hour).UnixNano())

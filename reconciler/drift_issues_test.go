@@ -48,9 +48,9 @@ func (f *fleet) expectIssue(cluster string, n int, closed bool, words ...string)
 	return issue
 }
 
-// TestDriftIsToldOnce: one issue per cluster, that says what is new, closes with
+// TestDriftIsReportedOnce: one issue per cluster, that says what is new, closes with
 // the evidence, and opens again.
-func TestDriftIsToldOnce(t *testing.T) {
+func TestDriftIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, hourly)
 	f.drift(holdfast.Plan{})
@@ -159,7 +159,7 @@ func TestRulesCloseAnIssue(t *testing.T) {
 	f.expectIssue("prod", 3, false)
 }
 
-func TestPolicyIgnoreTellsNobody(t *testing.T) {
+func TestIgnoredDriftIsNotReported(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, `drift: {schedule: "0 * * * *", onDrift: ignore}`)
 	f.drift(scaled("5"))
@@ -175,7 +175,7 @@ func TestPolicyIgnoreTellsNobody(t *testing.T) {
 	f.expectIssue("prod", 2, true)
 }
 
-func TestFailedChecksAreToldInTheEnd(t *testing.T) {
+func TestFailedChecksAreReported(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, hourly)
 	for i := range 5 {
@@ -203,7 +203,7 @@ func TestFailedChecksAreToldInTheEnd(t *testing.T) {
 	f.expectIssue("prod", 4, true)
 }
 
-func TestRevertIsTold(t *testing.T) {
+func TestRevertIsReported(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, reverted)
 	f.drift(scaled("5"))
@@ -227,7 +227,7 @@ func TestRevertIsTold(t *testing.T) {
 	}
 }
 
-func TestHeldDriftIsTold(t *testing.T) {
+func TestHeldDriftIsReported(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, reverted, "apply: {requires: [approved]}")
 	f.drift(scaled("5"))

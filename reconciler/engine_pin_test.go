@@ -33,9 +33,9 @@ func TestEngineOfTheLastApply(t *testing.T) {
 	}
 }
 
-// TestAnotherEngineIsTold: the comment says that a merge changes the engine which
+// TestAnotherEngineIsReported: the comment says that a merge changes the engine which
 // writes the state, also if the plan changes nothing.
-func TestAnotherEngineIsTold(t *testing.T) {
+func TestAnotherEngineIsReported(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"terraform": false, "tofu": true} {
 		for _, status := range []holdfast.RunStatus{holdfast.RunPlanned, holdfast.RunNoChanges} {
@@ -54,9 +54,9 @@ func TestAnotherEngineIsTold(t *testing.T) {
 	}
 }
 
-// TestAnotherStateIsTold: the comment says that a merge gives a cluster another state,
+// TestAnotherStateIsReported: the comment says that a merge gives a cluster another state,
 // also if the plan, which is of that one, changes nothing.
-func TestAnotherStateIsTold(t *testing.T) {
+func TestAnotherStateIsReported(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "terraform {\n  backend \"s3\" {\n    bucket = \"b\"\n    key    = \"k\"\n    region = \"eu-west-1\"\n  }\n}\n"
 	for name, change := range map[string]struct {

@@ -229,9 +229,9 @@ func workOn(t *testing.T, n int, template string, step func(*fleet)) map[string]
 	return w.done()
 }
 
-// TestWorkBesideALargePullRequest has a pull request edit all documents of a
+// TestWorkDuringALargePullRequest has a pull request edit all documents of a
 // fleet, and then one document be pushed: the others are not read again.
-func TestWorkBesideALargePullRequest(t *testing.T) {
+func TestWorkDuringALargePullRequest(t *testing.T) {
 	t.Parallel()
 	step := func(n int) func(*fleet) {
 		return func(f *fleet) {

@@ -173,7 +173,7 @@ func TestAnImpactOfAFormerProcessGoes(t *testing.T) {
 
 // A pull request may change a template and clusters that are made from it: those
 // are planned for what the merge makes of them, and stand for nobody.
-func TestAClusterIsNoSampleOfThePullRequestThatChangesIt(t *testing.T) {
+func TestClusterIsNotASampleOfItsOwnPullRequest(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	files := shop("1.1.0", "two")

@@ -250,7 +250,7 @@ func TestPlanAllPlansAllThatWouldChange(t *testing.T) {
 
 // What is made from the template's folder is planned by itself, and stands for
 // nobody who names a version.
-func TestAFolderStandsForNoVersion(t *testing.T) {
+func TestFolderIsNotAVersion(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)
 	f.repo.Commit(master, "a lab", map[string]string{"clusters/lab.yaml": ofShop("lab", "any", "{path: ../templates/web}")})

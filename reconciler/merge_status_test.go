@@ -21,7 +21,7 @@ func (f *fleet) ticks() {
 
 // A pull request whose apply failed keeps saying so, whoever mends it, and also
 // after a restart.
-func TestAFailedMergeIsNotToldAsApplied(t *testing.T) {
+func TestFailedMergeIsNotReportedAsApplied(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]struct {
 		how func(*fleet)

@@ -128,9 +128,9 @@ func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsReadsAtOnceThatItGoesOn: a comment that says that a merge is held does not
+// TestHeldMergeReadsAsAppliedAtOnce: a comment that says that a merge is held does not
 // say so for any longer once it is applied, though the next word of progress is not due.
-func TestWhoWaitsReadsAtOnceThatItGoesOn(t *testing.T) {
+func TestHeldMergeReadsAsAppliedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
@@ -171,7 +171,7 @@ func TestFailedApplyIsPlannedAgainAndWaits(t *testing.T) {
 	}
 }
 
-func TestPassingFailureGoesOn(t *testing.T) {
+func TestTransientFailureIsRetried(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)

@@ -135,7 +135,7 @@ func TestAFaultThatIsMendedElsewhere(t *testing.T) {
 
 // A pull request that brings a cluster and what it depends on does not say that
 // there is none such.
-func TestAParentThatComesWithItsChild(t *testing.T) {
+func TestParentAddedWithItsChild(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())
 	f.open(1, map[string]string{

@@ -112,7 +112,7 @@ func (g *unreadableGit) Tree(ctx context.Context, repo, revision string) (holdfa
 
 // A repository whose host accepts and does not answer keeps the others from being ready
 // for a moment only; while it is alone, nothing is.
-func TestReadyBesideAHostThatHangs(t *testing.T) {
+func TestReadyWhileAHostHangs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	_, look := withOther(t, f)

@@ -41,7 +41,7 @@ func TestWhoMayApprove(t *testing.T) {
 
 // A code host that will not say who may command is not a reason to be silent for
 // ever.
-func TestCommandIsRefusedInTheEndWhenNobodyTellsWhoMay(t *testing.T) {
+func TestCommandIsRefusedWhilePermissionsStayUnknown(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.forge.permission["ann"] = holdfast.PermissionWrite

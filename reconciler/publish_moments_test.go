@@ -47,7 +47,7 @@ func (s *lookingStore) CreateRun(ctx context.Context, run holdfast.Run, trail ..
 
 // Whenever somebody looks, nothing of what two clusters waited for before a merge is
 // said of it, and the commit before it is not told of each step.
-func TestNoMomentShowsWhatWasWaitedForBefore(t *testing.T) {
+func TestWaitingReasonIsNeverStale(t *testing.T) {
 	t.Parallel()
 	both := func(text string) map[string]string {
 		return map[string]string{"infra/prod/main.tf": module(text), "infra/preprod/main.tf": module(text)}

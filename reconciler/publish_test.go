@@ -65,7 +65,7 @@ func TestCallsDoNotGrowWithClusters(t *testing.T) {
 	}
 }
 
-func TestProgressIsTold(t *testing.T) {
+func TestProgressIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()

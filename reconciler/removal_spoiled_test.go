@@ -67,7 +67,7 @@ func TestSpoiledDocumentsRemoveNothing(t *testing.T) {
 
 // Whoever changes a document is told of the faults that it has, also of those that
 // it had before.
-func TestFaultOfATouchedDocumentIsTold(t *testing.T) {
+func TestFaultOfATouchedDocumentIsReported(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["clusters/lost.yaml"] = document("lost")
@@ -158,7 +158,7 @@ func TestMistypedNameInAMovedFileRemovesNothing(t *testing.T) {
 
 // A cluster like it that was there before, and was never applied, is not taken for its
 // document under another name.
-func TestRemovedBesideOneLikeItThatWasNeverApplied(t *testing.T) {
+func TestRemovalNextToAnUnappliedCopy(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(*fleet){
 		"the same process": func(*fleet) {},

@@ -142,7 +142,7 @@ func many(n int) map[string]string {
 	return files
 }
 
-func TestAPullRequestThatLeavesNothingSaysWhatComesOfIt(t *testing.T) {
+func TestPullRequestThatRemovesEverything(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/preprod.yaml": gitserver.Delete})
@@ -226,7 +226,7 @@ func renamedDocument(name, from string) string {
 	return strings.Replace(document(name), "{name: "+name+"}", "{name: "+name+", renamedFrom: "+from+"}", 1)
 }
 
-func TestARenameGoesOnWithStateAndHistory(t *testing.T) {
+func TestRenameKeepsStateAndHistory(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())
 	f.open(9, map[string]string{"infra/prod/main.tf": module("two")})

@@ -174,7 +174,7 @@ func TestAffectedIsContent(t *testing.T) {
 	}
 }
 
-func TestPullRequestTellsItsFaultsOnly(t *testing.T) {
+func TestPullRequestReportsItsFaultsOnly(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["clusters/broken.yaml"] = document("broken", "nonsense: 1")

@@ -197,7 +197,7 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 
 // Whoever asks for what is proposed anyway has it proposed at once: the pull
 // request that is open moves on, and no other one is made for the same clusters.
-func TestAskingHurriesWhatComesByItself(t *testing.T) {
+func TestRequestedUpgradeIsProposedAtOnce(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, map[string]string{"auto": webCluster("auto", "1.0.0", "~> 1.0"), "plain": webCluster("plain", "1.0.0", "")})
 	u.release("1.1.0")

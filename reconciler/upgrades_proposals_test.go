@@ -24,7 +24,7 @@ func (u *upgradeFleet) becomes(number int, how func(*holdfast.PullRequestRecord)
 }
 
 // Who opens a declined pull request again wants it.
-func TestAnUpgradeThatIsOpenedAgainGoesOn(t *testing.T) {
+func TestReopenedUpgradeContinues(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
 	u.release("1.1.0")
@@ -105,7 +105,7 @@ func (h *bare) Propose(ctx context.Context, repo string, p holdfast.Proposal) (h
 	return h.Forge.Propose(ctx, repo, p)
 }
 
-func TestABranchWithoutAPullRequestIsPassedBy(t *testing.T) {
+func TestBranchWithoutAPullRequestIsIgnored(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
 	host := &bare{Forge: u.host, taken: map[string]bool{upgradeBranch: true, upgradeBranch + ".2": true}}
@@ -368,7 +368,7 @@ func TestTagsMoveUnderAnUpgrade(t *testing.T) {
 
 // A repository that cannot be read stops nobody from upgrading the clusters of
 // another one, nor from seeing who is behind.
-func TestUpgradesBesideARepositoryThatIsGone(t *testing.T) {
+func TestUpgradesWithARepositoryGone(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
 	_, lookAtOther := withOther(t, u.fleet)

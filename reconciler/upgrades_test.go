@@ -268,7 +268,7 @@ func TestCrashesBetweenRecords(t *testing.T) {
 	}
 }
 
-func TestALostAnswerToAWithdrawalIsNoRefusal(t *testing.T) {
+func TestLostAnswerToAWithdrawalIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	u := newUpgradeFleet(t, twoBehind())
 	u.release("1.1.0")

@@ -443,7 +443,7 @@ func fleetImpact(all bool) report.PullRequest {
 
 // What is wrong with a template is wrong for every cluster that is made from its
 // folder: it is told once.
-func TestFaultsOfATemplateAreToldOnce(t *testing.T) {
+func TestFaultsOfATemplateAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	fault := holdfast.Fault{File: "kubernetes/template.yaml", Line: 34, Column: 20, Message: "there is no variable sise"}
 	r := report.PullRequest{PullRequest: holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{

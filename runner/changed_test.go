@@ -19,9 +19,9 @@ func lockFile(versions map[string]string, hash string) string {
 	return b.String()
 }
 
-// TestInputChangesAreTold: what differs between the input that was reviewed and
+// TestInputChangesAreReported: what differs between the input that was reviewed and
 // the one that is there is said in words, as far as it is known.
-func TestInputChangesAreTold(t *testing.T) {
+func TestInputChangesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, version := range []string{"1.9.8", "1.11.4"} {
@@ -104,9 +104,9 @@ func TestInputChangesAreTold(t *testing.T) {
 	}
 }
 
-// TestPlanChangesAreTold: with the summary of the reviewed run, what differs
+// TestPlanChangesAreReported: with the summary of the reviewed run, what differs
 // between two plans of the same input is named.
-func TestPlanChangesAreTold(t *testing.T) {
+func TestPlanChangesAreReported(t *testing.T) {
 	t.Parallel()
 	e, _ := engineExecutor(t, nil)
 	s := newMemorySession(map[string]string{"main.tf": ""})

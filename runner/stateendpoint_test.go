@@ -279,7 +279,7 @@ func TestRefusedStatesOnDiskAreBounded(t *testing.T) {
 	})
 }
 
-func TestEngineIsNeverToldThatThereIsNoStateByMistake(t *testing.T) {
+func TestStateEndpointNeverDeniesAStateByMistake(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
 	server.answer = func(w http.ResponseWriter, r *http.Request) bool {

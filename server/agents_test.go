@@ -481,9 +481,9 @@ func TestSecondAgentOfAnID(t *testing.T) {
 	}
 }
 
-// TestReadinessTellsOfAgents: how many of which kind there are, and what is lacking,
+// TestReadinessReportsAgents: how many of which kind there are, and what is lacking,
 // but not their names: it is for everybody. A lack keeps nobody away.
-func TestReadinessTellsOfAgents(t *testing.T) {
+func TestReadinessReportsAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.agents = []holdfast.AgentStatus{

@@ -49,7 +49,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestReadyTellsWhatItWaitsFor(t *testing.T) {
+func TestReadyReportsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	waiting := []string{"repository shop"}
 	url := serve(t, newServer(t, newWorld(), func(o *server.Options) { o.Health.Ready = func() []string { return waiting } }).API())
@@ -375,9 +375,9 @@ func TestAgentsOverTLS(t *testing.T) {
 	}
 }
 
-// TestFailedHandshakesAreTold: of agents, once a minute, since the other side of it is
+// TestFailedHandshakesAreReported: of agents, once a minute, since the other side of it is
 // on another machine.
-func TestFailedHandshakesAreTold(t *testing.T) {
+func TestFailedHandshakesAreReported(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
 	defer certified.Close()

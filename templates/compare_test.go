@@ -25,7 +25,7 @@ spec:
 
 // Another default is a change for clusters that leave the variable out, and not
 // for those that say it: their plans differ, so they are not of one group.
-func TestCompareTellsWhoHasADefault(t *testing.T) {
+func TestCompareReportsDefaults(t *testing.T) {
 	t.Parallel()
 	change := func(name, variables string, edits ...string) templates.RootChange {
 		t.Helper()

@@ -44,7 +44,7 @@ func TestRunsFinishWithinTheGrace(t *testing.T) {
 
 // A plan that is being made when the server is asked to stop is made, and told: its
 // comment and its status are there before the server has ended.
-func TestPlansAreToldWithinTheGrace(t *testing.T) {
+func TestPlansAreReportedWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.start()

@@ -12,7 +12,7 @@ import (
 
 // What is changed behind Holdfast's back is told in one issue, once for as long
 // as it stays the same, and until it is gone.
-func TestDriftIsToldUntilItIsGone(t *testing.T) {
+func TestDriftIsReportedUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
 	w.start()

@@ -95,7 +95,7 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 
 // When one fails in the middle of a chain, what stands on it waits and what does
 // not continues. When it is mended the rest follows.
-func TestFailureStopsWhatStandsOnIt(t *testing.T) {
+func TestFailureStopsDependents(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
 	w.start()

@@ -252,7 +252,7 @@ func TestMergeIsReverted(t *testing.T) {
 
 // GitHub may still call a pull request open when its merge is on the branch
 // already: what was reviewed is known all the same.
-func TestMergeIsSeenBeforeItIsTold(t *testing.T) {
+func TestMergeIsRecordedBeforeItIsReported(t *testing.T) {
 	t.Parallel()
 	for name, merge := range map[string]func(*pull){"merge": (*pull).merge, "squash": (*pull).squash, "rebase": (*pull).rebase} {
 		t.Run(name, func(t *testing.T) {

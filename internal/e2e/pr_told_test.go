@@ -13,7 +13,7 @@ import (
 // A merge that failed stays one when another pull request mends it, and that one
 // never shows what was waited for before. A head that others came after gets a
 // last status.
-func TestWhatHappenedStaysTold(t *testing.T) {
+func TestOutcomesStayReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.start()

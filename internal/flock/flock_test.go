@@ -40,7 +40,7 @@ func TestReleaseDespiteCopy(t *testing.T) {
 	}
 }
 
-func TestSharedBesideShared(t *testing.T) {
+func TestSharedTwice(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	for range 2 {

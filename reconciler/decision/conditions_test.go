@@ -77,7 +77,7 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 
 // What waits for a person's word says which conditions its plan does not meet, and of
 // which merge.
-func TestDecideTellsOfConditions(t *testing.T) {
+func TestDecideReportsConditions(t *testing.T) {
 	t.Parallel()
 	changed := runs(ran("run-2", apply, holdfast.RunPlanned, withReviews(seen)))
 	lacks := func(at int, text string) func(*decision.Input) {
@@ -113,7 +113,7 @@ func TestDecideTellsOfConditions(t *testing.T) {
 
 // An apply that the windows of what was last applied hold back says so: its document may
 // have none.
-func TestDecideTellsWhoseWindowsAreClosed(t *testing.T) {
+func TestDecideReportsWhoseWindowsAreClosed(t *testing.T) {
 	t.Parallel()
 	const lifted = "those of the document are open, those of what was last applied are not"
 	change := noon.Add(time.Hour)

@@ -241,8 +241,8 @@ func TestJudgeDestroys(t *testing.T) {
 	}
 }
 
-// TestJudgeTellsSecretsApart: values that nobody may see make one drift another.
-func TestJudgeTellsSecretsApart(t *testing.T) {
+// TestJudgeDistinguishesSecrets: values that nobody may see make one drift another.
+func TestJudgeDistinguishesSecrets(t *testing.T) {
 	t.Parallel()
 	plan := func(value string) holdfast.Plan {
 		p := drifted(changes{change("aws_db_instance.a", holdfast.ActionUpdate, "password s s")},

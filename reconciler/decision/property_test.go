@@ -416,10 +416,10 @@ func list(runs []holdfast.Run) string {
 	return out
 }
 
-// TestDecideComesToRest lets the world go on from made-up situations as the
+// TestDecideTerminates lets the world go on from made-up situations as the
 // decisions say, with runs that end in any way: after a while nothing is left to
 // be done by itself, whatever state it was in.
-func TestDecideComesToRest(t *testing.T) {
+func TestDecideTerminates(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 8_000 {

@@ -192,7 +192,7 @@ func TestBreakerTakesLongerBreaks(t *testing.T) {
 	}
 }
 
-func TestBreakerIsToldByOthers(t *testing.T) {
+func TestBreakerIsReportedByOthers(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
 	c.Adopt("aws", noon.Add(4*time.Minute))

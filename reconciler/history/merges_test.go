@@ -30,7 +30,7 @@ func (m *merges) PullRequests(_ context.Context, filter holdfast.PullRequestFilt
 
 // However many merges wait, each is looked at, and once; of a long past no more is read
 // than what comes first.
-func TestMergesGoesOnWhileMergesWait(t *testing.T) {
+func TestMergesContinueWhileMergesWait(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		merges, waiting int // those with a number above waiting are done

@@ -37,7 +37,7 @@ func TestFingerprintIgnoresOrderAndTime(t *testing.T) {
 	}
 }
 
-func TestFingerprintTellsApart(t *testing.T) {
+func TestFingerprintDistinguishes(t *testing.T) {
 	t.Parallel()
 
 	base := change(`"actions":["update"],"before":{"a":1,"s":"secret-one"},"after":{"a":2,"s":"secret-two"},` +

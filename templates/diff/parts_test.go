@@ -130,7 +130,7 @@ func TestDiffParts(t *testing.T) {
 }
 
 // What is the same for several providers is told once.
-func TestDiffTellsOnce(t *testing.T) {
+func TestDiffReportsOnce(t *testing.T) {
 	t.Parallel()
 	blueprint := func(when string) templates.Blueprint {
 		var b templates.Blueprint
