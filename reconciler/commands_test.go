@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -141,17 +142,23 @@ func TestCommandsStayInOrder(t *testing.T) {
 	}
 }
 
+// edits has somebody edit our comment on the pull request; an empty body leaves what it
+// says, as an edit that was taken back does.
+func (f *fleet) edits(body string) {
+	for i := range f.forge.comments {
+		if c := &f.forge.comments[i]; c.Bot {
+			c.Body, c.UpdatedAt = cmp.Or(body, c.Body), f.clock.Now()
+		}
+	}
+}
+
 // TestCommandBelowAnEditedPlan: our comment was edited when a command was written, and
 // had been written again by the time the command is carried out.
 func TestCommandBelowAnEditedPlan(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.clock.Advance(time.Second)
-	for i := range f.forge.comments {
-		if c := &f.forge.comments[i]; c.Bot {
-			c.Body, c.UpdatedAt = "nothing to see", f.clock.Now()
-		}
-	}
+	f.edits("nothing to see")
 	c := commandsOf(f.forge.says(1, "alice", "/holdfast approve"))[0]
 	_, err := f.store.StoreCommand(t.Context(), c)
 	f.must(err)

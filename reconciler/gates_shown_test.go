@@ -3,6 +3,7 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -146,5 +147,52 @@ func TestAPullRequestThatChangesSettings(t *testing.T) {
 	f.executeAll(good)
 	if comment := f.forge.comment(2); !strings.Contains(comment, requires) || !strings.Contains(comment, "Plan for") {
 		t.Errorf("with a change, the comment is:\n%s", comment)
+	}
+}
+
+// Our comment says what it said when we look. Whoever has approved meanwhile has read
+// what somebody had made of it.
+func TestAnEditThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	review := func(f *fleet) {
+		pr := f.forge.get(1)
+		pr.Verdicts = []holdfast.Verdict{{By: "alice", Approves: true, Head: pr.Head, At: f.clock.Now()}}
+		pr.Approved = true
+		f.forge.set(pr)
+	}
+	back := func(f *fleet) { f.edits("") }
+	merge := func(f *fleet) { f.mergeUnnoticed(1, byMerge) }
+	for name, steps := range map[string][]func(*fleet){
+		"before a look":   {review, back, func(f *fleet) { f.lookAt(1); f.post() }, merge},
+		"before a merge":  {review, back, merge},
+		"after the merge": {review, merge, back},
+		"a command": {
+			func(f *fleet) {
+				word := f.forge.says(1, "alice", "/holdfast approve")
+				f.clock.Advance(5 * time.Second)
+				back(f)
+				_, err := f.store.StoreCommand(f.t.Context(), commandsOf(word)[0])
+				f.must(err)
+				f.r.Obey(f.t.Context())
+			}, merge,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gated(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.clock.Advance(5 * time.Second)
+			f.edits("nothing to see")
+			for _, step := range steps {
+				f.clock.Advance(5 * time.Second)
+				step(f)
+			}
+			f.look()
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting == "" || rec.Applied.SourceDigest == rec.Desired.SourceDigest {
+				t.Errorf("it is applied: %v", f.runs("prod"))
+			}
+		})
 	}
 }

@@ -104,8 +104,9 @@ type Publisher interface {
 	// Comment returns a pull request's comment as it was posted; false if it is not on
 	// the forge as it is wanted.
 	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
-	// Wrote reports whether what the forge has of a post is what was written there.
-	Wrote(post holdfast.Post, body string) bool
+	// Untouched reports whether the forge has a post as it was written there, and nobody
+	// has edited it since.
+	Untouched(post holdfast.Post, found holdfast.Comment) bool
 	// React adds a reaction to a command's comment, Reply a comment.
 	React(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error
 	Reply(ctx context.Context, c holdfast.Command) error

@@ -40,7 +40,7 @@ func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
 	}
-	if err == nil && !h.Publisher.Wrote(post, found.Body) {
+	if err == nil && !h.Publisher.Untouched(post, found) {
 		if now, _, err := h.Publisher.Comment(ctx, c.PullRequest); err != nil || now.Wanted != post.Wanted {
 			return err // we have written it ourselves meanwhile
 		}

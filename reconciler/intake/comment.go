@@ -10,8 +10,11 @@ import (
 )
 
 // keepComment has our comment written again if somebody has deleted or edited it: a
-// plan that nobody sees is not one that somebody reviews.
-func (p *pullRequests) keepComment(ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord) error {
+// plan that nobody sees is not one that somebody reviews. Was is the state of the pull
+// request on record.
+func (p *pullRequests) keepComment(
+	ctx context.Context, repo Repository, was holdfast.PullRequestState, rec *holdfast.PullRequestRecord,
+) error {
 	if repo.Local || rec.State == holdfast.PullRequestClosed {
 		return nil
 	}
@@ -27,23 +30,24 @@ func (p *pullRequests) keepComment(ctx context.Context, repo Repository, rec *ho
 		// What it says will be seen to with the next change.
 		p.opts.Logger.DebugContext(ctx, "comment was not looked for", "pull_request", rec.PullRequestRef, "err", err)
 		return nil
-	case p.Publisher.Wrote(post, found.Body):
+	case p.Publisher.Untouched(post, found):
 		return nil
 	}
-	return p.commentEdited(ctx, rec, post, found)
+	return p.commentEdited(ctx, was, rec, post, found)
 }
 
 // commentEdited has our comment written again that somebody else has edited.
 // Everybody who may write can do that, and nobody who reads it can tell: what it
 // showed counts as shown, and as approved, only from when it is there again, unless
-// it was edited after the merge and shown before.
+// it was edited after the merge, and a look since the merge had found it as it was: of
+// several edits a forge tells the time of the last one only.
 func (p *pullRequests) commentEdited(
-	ctx context.Context, rec *holdfast.PullRequestRecord, post holdfast.Post, found holdfast.Comment,
+	ctx context.Context, was holdfast.PullRequestState, rec *holdfast.PullRequestRecord, post holdfast.Post, found holdfast.Comment,
 ) error {
 	var seen, since time.Time
 	switch {
 	case rec.State != holdfast.PullRequestMerged:
-	case found.UpdatedAt.After(rec.MergedAt):
+	case was == holdfast.PullRequestMerged && found.UpdatedAt.After(rec.MergedAt):
 		seen = rec.MergedAt
 	default:
 		since = rec.MergedAt.Add(time.Second) // it may be there again within that of the merge

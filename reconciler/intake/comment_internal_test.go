@@ -23,7 +23,9 @@ func (p *publisher) Comment(context.Context, holdfast.PullRequestRef) (holdfast.
 	return holdfast.Post{Body: "the plans", ExternalID: "1"}, p.posted, nil
 }
 
-func (p *publisher) Wrote(post holdfast.Post, body string) bool { return post.Body == body }
+func (p *publisher) Untouched(post holdfast.Post, found holdfast.Comment) bool {
+	return post.Body == found.Body
+}
 
 func (p *publisher) CommentLost(context.Context, holdfast.Post) error {
 	p.lost = true
@@ -57,7 +59,7 @@ func TestKeepComment(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		repo        Repository
-		state       holdfast.PullRequestState
+		was, state  holdfast.PullRequestState
 		unposted    bool
 		host        host
 		lost        bool
@@ -65,16 +67,23 @@ func TestKeepComment(t *testing.T) {
 		seen, since time.Time
 		ended       int // approvals
 	}{
-		"as we wrote it":         {state: holdfast.PullRequestOpen, host: host{comment: written("the plans", before)}},
-		"deleted":                {state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}, lost: true},
-		"out of reach":           {state: holdfast.PullRequestOpen, host: host{err: errors.New("connection refused")}},
-		"edited":                 {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", before)}, edited: true, ended: 2},
-		"edited later":           {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", after.Add(time.Minute))}, edited: true},
-		"edited after the merge": {state: holdfast.PullRequestMerged, host: host{comment: written("no changes", after)}, edited: true, seen: merged, ended: 1},
-		"edited before it":       {state: holdfast.PullRequestMerged, host: host{comment: written("no changes", before)}, edited: true, since: merged.Add(time.Second), ended: 2},
-		"not posted yet":         {state: holdfast.PullRequestOpen, unposted: true, host: host{comment: written("no changes", before)}},
-		"closed":                 {state: holdfast.PullRequestClosed, host: host{err: holdfast.ErrNotFound}},
-		"without a host":         {repo: Repository{Local: true}, state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}},
+		"as we wrote it": {state: holdfast.PullRequestOpen, host: host{comment: written("the plans", before)}},
+		"deleted":        {state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}, lost: true},
+		"out of reach":   {state: holdfast.PullRequestOpen, host: host{err: errors.New("connection refused")}},
+		"edited":         {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", before)}, edited: true, ended: 2},
+		"edited later":   {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", after.Add(time.Minute))}, edited: true},
+		"edited after the merge": {
+			was: holdfast.PullRequestMerged, state: holdfast.PullRequestMerged, host: host{comment: written("no changes", after)},
+			edited: true, seen: merged, ended: 1,
+		},
+		"edited after the merge, and perhaps before": {
+			was: holdfast.PullRequestOpen, state: holdfast.PullRequestMerged, host: host{comment: written("no changes", after)},
+			edited: true, since: merged.Add(time.Second), ended: 1,
+		},
+		"edited before it": {state: holdfast.PullRequestMerged, host: host{comment: written("no changes", before)}, edited: true, since: merged.Add(time.Second), ended: 2},
+		"not posted yet":   {state: holdfast.PullRequestOpen, unposted: true, host: host{comment: written("no changes", before)}},
+		"closed":           {state: holdfast.PullRequestClosed, host: host{err: holdfast.ErrNotFound}},
+		"without a host":   {repo: Repository{Local: true}, state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +98,7 @@ func TestKeepComment(t *testing.T) {
 				{By: "dan", At: after}, // through the API, where no comment of ours is read
 			}
 			rec := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{State: test.state, MergedAt: merged}, Approvals: given}
-			if err := p.keepComment(t.Context(), test.repo, &rec); err != nil {
+			if err := p.keepComment(t.Context(), test.repo, test.was, &rec); err != nil {
 				t.Fatal(err)
 			}
 			ended := 0

@@ -98,8 +98,9 @@ type OwnComments interface {
 	// Comment returns our comment as it was posted; false if it is not on the forge as
 	// it is wanted.
 	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
-	// Wrote reports whether what the forge has of a post is what was written there.
-	Wrote(post holdfast.Post, body string) bool
+	// Untouched reports whether the forge has a post as it was written there, and nobody
+	// has edited it since.
+	Untouched(post holdfast.Post, found holdfast.Comment) bool
 	// CommentLost has our comment written again, which is not on the forge any longer.
 	CommentLost(ctx context.Context, post holdfast.Post) error
 	// CommentEdited has our comment written again, which somebody else has edited, and

@@ -2,20 +2,30 @@ package publish
 
 import (
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Wrote reports whether what the forge has of a post is what was written there: as
-// it was sent, or as the forge gave it back.
-func (o *outbox) Wrote(post holdfast.Post, body string) bool {
-	if sameText(post.Body, body) {
+// stampSlack is how much later than it answered a forge may stamp what it has written:
+// GitHub has been seen to be a second apart. Nobody reads an edit that is that short.
+const stampSlack = time.Second
+
+// Untouched reports whether the forge has a post as it was written there: as it was
+// sent, or as the forge gave it back, and not edited since. An edit that was taken back
+// is one, too: people have read it meanwhile. Of a forge that does not say when a
+// comment was edited, the text alone counts.
+func (o *outbox) Untouched(post holdfast.Post, found holdfast.Comment) bool {
+	if found.UpdatedAt.After(post.PostedAt.Add(stampSlack)) {
+		return false
+	}
+	if sameText(post.Body, found.Body) {
 		return true
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	echo := o.echoes[post.Key]
-	return echo != "" && echo == holdfast.DigestOf([]byte(body))
+	return echo != "" && echo == holdfast.DigestOf([]byte(found.Body))
 }
 
 // sameText reports whether two texts differ at most in how their lines end.

@@ -158,11 +158,14 @@ func TestPostedByTheHostsClock(t *testing.T) {
 	if err := p.post(t.Context(), post); err != nil || !r.posted.Equal(theirs) {
 		t.Errorf("posted at %v, %v, want %v", r.posted, err, theirs)
 	}
+	post.PostedAt = r.posted
 	for body, want := range map[string]bool{
 		"as it was sent": true, "as it was sent\r\n": true, "as the host has it": true, "as somebody has edited it": false, "": false,
 	} {
-		if got := p.Wrote(post, body); got != want {
-			t.Errorf("Wrote(%q) = %t, want %t", body, got, want)
+		for at, unedited := range map[time.Time]bool{{}: true, theirs: true, theirs.Add(time.Second): true, theirs.Add(2 * time.Second): false} {
+			if got := p.Untouched(post, holdfast.Comment{Body: body, UpdatedAt: at}); got != (want && unedited) {
+				t.Errorf("%q, written at %v and edited at %v, is untouched: %t", body, theirs, at, got)
+			}
 		}
 	}
 }
