@@ -399,7 +399,16 @@ func (w *world) PullRequest(_ context.Context, ref holdfast.PullRequestRef) (hol
 func (w *world) PullRequests(_ context.Context, f holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
 	text, _ := json.Marshal(f)
 	w.note("pullrequests %s", text)
-	return nil, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []holdfast.PullRequestRecord
+	for _, pr := range w.prs {
+		if f.After.Number == 0 || pr.Number < f.After.Number {
+			found = append(found, pr)
+		}
+	}
+	slices.SortFunc(found, func(a, b holdfast.PullRequestRecord) int { return b.Number - a.Number })
+	return found[:min(len(found), f.Limit)], nil
 }
 
 func (w *world) Audit(_ context.Context, entry holdfast.AuditEntry) error {

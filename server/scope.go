@@ -28,12 +28,6 @@ func (p scope) hasCluster(r holdfast.ClusterRecord) bool {
 	return p.has(r.Desired.Document.Project)
 }
 
-// hasPullRequest needs all of its clusters: one comment shows the plans of all.
-func (p scope) hasPullRequest(r holdfast.PullRequestRecord) bool {
-	outside := func(c holdfast.PullRequestCluster) bool { return !p.has(c.Document.Project) }
-	return len(p) == 0 || len(r.Clusters) > 0 && !slices.ContainsFunc(r.Clusters, outside)
-}
-
 // fleetRoutes are those that name no cluster and no run in their path, and that hold
 // themselves to the projects of the caller's token: by reading from Server.records or by
 // Server.mayTouch. A token that is bound to projects is refused on every other one.
@@ -117,8 +111,9 @@ func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	return true
 }
 
-// mayTouchFor judges clusters by what is on record, and by what a pull request would make
-// of them: both must be of the projects of the caller's token.
+// mayTouchFor judges clusters by what is on record, by what a pull request would make of
+// them, and by the clusters that they continue under another name: all of it must be of the
+// projects of the caller's token.
 func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clusters []string) bool {
 	projects := scope(caller(c).Projects)
 	if len(projects) == 0 {
@@ -132,8 +127,21 @@ func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, c
 		case err != nil && !added:
 			s.fail(c, named(fmt.Sprintf("cluster %q", name), err))
 			return false
-		case err == nil && !projects.hasCluster(record), i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
+		case err == nil && !projects.hasState(record), i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
 			s.refuseScope(c, name, fmt.Sprintf("cluster %q is of another", name))
+			return false
+		}
+		former := []string{record.Desired.Document.RenamedFrom}
+		if i >= 0 {
+			former = append(former, pr.Clusters[i].Document.RenamedFrom)
+		}
+		outside, err := projects.continues(c.Request.Context(), s.opts.Records, record, former...)
+		if err != nil {
+			s.fail(c, err)
+			return false
+		}
+		if outside != "" {
+			s.refuseScope(c, name, fmt.Sprintf("cluster %q continues %q, which is of another", name, outside))
 			return false
 		}
 	}
@@ -237,10 +245,20 @@ func (r *scopedRecords) Suspensions(ctx context.Context) ([]holdfast.Suspension,
 
 func (r *scopedRecords) Run(ctx context.Context, id string) (holdfast.Run, error) {
 	run, err := r.Records.Run(ctx, id)
-	if err == nil && !r.projects.has(run.Document.Project) {
-		return holdfast.Run{}, holdfast.ErrNotFound
+	if err != nil {
+		return run, err
 	}
-	return run, err
+	sees := r.projects.has(run.Document.Project)
+	if from := run.Document.RenamedFrom; sees && from != "" {
+		sees, err = r.seesRenamed(ctx, run.Cluster, from)
+	}
+	if err == nil && !sees {
+		err = holdfast.ErrNotFound
+	}
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	return run, nil
 }
 
 func (r *scopedRecords) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
@@ -250,10 +268,17 @@ func (r *scopedRecords) Runs(ctx context.Context, filter holdfast.RunFilter) ([]
 
 func (r *scopedRecords) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
 	record, err := r.Records.PullRequest(ctx, ref)
-	if err == nil && !r.projects.hasPullRequest(record) {
-		return holdfast.PullRequestRecord{}, holdfast.ErrNotFound
+	if err != nil {
+		return record, err
 	}
-	return record, err
+	sees, err := r.seesPullRequest(ctx, record)
+	if err == nil && !sees {
+		err = holdfast.ErrNotFound
+	}
+	if err != nil {
+		return holdfast.PullRequestRecord{}, err
+	}
+	return record, nil
 }
 
 // PullRequests reads on until there are as many as are asked for.
@@ -266,7 +291,15 @@ func (r *scopedRecords) PullRequests(ctx context.Context, filter holdfast.PullRe
 		if err != nil {
 			return nil, err
 		}
-		kept = append(kept, only(records, r.projects.hasPullRequest)...)
+		for _, record := range records {
+			sees, err := r.seesPullRequest(ctx, record)
+			if err != nil {
+				return nil, err
+			}
+			if sees {
+				kept = append(kept, record)
+			}
+		}
 		if len(kept) >= limit || len(records) < filter.Limit {
 			return kept[:min(len(kept), limit)], nil
 		}

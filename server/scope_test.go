@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,6 +110,92 @@ func TestTokenBoundToProjects(t *testing.T) {
 			if got := request(t, tc.method, url+tc.path, token, tc.body); got.status != want {
 				t.Errorf("%s %s %s with %s = %d %s, want %d", tc.method, tc.path, tc.body, token, got.status, got.body, want)
 			}
+		}
+	}
+}
+
+// renamed adds clusters of project web that continue others under a new name: "new" is
+// proposed by a pull request, "merged" waits on the branch, "twice" continues that one, and
+// "long-ago" has taken over, all of them from prod-eu of project payments. "moved" is the
+// same cluster in another project, merged and not applied; "own" continues one of web.
+func renamed(w *world) {
+	from := func(name, former string) holdfast.Cluster {
+		return holdfast.Cluster{Name: name, Project: "web", RenamedFrom: former}
+	}
+	propose := func(number int, state holdfast.PullRequestState, docs ...holdfast.Cluster) {
+		ref := holdfast.PullRequestRef{Repo: "shop", Number: number}
+		record := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref, State: state}}
+		for _, doc := range docs {
+			record.Clusters = append(record.Clusters, holdfast.PullRequestCluster{Name: doc.Name, Document: doc})
+			run := applyRun(fmt.Sprintf("run-of-%d", number))
+			run.Cluster, run.PullRequest, run.Document = doc.Name, ref, doc
+			w.start(run)
+		}
+		w.prs[ref.String()] = record
+	}
+	desire := func(doc, applied holdfast.Cluster) {
+		record := holdfast.ClusterRecord{Name: doc.Name, Desired: holdfast.Desired{Document: doc}}
+		if applied.Name != "" {
+			record.Applied = holdfast.Applied{Run: "run-1", Document: applied}
+		}
+		w.clusters[doc.Name] = record
+	}
+	payments := w.clusters["prod-eu"].Applied.Document
+	desire(from("merged", "prod-eu"), holdfast.Cluster{})
+	desire(from("long-ago", "prod-eu"), from("long-ago", "prod-eu"))
+	desire(from("moved", ""), payments)
+	desire(from("old", ""), from("old", ""))
+	propose(10, holdfast.PullRequestOpen, from("new", "prod-eu"))
+	propose(11, holdfast.PullRequestOpen, from("twice", "merged"))
+	propose(12, holdfast.PullRequestMerged, from("merged", "prod-eu"))
+	propose(13, holdfast.PullRequestOpen, from("long-ago", "prod-eu"))
+	propose(14, holdfast.PullRequestOpen, from("own", "old"))
+	propose(15, holdfast.PullRequestOpen, from("moved", ""))
+}
+
+// A cluster that continues one of another project under a new name is that one: its state
+// and its conditions are taken over.
+func TestRenameOutOfAnotherProject(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	renamed(w)
+	url := serve(t, scoped(t, w).API())
+	const ok, gone, forbidden = 200, 404, 403
+	for number, want := range map[int]struct{ see, act int }{
+		10: {gone, forbidden}, 11: {gone, forbidden}, 12: {gone, forbidden}, 13: {ok, ok}, 14: {ok, ok}, 15: {gone, forbidden},
+	} {
+		see := []string{fmt.Sprintf("pullrequests/get?repo=shop&number=%d", number)}
+		if number != 15 { // the run of a cluster that moves is of the project of its document
+			see = append(see, fmt.Sprintf("runs/run-of-%d", number))
+		}
+		for _, path := range see {
+			for token, status := range map[string]int{webToken: want.see, globalToken: ok} {
+				if got := request(t, "GET", url+"/api/v1/"+path, token, ""); got.status != status {
+					t.Errorf("GET %s with %s = %d %s, want %d", path, token, got.status, got.body, status)
+				}
+			}
+		}
+		list := request(t, "GET", url+"/api/v1/pullrequests", webToken, "").body
+		if strings.Contains(list, fmt.Sprintf(`"number":%d,`, number)) != (want.see == ok) {
+			t.Errorf("pull requests of project web are %s, want #%d there: %t", list, number, want.see == ok)
+		}
+		target := fmt.Sprintf(`"pullRequest":{"repo":"shop","number":%d}`, number)
+		for _, verb := range []string{"plan", "apply", "approve", "cancel", "unlock"} {
+			body := fmt.Sprintf(`{"verb":%q,%s}`, verb, target)
+			for token, status := range map[string]int{webToken: want.act, globalToken: ok} {
+				if got := request(t, "POST", url+"/api/v1/commands", token, body); got.status != status {
+					t.Errorf("%s with %s = %d %s, want %d", body, token, got.status, got.body, status)
+				}
+			}
+		}
+	}
+	for name, status := range map[string]int{"merged": forbidden, "moved": forbidden, "long-ago": ok} {
+		body := fmt.Sprintf(`{"verb":"approve","clusters":[%q]}`, name)
+		if got := request(t, "POST", url+"/api/v1/commands", webToken, body); got.status != status {
+			t.Errorf("%s = %d %s, want %d", body, got.status, got.body, status)
+		}
+		if got := request(t, "POST", url+"/api/v1/clusters/"+name+"/transfer", webToken, `{"repo":"shop"}`); got.status != status {
+			t.Errorf("transfer of %s = %d %s, want %d", name, got.status, got.body, status)
 		}
 	}
 }
