@@ -156,12 +156,27 @@ func NewProgress(note func(line string)) *Progress {
 	return &Progress{active: map[string]bool{}, note: note}
 }
 
-var (
-	progressBegin = regexp.MustCompile(`^(.+): (?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`)
-	progressEnd   = regexp.MustCompile(`^(.+): (Creation|Modifications|Destruction|Import) complete`)
-	// provisionerLine is what a provisioner prints, which may be anything.
-	provisionerLine = regexp.MustCompile(`^\S+ \([a-z0-9_-]+\): `)
+const (
+	// address is one as engines print it. A key of for_each is quoted, and may contain
+	// whatever looks like other words of theirs.
+	address    = `(?:[^\s"():\[\]]|\[(?:[0-9]+|"(?:[^"\\]|\\.)*")\])+(?: \(deposed object [^()]*\))?`
+	beginWords = `(?:Creating|Modifying|Destroying|Importing|Still creating|Still modifying|Still destroying)\.\.\.`
+	endWords   = `(Creation|Modifications|Destruction|Import) complete`
 )
+
+var (
+	progressBegin = regexp.MustCompile(`^(` + address + `): ` + beginWords)
+	progressEnd   = regexp.MustCompile(`^(` + address + `): ` + endWords)
+	// anyBegin and anyEnd are for addresses of a form that is not known: what is not
+	// followed is forgotten.
+	anyBegin = regexp.MustCompile(`^(.+): ` + beginWords)
+	anyEnd   = regexp.MustCompile(`^(.+): ` + endWords)
+	// provisionerLine is what a provisioner prints, which may be anything.
+	provisionerLine = regexp.MustCompile(`^` + address + ` \([a-z0-9_-]+\): `)
+)
+
+// maxLine is how much of a line is looked at: an address may be long.
+const maxLine = 64 << 10
 
 // completedWords are what the engine's words for a change mean once it is done.
 var completedWords = map[string]string{ //nolint:gochecknoglobals // a constant table
@@ -178,7 +193,7 @@ func (p *Progress) Write(b []byte) (int, error) {
 		if end >= 0 {
 			piece = b[:end]
 		}
-		if room := 4096 - len(p.line); room > 0 {
+		if room := maxLine - len(p.line); room > 0 {
 			p.line = append(p.line, piece[:min(room, len(piece))]...)
 		}
 		if end < 0 {
@@ -196,7 +211,11 @@ func (p *Progress) observe(line string) {
 	if provisionerLine.MatchString(line) {
 		return
 	}
-	if m := progressEnd.FindStringSubmatch(line); m != nil {
+	begin, end := progressBegin.FindStringSubmatch(line), progressEnd.FindStringSubmatch(line)
+	if begin == nil && end == nil {
+		begin, end = anyBegin.FindStringSubmatch(line), anyEnd.FindStringSubmatch(line)
+	}
+	if m := end; m != nil {
 		p.note(m[0])
 		delete(p.active, m[1])
 		if len(p.done) < MaxCompleted {
@@ -204,7 +223,7 @@ func (p *Progress) observe(line string) {
 		}
 		return
 	}
-	if m := progressBegin.FindStringSubmatch(line); m != nil && !p.active[m[1]] && len(p.active) < 10_000 {
+	if m := begin; m != nil && !p.active[m[1]] && len(p.active) < 10_000 {
 		p.note(m[0])
 		p.active[m[1]] = true
 	}
