@@ -99,6 +99,15 @@ func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 			f.merge(1, byMerge)
 			f.executeAll(unchanged)
 		}, holdfast.ReasonNotApproved, "/holdfast approve"},
+		"a pull request that does nothing else, and drift is reverted by a plan": {"apply: {requires: [approved]}", func(f *fleet) {
+			liftedAndReverted(f, lifted, good)
+		}, holdfast.ReasonNotApproved, "/holdfast approve"},
+		"by hand, and drift is reverted by a plan": {"apply: {onMerge: false}", func(f *fleet) {
+			liftedAndReverted(f, lifted, good)
+		}, holdfast.ReasonManual, "/holdfast apply"},
+		"and the apply that reverts drift finds none": {"apply: {requires: [approved]}", func(f *fleet) {
+			liftedAndReverted(f, lifted, unchanged)
+		}, holdfast.ReasonNotApproved, "/holdfast approve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +142,25 @@ func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 				t.Errorf("the next one waits for %q: %v", rec.Waiting, f.runs("prod"))
 			}
 		})
+	}
+}
+
+// liftedAndReverted merges a pull request that does nothing but change settings, and then
+// has the plan applied that a person has asked for.
+func liftedAndReverted(f *fleet, files map[string]string, engine func(holdfast.Assignment) holdfast.Result) {
+	f.t.Helper()
+	f.open(1, files)
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	before := f.cluster("prod").Applied.Run
+	f.asks(holdfast.VerbPlan, "prod")
+	f.execute(planned)
+	if done := f.asks(holdfast.VerbApply, "prod"); done.Status != holdfast.CommandDone {
+		f.t.Fatalf("apply is %s: %s", done.Status, done.Reply)
+	}
+	f.execute(engine)
+	if rec := f.cluster("prod"); rec.Applied.Run == before {
+		f.t.Fatalf("nothing was applied: %v", f.runs("prod"))
 	}
 }
 

@@ -226,7 +226,7 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	rec := in.Cluster
 	rec.Applied = decision.Relocated(decision.AppliedBy(run), rec.Desired)
 	rec.Left = decision.MayExist(in.Cluster, in.Runs)
-	if !run.Kind.Writes() { // a plan without changes has met no conditions
+	if !run.Kind.Writes() || decision.Repeats(in.Cluster, in.Runs, run) { // it has met no conditions
 		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied, in.Last)
 	}
 	if err := l.Outputs.Read(ctx, &rec.Applied, run); err != nil {

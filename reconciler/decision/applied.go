@@ -1,6 +1,10 @@
 package decision
 
-import "github.com/holdfast-dev/holdfast"
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+)
 
 // LastApplied is what was last applied, or what a later apply has begun with and
 // not ended well: its resources are in the state as well.
@@ -18,6 +22,19 @@ func LastApplied(rec holdfast.ClusterRecord, branch []holdfast.Run) holdfast.App
 		}
 	}
 	return Relocated(rec.Applied, rec.Desired)
+}
+
+// Repeats reports whether an apply that ended well was of what is on record as applied, and
+// no apply of anything else has begun since: it has reverted drift, or found none. No merge
+// was in it, so that nobody was asked to meet the conditions of one.
+func Repeats(rec holdfast.ClusterRecord, branch []holdfast.Run, run holdfast.Run) bool {
+	if rec.Applied.Run == "" || !run.SourceDigest.Equal(rec.Applied.SourceDigest) {
+		return false
+	}
+	return !slices.ContainsFunc(branch, func(other holdfast.Run) bool {
+		since := other.ID > max(rec.Applied.Run, rec.Life)
+		return since && other.Kind.Writes() && other.Begun && !other.SourceDigest.Equal(rec.Applied.SourceDigest)
+	})
 }
 
 // Projects are those that a cluster is of: as its document says, as it was applied, and as

@@ -182,3 +182,36 @@ func TestInForce(t *testing.T) {
 		})
 	}
 }
+
+// An apply of what is applied already meets no conditions of a merge; one that takes back
+// what another has begun does.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	at := func(id, source string, begun bool) holdfast.Run {
+		run := holdfast.Run{ID: id, Kind: holdfast.RunApply, RunSpec: holdfast.RunSpec{SourceDigest: holdfast.Digest(source)}}
+		run.Begun = begun
+		return run
+	}
+	applied := holdfast.Applied{Run: "run-3", SourceDigest: "sha256:a"}
+	for name, c := range map[string]struct {
+		applied holdfast.Applied
+		runs    []holdfast.Run // the newest first
+		want    bool
+	}{
+		"drift is reverted":             {applied, []holdfast.Run{at("run-5", "sha256:a", true)}, true},
+		"at the second attempt":         {applied, []holdfast.Run{at("run-5", "sha256:a", true), at("run-4", "sha256:a", true)}, true},
+		"after something that is older": {applied, []holdfast.Run{at("run-5", "sha256:a", true), at("run-2", "sha256:b", true)}, true},
+		"after one that never began":    {applied, []holdfast.Run{at("run-5", "sha256:a", true), at("run-4", "sha256:b", false)}, true},
+		"a change":                      {applied, []holdfast.Run{at("run-5", "sha256:b", true)}, false},
+		"what another has begun goes":   {applied, []holdfast.Run{at("run-5", "sha256:a", true), at("run-4", "sha256:b", true)}, false},
+		"the first apply":               {holdfast.Applied{}, []holdfast.Run{at("run-5", "", true)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := holdfast.ClusterRecord{Name: "prod", Applied: c.applied}
+			if got := decision.Repeats(rec, c.runs, c.runs[0]); got != c.want {
+				t.Errorf("Repeats() = %t, want %t", got, c.want)
+			}
+		})
+	}
+}
