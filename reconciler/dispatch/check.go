@@ -116,14 +116,23 @@ func bounded(r holdfast.Result) holdfast.Result {
 		d.Severity, d.Summary, d.Detail = cut(d.Severity, 16), cut(d.Summary, maxLine), cut(d.Detail, maxText)
 		d.Address, d.File = cut(d.Address, maxLine), cut(d.File, maxLine)
 	}
-	for _, list := range []*[]string{&f.Unrecorded, &f.Completed, &f.Remaining} {
-		*list = slices.Clone((*list)[:min(len(*list), maxAddresses)])
-		for i, address := range *list {
-			(*list)[i] = cut(address, maxLine)
-		}
-	}
+	f.Remaining, _ = cutList(f.Remaining)
+	var whole [2]bool
+	f.Unrecorded, whole[0] = cutList(f.Unrecorded)
+	f.Completed, whole[1] = cutList(f.Completed)
+	// An address that was cut is that of no resource of a plan.
+	f.ProgressLost = f.ProgressLost || whole != [2]bool{true, true}
 	r.Failure = &f
 	return r
+}
+
+// cutList cuts a list of addresses, and each of them. Whole: there was nothing to cut.
+func cutList(addresses []string) (list []string, whole bool) {
+	list = slices.Clone(addresses[:min(len(addresses), maxAddresses)])
+	for i := range list {
+		list[i] = cut(list[i], maxLine)
+	}
+	return list, slices.Equal(list, addresses)
 }
 
 // cut shortens a text to at most n bytes, at the border of a character.

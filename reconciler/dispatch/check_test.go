@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +83,30 @@ func TestWordsOfAnOutcome(t *testing.T) {
 		t.Errorf("%d diagnostics, %d that were completed, unrecorded %q", len(f.Diagnostics), len(f.Completed), f.Unrecorded[1:])
 	case len(got.Steps) != 1 || got.Steps[0].Name != "apply":
 		t.Errorf("steps %+v", got.Steps)
+	}
+}
+
+// An address that is too long to be kept, or is not among those that are kept, is one that
+// the next plan cannot be compared with: what may exist is not all known then.
+func TestWhatIsCutOfAnApplyIsLost(t *testing.T) {
+	t.Parallel()
+	long := `cloud_network.b["` + strings.Repeat("x", 3000) + `"]`
+	for name, tc := range map[string]struct {
+		failure holdfast.Failure
+		lost    bool
+	}{
+		"whole":                {holdfast.Failure{Unrecorded: []string{"cloud_network.a"}, Completed: []string{"cloud_network.b: created"}}, false},
+		"a long address":       {holdfast.Failure{Unrecorded: []string{"cloud_network.a", long}}, true},
+		"a long one that is":   {holdfast.Failure{Completed: []string{long + holdfast.CreatedSuffix}}, true},
+		"one that is no text":  {holdfast.Failure{Unrecorded: []string{"cloud_network.b[\"\xff\"]"}}, true},
+		"more than are kept":   {holdfast.Failure{Unrecorded: slices.Repeat([]string{"cloud_network.a"}, 1001)}, true},
+		"lost before":          {holdfast.Failure{ProgressLost: true}, true},
+		"a long one that goes": {holdfast.Failure{Remaining: []string{long}}, false},
+	} {
+		result := holdfast.Result{Status: holdfast.RunInterrupted, Applying: true, Failure: &tc.failure}
+		got, why := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, result)
+		if why != "" || got.Failure == nil || got.Failure.ProgressLost != tc.lost {
+			t.Errorf("%s: taken as %+v (%s), want progress lost %t", name, got.Failure, why, tc.lost)
+		}
 	}
 }
