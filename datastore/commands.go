@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -12,7 +13,8 @@ import (
 // is the same command, and so is the same line of the same comment, by whatever
 // way it came. It fills in Shown and ShownHead from the pull request's comment
 // as it was on the forge when a comment's command was written: what was posted
-// later, while the delivery was lost or we were away, nobody meant.
+// later, while the delivery was lost or we were away, nobody meant. One that was
+// withdrawn already is not stored.
 func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
 	if c.ID == "" {
 		return false, errors.New("store command: it has no id")
@@ -35,9 +37,10 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 			return err
 		}
 		line := holdfast.DigestOf([]byte(c.Text))
-		stored, err = q.exec(ctx, `INSERT INTO commands (id, repo, comment_id, line, status, created_at, doc) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO NOTHING`,
-			c.ID, c.PullRequest.Repo, c.CommentID, string(line), string(c.Status), nanos(c.CreatedAt), doc)
+		stored, err = q.exec(ctx, `INSERT INTO commands (id, repo, comment_id, line, status, created_at, doc) SELECT ?, ?, ?, ?, ?, ?, ?
+			WHERE NOT EXISTS (SELECT 1 FROM commands WHERE repo = ? AND comment_id = ? AND line = '' AND created_at > ?) ON CONFLICT DO NOTHING`,
+			c.ID, c.PullRequest.Repo, c.CommentID, string(line), string(c.Status), nanos(c.CreatedAt), doc,
+			c.PullRequest.Repo, c.CommentID, nanos(c.Said))
 		return err
 	})
 	if err != nil {
@@ -87,12 +90,7 @@ func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command
 		if stored.DoneAt.IsZero() {
 			stored.DoneAt = s.now()
 		}
-		doc, err := s.keys.SealJSON("command", c.ID, stored)
-		if err != nil {
-			return err
-		}
-		_, err = q.exec(ctx, `UPDATE commands SET status = ?, doc = ? WHERE id = ?`, string(stored.Status), doc, c.ID)
-		return err
+		return s.saveCommand(ctx, q, stored)
 	})
 	if err != nil {
 		return fmt.Errorf("finish command %q: %w", c.ID, err)
@@ -100,31 +98,52 @@ func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command
 	return nil
 }
 
-// barCommands bars the commands of a pull request's comments that were not carried out
-// yet: their authors may have read what somebody else had written. Stamps of forges do
-// not tell them from those that come after the comment was written again.
-func (s *Store) barCommands(ctx context.Context, q querier, pr holdfast.PullRequestRef) error {
-	var waiting []holdfast.Command
-	err := q.each(ctx, func(row scanner) error {
-		c, err := s.scanCommand(row)
-		asks := c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply
-		if err == nil && asks && c.PullRequest == pr && c.CommentID != "" && len(c.Shown) > 0 && c.Barred == "" {
-			waiting = append(waiting, c)
-		}
-		return err
-	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ?`, pr.Repo, string(holdfast.CommandReceived))
+func (s *records) saveCommand(ctx context.Context, q querier, c holdfast.Command) error {
+	doc, err := s.keys.SealJSON("command", c.ID, c)
 	if err != nil {
 		return err
 	}
-	for _, c := range waiting {
-		c.Barred = holdfast.BarredByEdit
-		doc, err := s.keys.SealJSON("command", c.ID, c)
+	_, err = q.exec(ctx, `UPDATE commands SET status = ?, doc = ? WHERE id = ?`, string(c.Status), doc, c.ID)
+	return err
+}
+
+// WithdrawCommands bars the commands that a comment gave before some time and that were
+// not carried out yet. Those that reach us later are not stored: a command without a
+// line keeps the time.
+func (s *PullRequestStore) WithdrawCommands(ctx context.Context, comment holdfast.Comment, before time.Time, why string) error {
+	ref := comment.PullRequest
+	id := holdfast.CommandID(ref.Repo, comment.ID, -1)
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		doc, err := s.keys.SealJSON("command", id, holdfast.Command{ID: id, PullRequest: ref, CommentID: comment.ID, Barred: why})
 		if err != nil {
 			return err
 		}
-		if _, err := q.exec(ctx, `UPDATE commands SET doc = ? WHERE id = ?`, doc, c.ID); err != nil {
+		if _, err = q.exec(ctx, `INSERT INTO commands (id, repo, comment_id, line, status, created_at, doc) VALUES (?, ?, ?, '', ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET created_at = MAX(created_at, excluded.created_at)`,
+			id, ref.Repo, comment.ID, string(holdfast.CommandRefused), nanos(before), doc); err != nil {
 			return err
 		}
+		return s.barCommands(ctx, q, ref, why, func(c holdfast.Command) bool { return c.CommentID == comment.ID && c.Said.Before(before) })
+	})
+	if err != nil {
+		return fmt.Errorf("withdraw the commands of comment %s: %w", comment.ID, err)
 	}
 	return nil
+}
+
+// barCommands bars some of the commands of a pull request that were not carried out yet.
+func (s *records) barCommands(ctx context.Context, q querier, pr holdfast.PullRequestRef, why string, some func(holdfast.Command) bool) error {
+	var barred []holdfast.Command
+	err := q.each(ctx, func(row scanner) error {
+		c, err := s.scanCommand(row)
+		if err == nil && c.PullRequest == pr && c.Barred == "" && some(c) {
+			c.Barred = why
+			barred = append(barred, c)
+		}
+		return err
+	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ?`, pr.Repo, string(holdfast.CommandReceived))
+	for i := 0; i < len(barred) && err == nil; i++ {
+		err = s.saveCommand(ctx, q, barred[i])
+	}
+	return err
 }

@@ -47,3 +47,51 @@ func TestStoreCommandThatComesLate(t *testing.T) {
 		}
 	}
 }
+
+// A comment that was deleted or edited does not command any longer, whatever of it comes
+// late; what it says since is another thing.
+func TestWithdrawCommands(t *testing.T) {
+	t.Parallel()
+	store, ctx := openSQLite(t), t.Context()
+	comment := holdfast.Comment{ID: "5", PullRequest: thePullRequest}
+	give := func(n int, text string, said time.Time) (stored bool) {
+		return must[bool](t)(store.StoreCommand(ctx, holdfast.Command{
+			ID: holdfast.CommandID(thePullRequest.Repo, comment.ID, n), PullRequest: thePullRequest, CommentID: comment.ID,
+			Text: text, CreatedAt: noon, Said: said,
+		}))
+	}
+	waiting := func() (texts []string) {
+		for _, c := range must[[]holdfast.Command](t)(store.Commands(ctx, holdfast.CommandReceived)) {
+			texts = append(texts, c.Text+c.Barred)
+		}
+		return texts
+	}
+	must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: "other", PullRequest: thePullRequest, CommentID: "6", Text: "other", CreatedAt: noon, Said: noon}))
+	give(0, "first", noon)
+	edited := noon.Add(time.Minute)
+	for range 2 { // as deliveries may come twice
+		if err := store.WithdrawCommands(ctx, comment, edited, " was edited"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if give(1, "late", noon) {
+		t.Error("what was said before the edit is stored after it")
+	}
+	if !give(2, "new", edited) {
+		t.Error("what is said since the edit is not stored")
+	}
+	if diff := differ([]string{"first was edited", "new", "other"}, waiting()); diff != "" {
+		t.Error(diff)
+	}
+	for _, before := range []time.Time{edited.Add(time.Second), noon} {
+		if err := store.WithdrawCommands(ctx, comment, before, " was deleted"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if give(3, "late", edited) {
+		t.Error("what was said before it was deleted is stored after that")
+	}
+	if diff := differ([]string{"first was edited", "new was deleted", "other"}, waiting()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -407,7 +407,11 @@ func (s *Store) PostEdited(ctx context.Context, key string, wanted int64, seen, 
 				return err
 			}
 		}
-		return s.barCommands(ctx, q, row.PullRequest)
+		// Their authors may have read what somebody else had written. Stamps of forges do not
+		// tell them from those that come after the comment was written again.
+		return s.barCommands(ctx, q, row.PullRequest, holdfast.BarredByEdit, func(c holdfast.Command) bool {
+			return (c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply) && c.CommentID != "" && len(c.Shown) > 0
+		})
 	})
 	if err != nil {
 		return false, fmt.Errorf("record that post %q was edited: %w", key, err)

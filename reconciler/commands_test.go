@@ -1,9 +1,9 @@
 package reconciler_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +122,43 @@ func TestCommandWaitsForTheCodeHost(t *testing.T) {
 	}
 }
 
+// TestACommandThatWasTakenBack: it has waited, its comment says something else by now, and
+// no delivery has told of that.
+func TestACommandThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(f *fleet, at int) // the comment at a place
+		says   string                 // the refusal; empty: it is done
+	}{
+		"as it was": {func(*fleet, int) {}, ""},
+		"deleted":   {func(f *fleet, at int) { f.forge.comments[at].ID = "gone" }, "the comment was deleted"},
+		"edited": {func(f *fleet, at int) {
+			f.forge.comments[at].Body, f.forge.comments[at].UpdatedAt = "not yet", f.clock.Now()
+		}, "the comment was edited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			asked := f.forge.count("Comment")
+			if c := f.command(1, "alice", "/holdfast plan"); c.Status != holdfast.CommandDone || f.forge.count("Comment") != asked {
+				t.Fatalf("carried out at once it is %s, after %d more calls", c.Status, f.forge.count("Comment")-asked)
+			}
+			f.executeAll(good)
+			f.forge.failWith("Permission", holdfast.ErrUnavailable)
+			c := f.command(1, "alice", "/holdfast plan")
+			at := slices.IndexFunc(f.forge.comments, func(said holdfast.Comment) bool { return said.ID == c.CommentID })
+			f.clock.Advance(time.Second)
+			test.change(f, at)
+			f.forge.failWith("Permission", nil)
+			f.r.Obey(t.Context())
+			got, err := f.store.Command(t.Context(), c.ID)
+			if f.must(err); (got.Status == holdfast.CommandDone) != (test.says == "") || !strings.Contains(got.Reply, test.says) {
+				t.Errorf("it is %s: %q", got.Status, got.Reply)
+			}
+		})
+	}
+}
+
 // TestCommandsStayInOrder: what was said after a command that has to be tried again waits
 // for that.
 func TestCommandsStayInOrder(t *testing.T) {
@@ -142,14 +179,14 @@ func TestCommandsStayInOrder(t *testing.T) {
 	}
 }
 
-// edits has somebody edit our comment on the pull request; an empty body leaves what it
-// says, as an edit that was taken back does.
-func (f *fleet) edits(body string) {
+// edits has somebody edit our comment on the pull request, and returns what it said.
+func (f *fleet) edits(body string) (before string) {
 	for i := range f.forge.comments {
 		if c := &f.forge.comments[i]; c.Bot {
-			c.Body, c.UpdatedAt = cmp.Or(body, c.Body), f.clock.Now()
+			before, c.Body, c.UpdatedAt = c.Body, body, f.clock.Now()
 		}
 	}
+	return before
 }
 
 // TestCommandBelowAnEditedPlan: our comment was edited when a command was written, and

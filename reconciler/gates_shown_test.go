@@ -160,21 +160,21 @@ func TestAnEditThatWasTakenBack(t *testing.T) {
 		pr.Approved = true
 		f.forge.set(pr)
 	}
-	back := func(f *fleet) { f.edits("") }
 	merge := func(f *fleet) { f.mergeUnnoticed(1, byMerge) }
-	for name, steps := range map[string][]func(*fleet){
-		"before a look":   {review, back, func(f *fleet) { f.lookAt(1); f.post() }, merge},
-		"before a merge":  {review, back, merge},
-		"after the merge": {review, merge, back},
+	for name, test := range map[string]struct {
+		unedited         bool
+		meanwhile, later []func(*fleet)
+	}{
+		"not edited":      {unedited: true, meanwhile: []func(*fleet){review, merge}},
+		"before a look":   {meanwhile: []func(*fleet){review}, later: []func(*fleet){func(f *fleet) { f.lookAt(1); f.post() }, merge}},
+		"before a merge":  {meanwhile: []func(*fleet){review}, later: []func(*fleet){merge}},
+		"after the merge": {meanwhile: []func(*fleet){review, merge}},
 		"a command": {
-			func(f *fleet) {
-				word := f.forge.says(1, "alice", "/holdfast approve")
-				f.clock.Advance(5 * time.Second)
-				back(f)
-				_, err := f.store.StoreCommand(f.t.Context(), commandsOf(word)[0])
+			meanwhile: []func(*fleet){func(f *fleet) {
+				_, err := f.store.StoreCommand(f.t.Context(), commandsOf(f.forge.says(1, "alice", "/holdfast approve"))[0])
 				f.must(err)
-				f.r.Obey(f.t.Context())
-			}, merge,
+			}},
+			later: []func(*fleet){func(f *fleet) { f.r.Obey(f.t.Context()) }, merge},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,16 +182,28 @@ func TestAnEditThatWasTakenBack(t *testing.T) {
 			f := gated(t)
 			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 			f.executeAll(good)
-			f.clock.Advance(5 * time.Second)
-			f.edits("nothing to see")
-			for _, step := range steps {
+			do := func(steps []func(*fleet)) {
+				for _, step := range steps {
+					f.clock.Advance(5 * time.Second)
+					step(f)
+				}
 				f.clock.Advance(5 * time.Second)
-				step(f)
 			}
+			f.clock.Advance(5 * time.Second)
+			shown := f.forge.comment(1)
+			if !test.unedited {
+				f.edits("nothing to see")
+			}
+			do(test.meanwhile)
+			if !test.unedited {
+				f.edits(shown)
+			}
+			do(test.later)
 			f.look()
 			f.executeAll(good)
-			if rec := f.cluster("prod"); rec.Waiting == "" || rec.Applied.SourceDigest == rec.Desired.SourceDigest {
-				t.Errorf("it is applied: %v", f.runs("prod"))
+			rec := f.cluster("prod")
+			if applied := rec.Waiting == "" && rec.Applied.SourceDigest == rec.Desired.SourceDigest; applied != test.unedited {
+				t.Errorf("applied: %t, it waits for %q (%s): %v", applied, rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
 		})
 	}

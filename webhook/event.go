@@ -21,6 +21,13 @@ type delivery struct {
 	requests    []holdfast.SourceRequest
 	comment     holdfast.Comment // zero: none that can hold a command
 	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
+	withdrawn   withdrawal       // of a person's comment: what it said does not stand
+}
+
+// withdrawal is why the commands do not stand that a comment gave before some time.
+type withdrawal struct {
+	before time.Time // by GitHub's clock; zero: all of them stand
+	why    string
 }
 
 // Of each payload only what is used is decoded.
@@ -172,7 +179,8 @@ func (d *delivery) parseComment(payload []byte) error {
 		CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(),
 	}
 	if p.Action == "deleted" {
-		d.comment.Body = "" // and with it what it commanded
+		d.comment.Body = "" // and with it what it commanded, since its last edit as well
+		d.withdrawn = withdrawal{d.comment.UpdatedAt.Add(time.Second), "the comment was deleted before this was carried out"}
 		return nil
 	}
 	// Comment.user is who wrote it first; who wrote what it says now is the
@@ -183,6 +191,7 @@ func (d *delivery) parseComment(payload []byte) error {
 			// GitHub's clock has seconds only.
 			d.comment.UpdatedAt = d.comment.CreatedAt.Add(time.Nanosecond)
 		}
+		d.withdrawn = withdrawal{d.comment.UpdatedAt, "the comment was edited before this was carried out; write the command in a new comment"}
 	} else if p.Sender.Login != "" && !strings.EqualFold(p.Sender.Login, c.User.Login) {
 		d.comment.Editor = p.Sender.Login
 	}

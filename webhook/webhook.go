@@ -73,6 +73,9 @@ type Repository struct {
 type Store interface {
 	// StoreCommand stores a command once and reports whether it is new.
 	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
+	// WithdrawCommands has the commands refused that a comment gave before some time and
+	// that were not carried out yet, and those not stored that come later.
+	WithdrawCommands(ctx context.Context, comment holdfast.Comment, before time.Time, why string) error
 }
 
 // Handler serves POST /webhooks/github. It is safe for concurrent use.
@@ -302,7 +305,7 @@ func (h *Handler) act(ctx context.Context, repo hosted, d delivery) answer {
 		return answer{http.StatusAccepted, "ignored: no repository"}
 	}
 	if d.comment.ID != "" {
-		commands, err := h.storeAll(ctx, repo, d.comment)
+		commands, err := h.storeAll(ctx, repo, d)
 		if err != nil {
 			h.opts.Logger.ErrorContext(ctx, "could not store a command", "repo", repo.fullName, "pull_request", d.comment.PullRequest.Number, "err", err)
 			return answer{http.StatusServiceUnavailable, "the command could not be stored"}
@@ -328,20 +331,21 @@ func (h *Handler) act(ctx context.Context, repo hosted, d delivery) answer {
 // storeAll stores the commands of a comment for each entry of its repository and
 // returns how many it has: which branch its pull request is to be merged into, and
 // so which entry obeys, a comment does not say.
-func (h *Handler) storeAll(ctx context.Context, repo hosted, comment holdfast.Comment) (commands int, err error) {
+func (h *Handler) storeAll(ctx context.Context, repo hosted, d delivery) (commands int, err error) {
 	for _, entry := range repo.entries {
-		comment.PullRequest.Repo = entry.Name
-		if commands, err = h.storeCommands(ctx, comment); err != nil {
+		d.comment.PullRequest.Repo = entry.Name
+		if commands, err = h.storeCommands(ctx, d.comment, d.withdrawn); err != nil {
 			return 0, err
 		}
 	}
 	return commands, nil
 }
 
-// storeCommands stores the commands of a comment and returns how many it has.
-// The delivery's end does not end it: a command that arrived is kept.
-func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment) (int, error) {
-	if h.ignore[strings.ToLower(comment.Author)] {
+// storeCommands stores the commands of a comment, withdraws those that it gave before
+// it was changed, and returns how many it has. The delivery's end does not end it: a
+// command that arrived is kept.
+func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment, withdrawn withdrawal) (int, error) {
+	if comment.Bot || h.ignore[strings.ToLower(comment.Author)] {
 		return 0, nil
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -353,6 +357,11 @@ func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment) (
 	for _, command := range commands {
 		if _, err := h.opts.Store.StoreCommand(ctx, command); err != nil {
 			return 0, fmt.Errorf("store command %s: %w", command.ID, err)
+		}
+	}
+	if !withdrawn.before.IsZero() {
+		if err := h.opts.Store.WithdrawCommands(ctx, comment, withdrawn.before, withdrawn.why); err != nil {
+			return 0, err
 		}
 	}
 	return len(commands), nil

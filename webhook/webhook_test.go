@@ -32,6 +32,7 @@ type world struct {
 	mu       sync.Mutex
 	commands map[string]holdfast.Command
 	requests []holdfast.SourceRequest
+	before   []time.Time // when commands were withdrawn that were given before
 	stored   int
 	err      error         // of the store
 	hold     chan struct{} // the store waits until it is closed; nil: it does not
@@ -55,6 +56,16 @@ func (w *world) StoreCommand(ctx context.Context, c holdfast.Command) (bool, err
 		w.commands[c.ID] = c
 	}
 	return !known, nil
+}
+
+func (w *world) WithdrawCommands(_ context.Context, comment holdfast.Comment, before time.Time, why string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if comment.ID == "" || comment.PullRequest.Repo == "" || why == "" {
+		return fmt.Errorf("the commands of %+v are withdrawn: %q", comment, why)
+	}
+	w.before = append(w.before, before)
+	return w.err
 }
 
 func (w *world) enqueue(r holdfast.SourceRequest) {
@@ -416,6 +427,54 @@ func TestDoubled(t *testing.T) {
 	}
 	if len(w.commands) != 1 || w.commands[holdfast.CommandID("app", "99", 0)].Verb != holdfast.VerbApply {
 		t.Errorf("stored %v", w.commands)
+	}
+}
+
+// What somebody has deleted or edited is not what they say: neither the commands that
+// came before that, nor those whose deliveries come late.
+func TestCommandsAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	written := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		body   string
+		before []time.Time // this has to be withdrawn, the first; that must not be, the second
+		stored int
+	}{
+		"created": {body: commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "created"), stored: 1},
+		"edited": {
+			body: commentBody("acme/app", 1, "alice", "User", "Not yet.", "edited"), before: []time.Time{written, written.Add(time.Nanosecond)},
+		},
+		"edited to another command": {
+			body:   editedBy("alice", commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "edited")),
+			before: []time.Time{written, written.Add(time.Nanosecond)}, stored: 1,
+		},
+		"deleted": {
+			body:   commentBody("acme/app", 1, "alice", "User", "/holdfast plan", "deleted"),
+			before: []time.Time{written.Add(time.Nanosecond), written.Add(time.Minute)},
+		},
+		"of a bot": {body: editedBy("mallory", commentBody("acme/app", 1, "ci", "Bot", "done", "deleted"))},
+		"of ours":  {body: editedBy("mallory", commentBody("acme/app", 1, "Robot", "User", "the plans", "edited"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, w := newHandler(t)
+			if got := serve(h, delivery("issue_comment", test.body)); got.Code >= 300 {
+				t.Fatalf("answered %d %s", got.Code, got.Body)
+			}
+			if len(w.commands) != test.stored || (len(w.before) > 0) != (test.before != nil) {
+				t.Fatalf("stored %v, withdrawn before %v", w.commands, w.before)
+			}
+			if test.before != nil && (!test.before[0].Before(w.before[0]) || test.before[1].Before(w.before[0])) {
+				t.Errorf("what was given before %v is withdrawn, of %v only the first", w.before, test.before)
+			}
+			if test.before == nil {
+				return
+			}
+			w.err = errors.New("disk full")
+			if got := serve(h, delivery("issue_comment", test.body)); got.Code != http.StatusServiceUnavailable {
+				t.Errorf("without a store it was answered %d %s", got.Code, got.Body)
+			}
+		})
 	}
 }
 

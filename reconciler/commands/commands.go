@@ -150,6 +150,9 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 	if err := h.permitted(ctx, *c); err != nil {
 		return "", err
 	}
+	if err := h.stillSaid(ctx, *c); err != nil {
+		return "", err
+	}
 	if !c.PullRequest.IsZero() && (c.Verb == holdfast.VerbPlan || c.Verb == holdfast.VerbApply) {
 		if err := h.Publisher.Retry(ctx, c.PullRequest); err != nil {
 			return "", err

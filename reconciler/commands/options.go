@@ -2,6 +2,7 @@ package commands
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
@@ -78,6 +79,7 @@ type Handler struct {
 	operator  *Operator
 	stored    *queue.Broadcast // a command is in the store
 	direct    direct
+	waited    sync.Map // ids of commands in comments that were not carried out at once
 	strangers strangers
 }
 

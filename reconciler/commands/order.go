@@ -75,14 +75,20 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 		if until.Err() != nil {
 			return
 		}
-		if !of(c) || waiting[c.PullRequest] {
+		switch {
+		case !of(c):
+			continue
+		case waiting[c.PullRequest]:
+			h.waited.Store(c.ID, true)
 			continue
 		}
 		if _, err := h.execute(ctx, c); err != nil {
 			waiting[c.PullRequest] = !c.PullRequest.IsZero()
+			h.waited.Store(c.ID, true)
 			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
 		} else {
 			h.direct.forget(c.ID)
+			h.waited.Delete(c.ID)
 		}
 	}
 }
