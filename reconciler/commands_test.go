@@ -360,43 +360,93 @@ func TestRefusalNamesTheCommandOfItsPlace(t *testing.T) {
 	}
 }
 
-// failingStore fails to list runs while it is told to.
+// failingStore fails to list runs, and to record what came of commands, while it is told to.
 type failingStore struct {
 	reconciler.Store
-	failing bool
+	failing, forgetful bool
+	of                 string // fails to list the runs of this cluster only
 }
 
 func (s *failingStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
-	if s.failing {
+	if s.failing && (s.of == "" || s.of == filter.Cluster) {
 		return nil, holdfast.ErrUnavailable
 	}
 	return s.Store.Runs(ctx, filter)
 }
 
-// A command of the API that is tried again means what it meant at first: to cancel a run
-// is not to cancel the one that has taken its place.
-func TestACommandThatIsTriedAgainMeansTheSame(t *testing.T) {
+func (s *failingStore) FinishCommand(ctx context.Context, c holdfast.Command) error {
+	if s.forgetful {
+		return holdfast.ErrUnavailable
+	}
+	return s.Store.FinishCommand(ctx, c)
+}
+
+// A command of the API that was answered with an error is not carried out later, whoever
+// looks: whoever gave it was told that it failed.
+func TestACommandOfTheAPIThatFails(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		forgetful bool
+		before    func(f *fleet) // the next pass
+	}{
+		"at once":                 {},
+		"that is not on record":   {forgetful: true},
+		"of a server that died":   {forgetful: true, before: func(f *fleet) { f.restart(); f.clock.Advance(2 * time.Minute) }},
+		"of one that just died":   {before: func(f *fleet) { f.restart() }},
+		"long ago, by a live one": {forgetful: true, before: func(f *fleet) { f.clock.Advance(time.Hour) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			store := &failingStore{Store: f.store}
+			f.restart(func(opts *reconciler.Options) { opts.Store = store })
+			f.adopt()
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			run := f.newest("prod")
+			store.failing, store.forgetful = true, test.forgetful
+			c, err := f.r.Command(t.Context(), holdfast.Command{Author: "root", Trusted: true, Verb: holdfast.VerbCancel, PullRequest: onePR})
+			if store.failing, store.forgetful = false, false; err == nil {
+				t.Fatal("it did not fail")
+			}
+			if test.before != nil {
+				test.before(f)
+			}
+			f.r.Obey(t.Context())
+			f.settle()
+			if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandRefused || !strings.Contains(got.Reply, "not tried again") {
+				t.Errorf("it is %s: %q, %v", got.Status, got.Reply, err)
+			}
+			f.expectRun(run.ID, holdfast.RunQueued, run.Reason)
+		})
+	}
+}
+
+// What was done, and is only not on record as that, is no error; nor is what was done in
+// part: who gives that again would be refused for what was done.
+func TestACommandOfTheAPIThatIsDone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	store := &failingStore{Store: f.store}
 	f.restart(func(opts *reconciler.Options) { opts.Store = store })
 	f.adopt()
-	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
-	first := f.newest("prod")
-	store.failing = true
-	_, err := f.r.Command(t.Context(), holdfast.Command{
-		Author: "root", Trusted: true, Verb: holdfast.VerbCancel, PullRequest: onePR,
-		Clusters: []string{"prod"}, Shown: []string{first.ID}, ShownHead: first.Revision,
-	})
-	if store.failing = false; err == nil {
-		t.Fatal("it did not fail")
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")})
+	cancel := func(cluster ...string) holdfast.Command {
+		c, err := f.r.Command(t.Context(), holdfast.Command{
+			Author: "root", Trusted: true, Verb: holdfast.VerbCancel, PullRequest: onePR, Clusters: cluster,
+		})
+		if store.failing, store.forgetful = false, false; err != nil || c.Status != holdfast.CommandDone {
+			t.Fatalf("it is %s: %s, %v", c.Status, c.Reply, err)
+		}
+		return c
 	}
-	f.push(1, map[string]string{"infra/prod/main.tf": module("three")})
-	second := f.newest("prod")
+	store.failing, store.of = true, "prod" // the second one
+	if c := cancel(); !slices.Equal(c.Refused, []string{"prod"}) || !strings.Contains(c.Reply, "not tried again") {
+		t.Errorf("refused for %v: %s", c.Refused, c.Reply)
+	}
+	store.forgetful = true
+	c := cancel("prod")
 	f.r.Obey(t.Context())
-	f.settle()
-	if left, err := f.store.Commands(t.Context(), holdfast.CommandReceived); err != nil || len(left) > 0 {
-		t.Errorf("it was not tried again: %+v, %v", left, err)
+	if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandDone {
+		t.Errorf("on record it is %s: %q, %v", got.Status, got.Reply, err)
 	}
-	f.expectRun(second.ID, holdfast.RunQueued, second.Reason)
 }

@@ -102,7 +102,7 @@ type Commander interface {
 type Commands interface {
 	// Command stores a command and waits for its outcome until ctx is done. It
 	// returns the command as it is then: with Status received if it is still to
-	// be carried out.
+	// be carried out. An error means that it was not carried out, and will not be.
 	Command(ctx context.Context, command holdfast.Command) (holdfast.Command, error)
 	// Reconcile looks at a repository, or at a cluster, again; with neither, at
 	// everything.

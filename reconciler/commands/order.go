@@ -5,6 +5,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ const (
 	// replica may have stored it, or its permission could not be asked for.
 	idle = 10 * time.Second
 	// apiPatience is how old a command of the API is before somebody else than the
-	// server that took it carries it out: that one has died.
+	// server that took it ends it: that one has died.
 	apiPatience = time.Minute
 	// together is how many commands of a repository are carried out at once, each of
 	// another pull request.
@@ -78,6 +79,9 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 		switch {
 		case !of(c):
 			continue
+		case c.CommentID == "":
+			h.end(ctx, c)
+			continue
 		case waiting[c.PullRequest]:
 			h.waited.Store(c.ID, true)
 			continue
@@ -87,13 +91,13 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 			h.waited.Store(c.ID, true)
 			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
 		} else {
-			h.direct.forget(c.ID)
 			h.waited.Delete(c.ID)
 		}
 	}
 }
 
-// received lists the commands that are stored and that nobody carries out.
+// received lists the commands that are stored and that nobody carries out: those of
+// comments, and those of the API that are to be ended.
 func (h *Handler) received(ctx context.Context) []holdfast.Command {
 	taken := h.direct.taken()
 	commands, err := h.opts.Store.Commands(ctx, holdfast.CommandReceived)
@@ -105,8 +109,8 @@ func (h *Handler) received(ctx context.Context) []holdfast.Command {
 	}
 	left := commands[:0]
 	for _, c := range commands {
-		failed, here := taken[c.ID]
-		if c.CommentID != "" || failed || !here && h.opts.Now().Sub(c.CreatedAt) >= apiPatience {
+		ended, here := taken[c.ID]
+		if c.CommentID != "" || ended || !here && h.opts.Now().Sub(c.CreatedAt) >= apiPatience {
 			left = append(left, c)
 		}
 	}
@@ -114,7 +118,8 @@ func (h *Handler) received(ctx context.Context) []holdfast.Command {
 }
 
 // Command stores a command that came through the API and executes it: it waits for no
-// other one.
+// other one. An error means that it was not carried out, and never will be: whoever gave
+// it does not wait for it any longer, and gives it again.
 func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
 	now := h.opts.Now()
 	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
@@ -123,42 +128,82 @@ func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Com
 		h.direct.forget(c.ID)
 		return c, fmt.Errorf("store command: %w", err)
 	}
-	done, err := h.execute(context.WithoutCancel(ctx), c)
-	if err != nil {
-		h.direct.fail(c.ID)
-		return done, err
+	ctx = context.WithoutCancel(ctx)
+	done, err := h.execute(ctx, c)
+	switch {
+	case err == nil:
+		h.direct.forget(c.ID)
+		return done, nil
+	case done.Status != holdfast.CommandReceived: // what came of it is only not on record
+		h.direct.end(done)
+		h.end(ctx, done)
+		return done, nil
+	}
+	c.Reply = failedWith(err)
+	h.direct.end(c)
+	h.end(ctx, c)
+	return done, err
+}
+
+// failedWith is the reply to a command of the API that is given up after an error.
+func failedWith(err error) string { return "it failed, and is not tried again: " + err.Error() }
+
+// end records what came of a command of the API that nobody carries out any longer. If
+// that fails it is done by a later pass.
+func (h *Handler) end(ctx context.Context, c holdfast.Command) {
+	if outcome, ok := h.direct.outcome(c.ID); ok {
+		c = outcome
+	} else {
+		c.Reply = "the server that had taken it has died: whether it was carried out is not known, and it is not tried again"
+	}
+	if c.Status == holdfast.CommandReceived {
+		c.Status, c.DoneAt = holdfast.CommandRefused, h.opts.Now()
+	}
+	if err := h.opts.Store.FinishCommand(ctx, c); err != nil {
+		h.opts.Logger.WarnContext(ctx, "what came of a command was not recorded", "command", c.ID, "err", err)
+		return
 	}
 	h.direct.forget(c.ID)
-	return done, nil
+	h.Records.Audit(ctx, c.Author, "command."+string(c.Verb), commandObject(c), strings.TrimSpace(string(c.Status)+" "+c.Reply))
 }
 
-// direct are the commands of the API that this process has taken: whether they have
-// failed, and are tried again with those of comments.
+// direct are the commands of the API that this process has taken and that are not on
+// record as done: with nothing while they are carried out, and with what came of them.
 type direct struct {
-	mu     sync.Mutex
-	failed map[string]bool // by id
+	mu       sync.Mutex
+	outcomes map[string]*holdfast.Command // by id
 }
 
-func (d *direct) take(id string)   { d.set(id, false) }
-func (d *direct) fail(id string)   { d.set(id, true) }
-func (d *direct) forget(id string) { d.mu.Lock(); defer d.mu.Unlock(); delete(d.failed, id) }
+func (d *direct) take(id string)         { d.set(id, nil) }
+func (d *direct) end(c holdfast.Command) { d.set(c.ID, &c) }
+func (d *direct) forget(id string)       { d.mu.Lock(); defer d.mu.Unlock(); delete(d.outcomes, id) }
 
-func (d *direct) set(id string, failed bool) {
+func (d *direct) set(id string, outcome *holdfast.Command) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failed == nil {
-		d.failed = make(map[string]bool)
+	if d.outcomes == nil {
+		d.outcomes = make(map[string]*holdfast.Command)
 	}
-	d.failed[id] = failed
+	d.outcomes[id] = outcome
 }
 
-// taken returns a copy.
+// outcome is what came of a command that this process has taken.
+func (d *direct) outcome(id string) (holdfast.Command, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.outcomes[id]; c != nil {
+		return *c, true
+	}
+	return holdfast.Command{}, false
+}
+
+// taken are the commands that were taken: whether they have ended.
 func (d *direct) taken() map[string]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	taken := make(map[string]bool, len(d.failed))
-	for id, failed := range d.failed {
-		taken[id] = failed
+	taken := make(map[string]bool, len(d.outcomes))
+	for id, outcome := range d.outcomes {
+		taken[id] = outcome != nil
 	}
 	return taken
 }

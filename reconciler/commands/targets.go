@@ -142,8 +142,11 @@ func (h *Handler) each(
 			c.Refused = append(c.Refused, t.cluster)
 			reason = cmp.Or(reason, reasonOf(err))
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
+		case err != nil && (c.CommentID != "" || len(done) == 0):
+			return "", err // and nothing of it was done, or it is tried again
 		case err != nil:
-			return "", err
+			c.Refused = append(c.Refused, t.cluster)
+			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, failedWith(err)))
 		case word != "":
 			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, word))
 		}
