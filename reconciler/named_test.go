@@ -95,6 +95,41 @@ func TestAnApprovalIsOfWhatWasLookedAt(t *testing.T) {
 	}
 }
 
+// Who approves a cluster that is applied by command has not asked for its apply.
+func TestAnApprovalIsNoApply(t *testing.T) {
+	t.Parallel()
+	for name, apply := range map[string]string{
+		"with a condition": "apply: {onMerge: false, requires: [approved]}", "without": "apply: {onMerge: false}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t, apply)
+			f.merge(1, byMerge)
+			f.executeAll(good)
+			for range 2 {
+				c := f.api("root", holdfast.VerbApprove, "prod")
+				if c.Status != holdfast.CommandDone || c.Reply != "`prod`: approved; `holdfast apply prod` applies it" {
+					t.Errorf("it is %s (%s): %s", c.Status, c.Reason, c.Reply)
+				}
+				f.executeAll(good)
+				if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonManual {
+					t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+				}
+			}
+			if c := f.api("root", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandDone {
+				t.Errorf("the apply is %s (%s): %s", c.Status, c.Reason, c.Reply)
+			}
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			if c := f.api("root", holdfast.VerbApprove, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "no plan of it waits") {
+				t.Errorf("once it is applied it is %s (%s): %s", c.Status, c.Reason, c.Reply)
+			}
+		})
+	}
+}
+
 // Who approves a pull request on a terminal is told of each of its clusters.
 func TestAnApprovalOfAPullRequestIsAnswered(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,8 @@ func newApproveCommand(a *app) *cobra.Command {
 		short: "Approve a plan",
 		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
 exactly the plan of a run; also one that destroys, and one that reverts drift.
+What waited for that is applied. A cluster with onMerge: false is not: its plan
+is approved, and holdfast apply applies it.
 
 For clusters, the plans that wait are named, and these are what is approved: where
 another one was made since they were looked at, approve is refused.`,

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// approve records that a head may be applied, and lets what waited for that go
-// on. Without a pull request it is the word to apply what waits.
+// approve records that a head may be applied, and lets what waited for that go on.
+// Without a pull request it is of the plans that clusters wait with.
 func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []target) (string, error) {
 	pr := targets[0].pr
 	if pr == nil {
@@ -50,7 +50,8 @@ const approved = "approved"
 
 // approveCluster approves the plan that a cluster waits with. What is named is that plan,
 // or it was made since; where nothing is named the approval is of what pull requests had
-// shown before.
+// shown before. What waited for a person to look at it is applied then, unless the cluster
+// is applied by command: an approval is none.
 func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	rec, err := h.opts.Store.Cluster(ctx, t.cluster)
 	if err != nil {
@@ -65,9 +66,15 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return "", err
 	}
 	named := namedPlans(c)
+	byHand := slices.ContainsFunc(decision.Conditions(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs)),
+		func(s holdfast.ApplySettings) bool { return s.Manual })
 	switch {
-	case planned == "":
+	case planned == "" && !byHand:
 		return h.applyFor(ctx, c, t) // which says why
+	case planned == "" && rec.Waiting != "":
+		return "", refuseFor(rec.Waiting, rec.WaitingDetail)
+	case planned == "":
+		return "", refusal("no plan of it waits for an approval")
 	case named != nil && !slices.Contains(named, planned):
 		return "", refuseFor(holdfast.ReasonPlanMoved, "what waits is `"+planned+"`")
 	}
@@ -95,10 +102,13 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 			return "", err
 		}
 	}
-	if !rec.Waiting.OfGate() {
+	if !byHand && !rec.Waiting.OfGate() {
 		return h.applyFor(ctx, c, t)
 	}
 	h.Agenda.RequestCluster(t.cluster)
+	if byHand {
+		return approved + "; `holdfast apply " + t.cluster + "` applies it", nil
+	}
 	return approved, nil
 }
 
