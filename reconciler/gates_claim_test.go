@@ -1,10 +1,12 @@
 package reconciler_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // An apply that is queued is taken back by what the code host tells of before an agent
@@ -132,4 +134,40 @@ func TestAQueuedApplyOfAnotherPlanIsJudgedByThat(t *testing.T) {
 	f.obeys(1, "alice", "/holdfast apply")
 	f.executeAll(good)
 	f.waitsForNothing("prod")
+}
+
+// A claim asks no code host: one that hangs would keep all agents waiting, also those
+// that could execute something of another repository.
+func TestAClaimAsksNoCodeHost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  holdfast.RunKind
+	}{
+		"an apply":  {map[string]string{"infra/prod/main.tf": module("two")}, holdfast.RunApply},
+		"a destroy": {map[string]string{"clusters/prod.yaml": gitserver.Delete}, holdfast.RunDestroy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["clusters/prod.yaml"] = document("prod", "apply: {requires: [approved]}")
+			f := built(t, files)
+			f.open(1, tt.files)
+			f.executeAll(withEngine)
+			f.obeys(1, "alice", "/holdfast approve")
+			f.merge(1, byMerge)
+			f.clock.Advance(time.Minute)
+			f.forge.mu.Lock()
+			before := maps.Clone(f.forge.calls)
+			f.forge.mu.Unlock()
+			if a := f.claim(); a.Kind != tt.want {
+				t.Errorf("%q was handed out: %v", a.Kind, f.runs("prod"))
+			}
+			f.forge.mu.Lock()
+			defer f.forge.mu.Unlock()
+			if !maps.Equal(before, f.forge.calls) {
+				t.Errorf("the code host was asked for %v, before the claim for %v", f.forge.calls, before)
+			}
+		})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -24,13 +25,18 @@ const module = "github.com/holdfast-dev/holdfast/"
 // talkers are the methods that wait for somebody beyond this process: of a port, with
 // the interface that has it, or of a library. A name that ends in a dot stands for all
 // methods that take a context.
-var talkers = []string{ //nolint:gochecknoglobals // a constant table
-	"reconciler/intake.Forge.", "reconciler/gate.Forge.", "reconciler/publish.Forge.", "reconciler/upgrade.Forge.",
-	"reconciler/commands.Forge.", "reconciler/dispatch.Locker.", "reconciler/commands.Locker.", "reconciler.Waker.",
-	"reconciler/intake.Git.Fetch", "reconciler/intake.Git.FetchPullRequest", "forge/local.Git.Fetch", "gitsource.session.",
+var talkers = slices.Concat(codeHosts, []string{ //nolint:gochecknoglobals // a constant table
+	"reconciler/dispatch.Locker.", "reconciler/commands.Locker.", "reconciler.Waker.",
 	"runner/attempt.Session.", "net/http.Client.Do", "net/http.RoundTripper.RoundTrip", "net.Dialer.DialContext",
 	"gocloud.dev/blob.Bucket.", "os/exec.Cmd.Wait", "os/exec.Cmd.Output", "os/exec.Cmd.CombinedOutput",
 	"github.com/redis/go-redis/v9.Client.", "github.com/redis/go-redis/v9.Script.",
+})
+
+// codeHosts are those that wait for a code host or for a Git server.
+var codeHosts = []string{ //nolint:gochecknoglobals // a constant table
+	"reconciler/intake.Forge.", "reconciler/gate.Forge.", "reconciler/publish.Forge.", "reconciler/upgrade.Forge.",
+	"reconciler/commands.Forge.", "reconciler/intake.Git.Fetch", "reconciler/intake.Git.FetchPullRequest",
+	"forge/local.Git.Fetch", "gitsource.session.",
 }
 
 // TestNoLockIsHeldAcrossTheNetwork: whoever waits for a code host, for Git, for Redis, an
@@ -53,9 +59,8 @@ func TestNoLockIsHeldAcrossTheNetwork(t *testing.T) {
 		t.Errorf("held.txt: %s holds no lock while it waits for the network", name)
 	}
 	for _, name := range talkers {
-		all := strings.HasSuffix(name, ".")
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(code.talks)), func(known string) bool {
-			return known == name || all && strings.HasPrefix(known, name)
+			return isNamed([]string{name}, known)
 		}) {
 			t.Errorf("talkers: nobody calls %s", name)
 		}
@@ -74,6 +79,7 @@ type call struct {
 // program is what calls what.
 type program struct {
 	calls   map[string][]call
+	handed  map[string][]call   // the functions that a function names without calling them
 	ports   map[string]string   // methods of our interfaces, with how they are called
 	methods map[string][]string // how methods are called, with those that are
 	talks   map[string]string   // functions that wait for the network, and the call by which they do
@@ -122,11 +128,7 @@ func (p *program) held() map[string]string {
 			if _, talks := p.talks[c.to]; c.held == "" || !talks {
 				continue
 			}
-			way := []string{c.to}
-			for next := p.talks[c.to]; next != "" && len(way) < 12; next = p.talks[next] {
-				way = append(way, next)
-			}
-			found[name] = fmt.Sprintf("holds %s and calls %s", c.held, strings.Join(way, " → "))
+			found[name] = fmt.Sprintf("holds %s and calls %s", c.held, strings.Join(p.way(c.to), " → "))
 			break
 		}
 	}
@@ -153,8 +155,28 @@ func readExcused(t *testing.T, file string) map[string]bool {
 	return excused
 }
 
+// loaded is what loadCode has read. It is not changed.
+var loaded struct { //nolint:gochecknoglobals // it takes long to read
+	sync.Once
+	code *program
+}
+
 // loadCode reads the types of the program's packages and what their functions call.
 func loadCode(t *testing.T) *program {
+	t.Helper()
+	loaded.Do(func() { loaded.code = readCode(t) })
+	if loaded.code == nil {
+		t.Fatal("the code was not read")
+	}
+	p := *loaded.code
+	p.talks, p.calls = maps.Clone(p.talks), maps.Clone(p.calls)
+	for name, calls := range p.calls {
+		p.calls[name] = slices.Clip(calls)
+	}
+	return &p
+}
+
+func readCode(t *testing.T) *program {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f",
 		"{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}", "./...")
@@ -178,7 +200,7 @@ func loadCode(t *testing.T) *program {
 			}
 		}
 	}
-	p := &program{calls: map[string][]call{}, talks: map[string]string{}, ports: map[string]string{}, methods: map[string][]string{}}
+	p := &program{calls: map[string][]call{}, handed: map[string][]call{}, talks: map[string]string{}, ports: map[string]string{}, methods: map[string][]string{}}
 	fset := token.NewFileSet()
 	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, path := range slices.Sorted(maps.Keys(ours)) {
@@ -220,6 +242,7 @@ func (p *program) add(r *reading, files []*ast.File) {
 					p.methods[signature(method)] = append(p.methods[signature(method)], name)
 				}
 				p.calls[name] = append(p.calls[name], r.callsIn(f.Body)...)
+				p.handed[name] = append(p.handed[name], r.handedIn(f.Body)...)
 			}
 		}
 	}
@@ -269,8 +292,10 @@ func short(path string) string { return strings.TrimPrefix(path, module) }
 
 // callee is what a call calls; empty if that is a value. Of a port it is the method of
 // the interface that it was called through, if that is one of the talkers.
-func (r *reading) callee(c *ast.CallExpr) string {
-	switch fun := ast.Unparen(c.Fun).(type) {
+func (r *reading) callee(c *ast.CallExpr) string { return r.function(ast.Unparen(c.Fun)) }
+
+func (r *reading) function(e ast.Expr) string {
+	switch fun := e.(type) {
 	case *ast.Ident:
 		if f, ok := r.info.Uses[fun].(*types.Func); ok {
 			return nameOf(f)
@@ -346,6 +371,27 @@ func (r *reading) callsIn(body *ast.BlockStmt) []call {
 		return true
 	}
 	ast.Inspect(body, visit)
+	return out
+}
+
+// handedIn returns the functions that a function's body names without calling them.
+func (r *reading) handedIn(body *ast.BlockStmt) []call {
+	var out []call
+	called := map[ast.Node]bool{}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			called[ast.Unparen(n.Fun)] = true
+		case *ast.SelectorExpr, *ast.Ident:
+			if to := r.function(n.(ast.Expr)); to != "" && !called[n] {
+				out = append(out, call{to: to})
+			}
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				called[sel.Sel] = true
+			}
+		}
+		return true
+	})
 	return out
 }
 

@@ -35,7 +35,7 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 	// what Git says of it.
 	unlock := l.Deciding.Lock(req)
 	defer unlock()
-	in, err := l.observer.observe(ctx, req)
+	in, err := l.observer.observe(ctx, req, l.observer.asked)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return decision.Decision{}, fmt.Errorf("observe cluster %q: %w: %w", req.Cluster, errUnrecorded, err)
 	} else if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // Stopped reports whether a run may no longer begin since it was queued. Then
-// it is canceled, and asked for again when that ends.
+// it is canceled, and asked for again when that ends. It asks no code host: agents that
+// want other runs wait meanwhile.
 func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure
 		return false, nil
@@ -62,10 +63,12 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 }
 
 // spares reports whether a destroy may not begin: it has to be what would be
-// decided now. What Git says may be on record as a former process has left it.
+// decided now, by what is on record of the code host. If it is not, a decision is asked
+// for, which asks the code host as well. What Git says may be on record as a former
+// process has left it.
 func (l *Loop) spares(ctx context.Context, run holdfast.Run) (bool, error) {
 	req := holdfast.Request{Cluster: run.Cluster}
-	in, err := l.observer.observe(ctx, req)
+	in, err := l.observer.observe(ctx, req, recorded)
 	if err != nil {
 		return false, fmt.Errorf("observe cluster %q: %w", run.Cluster, err)
 	}

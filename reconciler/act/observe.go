@@ -15,14 +15,15 @@ import (
 // observer reads what decisions depend on.
 type observer struct{ shared }
 
-// observe gathers what a decision about req depends on.
-func (o *observer) observe(ctx context.Context, req holdfast.Request) (decision.Input, error) {
+// observe gathers what a decision about req depends on; stands says how the conditions of
+// merges are looked at.
+func (o *observer) observe(ctx context.Context, req holdfast.Request, stands standing) (decision.Input, error) {
 	in, err := o.recorded(ctx, req)
 	if err != nil || !req.PullRequest.IsZero() {
 		return in, err
 	}
 	if toApply(in) {
-		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.judged(decision.Newest(in.Runs), o.asked))
+		in.Merges, err = o.merges(ctx, in.Cluster, in.Runs, o.judged(decision.Newest(in.Runs), stands))
 	}
 	return in, err
 }
