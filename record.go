@@ -95,6 +95,7 @@ type Desired struct {
 	// RemovedWith is how many clusters went with the same revision, itself
 	// included.
 	RemovedWith int `json:"removedWith,omitempty"`
+	RemovedFrom int `json:"removedFrom,omitempty"` // how many clusters of the repository were applied by then
 	// Confirmed is who has asked for the destruction while others, which depend
 	// on it, had to go first: it need not be confirmed again then.
 	Confirmed string `json:"confirmed,omitempty"`
@@ -329,6 +330,7 @@ type ClusterFilter struct {
 	Template    string            // name of the template that is desired
 	DependsOn   string            // whose documents, desired or applied, name this cluster in dependsOn
 	Labels      map[string]string // equal
+	Applied     bool              // something was applied of it
 	// Deleted selects clusters that are gone, too. Names and Phase select them
 	// in any case.
 	Deleted bool

@@ -39,10 +39,7 @@ func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) 
 // Cluster returns what is remembered of a cluster, one that is gone included.
 func (s *ClusterStore) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
 	c, err := s.scanCluster(s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE l.name = ?`, name))
-	if err := notFound(err, "cluster", name); err != nil {
-		return holdfast.ClusterRecord{}, err
-	}
-	return c, nil
+	return c, notFound(err, "cluster", name)
 }
 
 // Clusters returns the clusters that match, by name.
@@ -153,6 +150,9 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 	}
 	if !filter.Deleted && filter.Phase == "" && len(names) == 0 {
 		c.Add(`l.phase || '' <> '` + string(holdfast.PhaseDeleted) + `'`)
+	}
+	if filter.Applied {
+		c.Add(`l.applied_run || '' <> ''`)
 	}
 	if filter.After != "" {
 		c.Add(column(`l.name`)+` > ?`, filter.After)

@@ -91,6 +91,7 @@ func testSummaries(t *testing.T, open opener) {
 		"dependents":          {holdfast.ClusterFilter{DependsOn: "network"}, []string{"app", "old"}},
 		"dependents, applied": {holdfast.ClusterFilter{DependsOn: "dns"}, []string{"old"}},
 		"label, environment":  {holdfast.ClusterFilter{Labels: map[string]string{"team": "blue"}, Environment: "production"}, []string{"app", "network"}},
+		"applied":             {holdfast.ClusterFilter{Owner: "fleet", Applied: true}, []string{"network", "old"}},
 		"no such label":       {holdfast.ClusterFilter{Labels: map[string]string{"team": "red"}}, nil},
 	} {
 		checkLists(t, store, name, test.filter, test.want)

@@ -16,7 +16,7 @@ func TestAChainIsDestroyedBackwards(t *testing.T) {
 	f := built(t, chain())
 	f.repo.Commit(master, "more", many(60)) // so that three are not many
 	f.look()
-	f.executeAll(withEngine)
+	f.executeAll(unchanged)
 	f.open(1, map[string]string{
 		"clusters/network.yaml": gitserver.Delete, "clusters/cluster.yaml": gitserver.Delete, "clusters/app.yaml": gitserver.Delete,
 	})

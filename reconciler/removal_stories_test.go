@@ -113,3 +113,40 @@ func TestManyRemovalsAtOnceNeedAWord(t *testing.T) {
 		}
 	}
 }
+
+// Documents that were never applied make no removal a small one, also if they are there
+// to stay, and applied before it is approved.
+func TestManyRemovalsAmongWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	f := built(t, many(8))
+	before, change := map[string]string{"infra/other/main.tf": module("two")}, map[string]string{}
+	for i := range 4 {
+		change[fmt.Sprintf("clusters/c%02d.yaml", i)] = gitserver.Delete
+	}
+	for i := range 40 {
+		name := fmt.Sprintf("d%02d", i)
+		files := change
+		if i < 20 {
+			files = before
+		}
+		files["clusters/"+name+".yaml"] = strings.ReplaceAll(document(name), "infra/"+name, "infra/other")
+	}
+	f.repo.Commit(master, "that nobody has reviewed", before)
+	f.look()
+	f.executeAll(withEngine)
+	f.open(1, change)
+	f.executeAll(withEngine)
+	if body := f.comment(1); !strings.Contains(body, "4 of 8") {
+		t.Errorf("the comment does not warn:\n%.1000s", body)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(withEngine) // the others are applied
+	f.ask("c00")
+	f.executeAll(withEngine)
+	if rec := f.cluster("c00"); rec.Waiting != holdfast.ReasonMassDeletion || !strings.HasPrefix(rec.WaitingDetail, "4 of 8 ") {
+		t.Errorf("c00 is %s and waits for %q: %s", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if added := f.cluster("d39"); added.Applied.Run == "" {
+		t.Errorf("d39 was not applied: it waits for %q", added.Waiting)
+	}
+}

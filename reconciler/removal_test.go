@@ -26,12 +26,15 @@ func built(t *testing.T, files map[string]string) *fleet {
 	t.Helper()
 	f := newFleet(t, files)
 	f.look()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
-		result := withEngine(a)
-		result.Status = holdfast.RunNoChanges
-		return result
-	})
+	f.executeAll(unchanged)
 	return f
+}
+
+// unchanged is the result of a plan that finds what is there as it should be.
+func unchanged(a holdfast.Assignment) holdfast.Result {
+	result := withEngine(a)
+	result.Status = holdfast.RunNoChanges
+	return result
 }
 
 func (f *fleet) comment(number int) string {

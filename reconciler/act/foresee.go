@@ -44,15 +44,15 @@ func (l *Loop) Foresee(
 	return in, err
 }
 
-// removals counts the clusters that a pull request removes, and those that its
-// repository has.
+// removals counts the clusters that a pull request removes, and those of its
+// repository that were applied.
 func (l *Loop) removals(ctx context.Context, pr holdfast.PullRequestRecord) (removed, fleet int, err error) {
 	for _, c := range pr.Clusters {
 		if c.Removed {
 			removed++
 		}
 	}
-	fleet, err = l.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: pr.Repo})
+	fleet, err = l.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: pr.Repo, Applied: true})
 	if err != nil {
 		return 0, 0, fmt.Errorf("count clusters of %q: %w", pr.Repo, err)
 	}

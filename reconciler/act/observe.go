@@ -131,7 +131,7 @@ func (o *observer) observeRelated(ctx context.Context, in *decision.Input) error
 	if in.Removals, err = o.opts.Store.CountClusters(ctx, going); err != nil {
 		return fmt.Errorf("count removed clusters of %q: %w", rec.Owner, err)
 	}
-	if in.Fleet, err = o.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: rec.Owner}); err != nil {
+	if in.Fleet, err = o.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: rec.Owner, Applied: true}); err != nil {
 		return fmt.Errorf("count clusters of %q: %w", rec.Owner, err)
 	}
 	return nil

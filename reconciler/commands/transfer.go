@@ -26,7 +26,7 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 		}
 		rec.Owner, rec.UpdatedAt = repo, o.opts.Now()
 		// What the new repository says is taken in again.
-		rec.Desired.Removed, rec.Desired.Missing, rec.Desired.RemovedWith = false, "", 0
+		rec.Desired.Removed, rec.Desired.Missing, rec.Desired.RemovedWith, rec.Desired.RemovedFrom = false, "", 0, 0
 		rec.Desired.Revision = ""
 		_, err = o.opts.Store.SaveCluster(ctx, rec)
 		if errors.Is(err, holdfast.ErrConflict) {

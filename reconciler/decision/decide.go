@@ -62,7 +62,7 @@ type Input struct {
 	// depend on it.
 	Parents, Dependents []holdfast.Relation
 	// Removals is how many clusters of the repository are gone from its branch
-	// and still to be destroyed, and Fleet how many it has altogether. Zero unless
+	// and still to be destroyed, and Fleet how many of it were applied. Zero unless
 	// this one is gone.
 	Removals, Fleet int
 

@@ -145,7 +145,11 @@ func going(relations []holdfast.Relation) bool {
 
 func massRemoval(in Input) (bool, string) {
 	n := max(in.Removals, in.Cluster.Desired.RemovedWith)
-	fleet := max(in.Fleet, n) // some of them may be destroyed already
+	fleet := in.Fleet
+	if from := in.Cluster.Desired.RemovedFrom; from > 0 {
+		fleet = min(fleet, from) // what was applied since makes it no smaller a part
+	}
+	fleet = max(fleet, n) // some of them may be destroyed already
 	many := n > massRemovals || n > 1 && n*massRemovalShare > fleet
 	return many, fmt.Sprintf("%d of %d clusters are gone at once: holdfast apply destroys those that are named", n, fleet)
 }

@@ -45,7 +45,7 @@ func (b *branches) desireAll(
 	names := slices.Sorted(maps.Keys(changed))
 	isGone := func(name string) bool { return len(cat.Named(name)) == 0 }
 	now.adopted = now.adopted && !slices.ContainsFunc(names, isGone) // that may be what was renamed
-	if now.removed, err = b.removedBy(ctx, repo, now, names); err != nil {
+	if now.removed, now.applied, err = b.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
 	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
@@ -109,6 +109,7 @@ type branchHead struct {
 	cat       *catalog.Catalog
 	rewritten bool // it does not continue from the head before it
 	removed   int  // how many clusters it has removed
+	applied   int  // of how many that were applied; zero: it has removed none
 	adopted   bool // nothing of the branch was ever taken in
 }
 
@@ -227,7 +228,7 @@ func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHe
 		return took, nil
 	case why == "":
 		rec.Desired.Revision, rec.Desired.Faults = now.revision, nil
-		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, now.removed)
+		rec.Desired.RemovedWith, rec.Desired.RemovedFrom = max(rec.Desired.RemovedWith, now.removed), now.applied
 	default:
 		rec.Desired.Confirmed = ""
 		if before.Desired.Missing == "" && !before.Desired.Removed && now.former != "" && !now.rewritten {

@@ -18,34 +18,41 @@ func (b *branches) rewritten(ctx context.Context, repo Repository, former, head 
 	return err != nil || !goesOn
 }
 
-// removedBy counts the clusters that a head has removed.
-func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (int, error) {
-	n := 0
+// removedBy counts the clusters that a head has removed, and those of the repository that
+// were applied, if it has removed any.
+func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHead, names []string) (n, applied int, err error) {
 	for _, name := range names {
 		if len(now.cat.Named(name)) > 0 {
 			continue
 		}
 		if heirs, err := b.Lineage.Heirs(ctx, now.cat, name); err != nil {
-			return 0, err
+			return 0, 0, err
 		} else if len(heirs) > 0 {
 			continue
 		}
 		rec, err := b.ownRecord(ctx, repo, name)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if rec.Name == "" || rec.Deletion != nil || rec.Desired.Removed {
 			continue
 		}
 		why, err := b.missing(ctx, repo, now, rec)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if why == "" {
 			n++
 		}
 	}
-	return n, nil
+	if n == 0 {
+		return 0, 0, nil
+	}
+	applied, err = b.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Applied: true})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count applied clusters of %q: %w", repo.Name, err)
+	}
+	return n, applied, nil
 }
 
 // emptied says that a branch that no longer defines anything had several clusters;
