@@ -54,7 +54,7 @@ func driftSituations() map[string]situation {
 	approved := act(decision.ActionApply, holdfast.ReasonApproved, func(d *decision.Decision) { d.Shown, d.Actor = "run-1", "alice" })
 	record := act(decision.ActionDrift, holdfast.ReasonChecked, func(d *decision.Decision) { d.Run = "run-1" })
 	held := func(text string) decision.Decision { return waits(holdfast.ReasonDriftHeld, because(text)) }
-	failed := waits(holdfast.ReasonRevertFailed, because("run-2 was to revert it, and the same drift is still there"))
+	failed := waits(holdfast.ReasonRevertFailed, because("run-2 was to revert it, and it is still there, or is back"))
 	byItself := onDrift("apply")
 	rule := func(expires time.Time) func(*decision.Input) {
 		return func(in *decision.Input) {

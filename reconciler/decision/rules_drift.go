@@ -133,7 +133,7 @@ func heldDrift(in Input) (Decision, bool) {
 		held.Detail = in.Drift.ID + " was to revert it, and found another plan: the next check decides"
 	}
 	if run, ok := RevertOf(in.Cluster, in.Runs); ok && (held.Detail == "" || !run.Status.Pending()) {
-		held.Reason, held.Detail = holdfast.ReasonRevertFailed, run.ID+" was to revert it, and the same drift is still there"
+		held.Reason, held.Detail = holdfast.ReasonRevertFailed, run.ID+" was to revert it, and it is still there, or is back"
 	}
 	return held, held.Detail != ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -109,7 +110,7 @@ func revertedBy(in decision.Input, now holdfast.DriftState) string {
 	switch {
 	case was.Fingerprint == "" && now.Fingerprint == "":
 		return was.Revert
-	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint:
+	case was.Fingerprint == "", now.Fingerprint != "" && now.Fingerprint != was.Fingerprint && !isBack(in, now):
 		return ""
 	}
 	if run, ok := decision.RevertOf(in.Cluster, in.Runs); ok {
@@ -121,6 +122,16 @@ func revertedBy(in decision.Input, now holdfast.DriftState) string {
 		}
 	}
 	return ""
+}
+
+// isBack reports whether something that the last apply has reverted has drifted
+// again, to whatever value: what is set by somebody else all the time is not fought
+// over.
+func isBack(in decision.Input, now holdfast.DriftState) bool {
+	run, ok := decision.RevertOf(in.Cluster, in.Runs)
+	return ok && run.ID == in.Cluster.Applied.Run && slices.ContainsFunc(now.Causes, func(cause string) bool {
+		return slices.Contains(in.Cluster.Drift.Causes, cause)
+	})
 }
 
 // Reserve names the apply that is about to revert a cluster's drift in its
