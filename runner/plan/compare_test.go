@@ -102,6 +102,24 @@ func TestDocumentRevealsNothing(t *testing.T) {
 	}
 }
 
+// What is unknown of a sensitive value is hashed with it: the key of an unknown value
+// in a sensitive map decides what is applied.
+func TestUnknownPartsOfSensitiveValues(t *testing.T) {
+	t.Parallel()
+	of := func(unknown string) holdfast.Digest {
+		return document(t, change(`"actions":["create"],"after":{"o":{"z":"x"}},"after_unknown":{"o":`+unknown+`},"after_sensitive":{"o":true}`)).Digest()
+	}
+	viewer := of(`{"viewer":true}`)
+	if again := of(`{"viewer":true}`); again != viewer {
+		t.Error("equal plans have different digests")
+	}
+	for _, other := range []string{`{"admin":true}`, `{"admin":true,"viewer":true}`, `{}`, `true`} {
+		if of(other) == viewer {
+			t.Errorf("after_unknown %s has the digest of another key", other)
+		}
+	}
+}
+
 func TestSubset(t *testing.T) {
 	t.Parallel()
 

@@ -59,7 +59,10 @@ func (m maker) tree(path holdfast.AttributePath, name string, raw any, sensitive
 		if raw == nil && !jsontree.AnyTrue(unknown) {
 			return nil
 		}
-		return holdfast.PlanMark{HMAC: m.sumValue(path, raw), Unknown: jsontree.AnyTrue(unknown)}
+		if jsontree.AnyTrue(unknown) { // engines leave out of a value what is not known of it, keys too
+			return holdfast.PlanMark{HMAC: m.sumValue(path, []any{raw, unknown}), Unknown: true}
+		}
+		return holdfast.PlanMark{HMAC: m.sumValue(path, raw)}
 	}
 	switch v := raw.(type) {
 	case nil:
