@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// ChangedSettings says how two documents of a cluster differ in what no plan shows: when
-// it is applied and by whose word, how its drift is looked for, what it waits for, and
-// what guards it. Each is a sentence such as "apply.requires: none → approved".
+// ChangedSettings says how two documents of a cluster differ in what no plan shows: whose
+// it is, when it is applied and by whose word, how its drift is looked for, what it waits
+// for, and what guards it. Each is a sentence such as "apply.requires: none → approved".
 func ChangedSettings(before, after holdfast.Cluster) []string {
 	var out []string
 	was, is := settingsOf(before), settingsOf(after)
@@ -42,6 +42,8 @@ func settingsOf(c holdfast.Cluster) []setting {
 		upgrades = c.Template.Upgrades
 	}
 	return []setting{
+		{"project", cmp.Or(c.Project, "none")},
+		{"environment", cmp.Or(c.Environment, "none")},
 		{"apply.onMerge", fmt.Sprint(!c.Apply.Manual)},
 		{"apply.requires", listText(c.Apply.Requires)},
 		{"apply.windows", listText(windows)},

@@ -23,6 +23,11 @@ func TestChangedSettings(t *testing.T) {
 		"what a plan shows, or a label": {none, func(c *holdfast.Cluster) {
 			c.Variables, c.Labels, c.Path, c.Line = map[string]any{"a": 1}, map[string]string{"team": "x"}, "other.yaml", 7
 		}, nil},
+		"whose it is": {
+			func(c *holdfast.Cluster) { c.Project, c.Environment = "shop", "production" },
+			func(c *holdfast.Cluster) { c.Project, c.Environment = "lab", "playground" },
+			[]string{"project: shop → lab", "environment: production → playground"},
+		},
 		"another order": {
 			func(c *holdfast.Cluster) {
 				c.DependsOn, c.Apply.Requires = []string{"a", "b"}, []string{"approved", "mergeable"}
