@@ -65,14 +65,15 @@ func (s *PullRequestStore) Command(ctx context.Context, id string) (holdfast.Com
 	return c, notFound(err, "command", id)
 }
 
-// Commands returns the commands with that status, oldest first.
+// Commands returns the commands with that status, in the order in which they were given:
+// code hosts have seconds, number their comments, and a comment may have several.
 func (s *PullRequestStore) Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error) {
 	var found []holdfast.Command
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		c, err := s.scanCommand(row)
 		found = append(found, c)
 		return err
-	}, `SELECT id, doc FROM commands WHERE status = ? ORDER BY created_at, id`, string(status))
+	}, `SELECT id, doc FROM commands WHERE status = ? ORDER BY created_at, length(comment_id), comment_id, rowid`, string(status))
 	if err != nil {
 		return nil, fmt.Errorf("list %s commands: %w", status, err)
 	}

@@ -323,9 +323,10 @@ func testCommands(t *testing.T, open opener) {
 		{"again", command, false},
 		{"again by another way", other(func(c *holdfast.Command) { c.ID = "cmd-x" }), false},
 		{"edited", other(func(c *holdfast.Command) { c.Text = "/holdfast cancel" }), false},
-		{"second line", other(func(c *holdfast.Command) { c.ID, c.Text = "cmd-2", "/holdfast help" }), true},
+		{"second line", other(func(c *holdfast.Command) { c.ID, c.Text = "a-hash", "/holdfast help" }), true},
 		{"other comment", other(func(c *holdfast.Command) { c.ID, c.CommentID, c.CreatedAt = "cmd-3", "6", noon.Add(-time.Second) }), true},
 		{"other repository", other(func(c *holdfast.Command) { c.ID, c.PullRequest.Repo = "cmd-4", "other" }), true},
+		{"later comment of the same second", other(func(c *holdfast.Command) { c.ID, c.CommentID = "cmd-0", "10" }), true},
 		{"API", holdfast.Command{ID: "cmd-5", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(1)}, true},
 		{"API, the same words", holdfast.Command{ID: "cmd-6", Clusters: []string{"prod-eu"}, Trusted: true, CreatedAt: noon.Add(2)}, true},
 	} {
@@ -339,7 +340,7 @@ func testCommands(t *testing.T, open opener) {
 	for _, c := range received {
 		order = append(order, c.ID)
 	}
-	if diff := differ([]string{"cmd-3", "cmd-1", "cmd-2", "cmd-4", "cmd-5", "cmd-6"}, order); diff != "" {
+	if diff := differ([]string{"cmd-3", "cmd-1", "a-hash", "cmd-4", "cmd-0", "cmd-5", "cmd-6"}, order); diff != "" {
 		t.Fatalf("Commands() (-want +got):\n%s", diff)
 	}
 	expected := command
