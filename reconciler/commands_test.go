@@ -329,6 +329,28 @@ func TestRefusedForSome(t *testing.T) {
 	}
 }
 
+// A cancel in a merged pull request is about what follows from its merge.
+func TestCancelInAMergedPullRequest(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(good)
+	f.post()
+	f.merge(2, byMerge)
+	a := f.claim()
+	if c := f.command(1, "alice", "/holdfast cancel"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "nothing is queued") {
+		t.Errorf("cancel in the one that was applied: %s %q", c.Status, c.Reply)
+	}
+	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Cancel != "" {
+		t.Errorf("the apply of the other one is canceled: %q %v", run.Cancel, err)
+	}
+	if c := f.command(2, "alice", "/holdfast cancel"); c.Status != holdfast.CommandDone {
+		t.Errorf("cancel in its own: %s %q", c.Status, c.Reply)
+	}
+}
+
 // TestCanceledTwice: who cancels what is about to end is told that it was canceled already.
 func TestCanceledTwice(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,11 @@ func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (
 	if err != nil {
 		return "", fmt.Errorf("list runs of %q: %w", t.cluster, err)
 	}
+	if t.pr != nil && t.pr.State == holdfast.PullRequestMerged { // not what follows from others
+		runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool {
+			return run.Kind != holdfast.RunPlan && !run.StandsFor(t.pr.PullRequestRef)
+		})
+	}
 	if c.Trusted && len(c.Shown) > 0 { // these runs, and no others
 		runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return !slices.Contains(c.Shown, run.ID) })
 	}
