@@ -80,7 +80,7 @@ type Leftover struct {
 	Any       bool     `json:"any,omitempty"` // what they created is not known, so that it may be anything
 	// Source is what they were to apply; empty: it is not known, or not the same of all.
 	Source Digest `json:"source,omitempty"`
-	// Run is the newest run that was counted: one of them, or one that settled them.
+	// Run is the newest run that was counted: one of them, or one that settled some of them.
 	Run string `json:"run,omitempty"`
 }
 

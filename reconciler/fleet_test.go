@@ -297,7 +297,11 @@ func (f *fleet) execute(result func(holdfast.Assignment) holdfast.Result) holdfa
 	if a.Run == "" {
 		f.t.Fatal("there is nothing to claim")
 	}
-	plan, err := json.Marshal(holdfast.Plan{Counts: holdfast.Counts{Create: 1}})
+	made := holdfast.Plan{Counts: holdfast.Counts{Create: 1}}
+	for _, address := range a.MayExist {
+		made.Changes = append(made.Changes, holdfast.ResourceChange{Address: address, Action: holdfast.ActionCreate})
+	}
+	plan, err := json.Marshal(made)
 	f.must(err)
 	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(plan)))
 	f.finish(a, result(a))

@@ -131,6 +131,9 @@ func appliedOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageLeft, "⚪", markdown.Words("superseded by "+c.Superseded))
 	}
 	o := applyOutcome(c, now)
+	if c.Left != "" && o.stage != stageWorking {
+		o.result += "; " + markdown.ShortWords(c.Left, 300)
+	}
 	if c.Superseded != "" {
 		o.reason, o.detail, o.failing = "", "", nil // nobody has to act for it
 		o.result += ", " + markdown.Words("superseded by "+c.Superseded)

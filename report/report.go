@@ -76,6 +76,8 @@ type Cluster struct {
 	// Superseded is what took the place of a merge whose Apply has failed or, without
 	// one, that was not applied yet: a pull request (#3) or a commit. Nothing more is done for the merge itself.
 	Superseded string
+
+	Left string // of a destroyed cluster: what may exist of it, in a sentence; empty: nothing
 }
 
 // Marker returns the hidden first line by which the comment of a pull request

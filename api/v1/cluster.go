@@ -26,8 +26,15 @@ type Cluster struct {
 	Conditions []Condition    `json:"conditions,omitempty"` // At most one of each type.
 	Life       string         `json:"life,omitempty"`       // The run that ended a former life under this name: runs before it do not count.
 	Deletion   *Deletion      `json:"deletion,omitempty"`   // How the cluster ended; absent while it exists.
+	MayExist   *MayExist      `json:"mayExist,omitempty"`   // What applies that died may have created without its being in the state; absent: nothing.
 	UpdatedAt  time.Time      `json:"updatedAt"`
 	Version    int64          `json:"version"` // Grows with each change of the cluster.
+}
+
+// MayExist is what applies that died may have created without its being in the state.
+type MayExist struct {
+	Addresses []string `json:"addresses,omitempty"`
+	Any       bool     `json:"any,omitempty"` // It is not known what they created, so that it may be more.
 }
 
 // ClusterWaiting is what a cluster waits for.
@@ -53,6 +60,9 @@ func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	}
 	if a := r.Applied; a.Run != "" || a.Revision != "" {
 		cluster.Applied = appliedOf(a)
+	}
+	if len(r.Left.Addresses) > 0 || r.Left.Any {
+		cluster.MayExist = &MayExist{Addresses: r.Left.Addresses, Any: r.Left.Any}
 	}
 	if r.Deletion != nil {
 		ending := Deletion(*r.Deletion)

@@ -225,7 +225,10 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	}
 	rec := in.Cluster
 	rec.Applied = decision.Relocated(decision.AppliedBy(run), rec.Desired)
-	rec.Left = decision.MayExist(in.Cluster, in.Runs)
+	var err error
+	if rec.Left, err = history.Left(ctx, l.opts.Store, in.Cluster, in.Runs); err != nil {
+		return err
+	}
 	if !run.Kind.Writes() || decision.Repeats(in.Cluster, in.Runs, run) { // it has met no conditions
 		rec.Applied.Document = decision.InForce(run.Document, in.Cluster.Applied, in.Last)
 	}
@@ -246,12 +249,16 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	return l.Agenda.RequestRelated(ctx, in.Cluster, saved)
 }
 
-// recordDestroyed makes the record say that nothing is left of a cluster. If its
-// document came back meanwhile it begins again.
+// recordDestroyed makes the record say that nothing is left of a cluster, except for what
+// applies that died may have created: that was in no state which could be destroyed. If
+// its document came back meanwhile it begins again.
 func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decision.Decision, run holdfast.Run) error {
 	rec := in.Cluster
 	rec.Applied, rec.Drift, rec.Life = holdfast.Applied{}, holdfast.DriftState{}, max(rec.Life, run.ID)
-	rec.Left = holdfast.Leftover{}
+	var err error
+	if rec.Left, err = history.Left(ctx, l.opts.Store, in.Cluster, in.Runs); err != nil {
+		return err
+	}
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
 	if rec.Desired.Removed {
 		rec.Deletion = &holdfast.Deletion{At: in.Now, Reason: d.Reason, Revision: rec.Desired.Revision}
@@ -315,7 +322,10 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 			return err
 		}
 	}
-	rec.Left = decision.MayExist(in.Cluster, in.Runs)
+	var err error
+	if rec.Left, err = history.Left(ctx, l.opts.Store, in.Cluster, in.Runs); err != nil {
+		return err
+	}
 	if err := l.Outputs.ReadLeft(ctx, &rec.Applied, decision.Begun(in)); err != nil {
 		return err
 	}

@@ -29,7 +29,11 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	left, last := decision.MayExist(rec, branch), decision.LastBegun(branch)
+	left, err := history.Left(ctx, s.opts.Store, rec, branch)
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	last := decision.LastBegun(branch)
 	if former.Name != "" && !run.Destroys() {
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 		left, last = former.Left, former.Applied.Run
@@ -63,7 +67,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
 		Destroy:        run.Destroy,
-		Reviews:        comparedWith(run),
+		Reviews:        decision.ComparedWith(run),
 		FingerprintKey: s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
 		EngineChoice: holdfast.EngineChoice{
 			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
@@ -163,18 +167,6 @@ func (s *starter) pinned(ctx context.Context, run holdfast.Run, rec, former hold
 		return wrote, wrote, nil
 	}
 	return rec.Applied, wrote, nil
-}
-
-// comparedWith are the plans of which one must be what an apply finds: the one
-// that was shown to whoever asked for it, or any that was reviewed.
-func comparedWith(run holdfast.Run) []holdfast.Review {
-	var out []holdfast.Review
-	for _, review := range run.Reviews {
-		if review.Run != "" && (run.Shown == "" || review.Run == run.Shown) {
-			out = append(out, review)
-		}
-	}
-	return out
 }
 
 // lockFile returns the provider lock file that a run starts from: that of the

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -174,111 +173,6 @@ func resumes(in Input) int {
 		n++
 	}
 	return n
-}
-
-// MayExist returns what an apply of a cluster after runs, the newest first, must not
-// create without a person's word: neither one that continues a failed one, nor one that
-// a merge asks for, whose plan was perhaps made before. Where an apply has died, what it
-// was creating may exist without being in the state, and what it had created, too: the
-// state was perhaps not saved since. If it is not known what was created, any may exist.
-//
-// It is settled by an apply of the same source that ended well without creating it, and
-// by one whose plan has told a person of it, who could look. An apply of another source
-// settles nothing: it may not even have these resources in its code. The runs count
-// that are later than what is on record, up to a write that has not ended.
-//
-// It is to be put on record before the runs that it follows from are too old to be read.
-func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Leftover {
-	left := rec.Left
-	left.Addresses = slices.Clone(left.Addresses)
-	for _, run := range slices.Backward(runs) {
-		if run.ID <= max(rec.Life, rec.Left.Run) {
-			continue
-		}
-		if run.Kind.Writes() && !run.Status.Done() {
-			break
-		}
-		if settles(run, left) || toldOf(run, runs) {
-			left = holdfast.Leftover{Run: run.ID}
-		}
-		if run.Kind.Writes() && run.Begun && died(run) {
-			left = withLeft(left, run)
-		}
-	}
-	slices.Sort(left.Addresses)
-	left.Addresses = slices.Compact(left.Addresses)
-	return left
-}
-
-// settles reports whether a run has found, or made, everything of the source that was
-// to be applied when something was left: it would have been held otherwise.
-func settles(run holdfast.Run, left holdfast.Leftover) bool {
-	whole := run.Kind == holdfast.RunApply && (run.Status == holdfast.RunApplied || run.Status == holdfast.RunNoChanges) ||
-		run.Kind == holdfast.RunPlan && run.Status == holdfast.RunNoChanges
-	return whole && !run.Destroy && left.Source.Equal(run.SourceDigest)
-}
-
-// withLeft adds what a run that died has left.
-func withLeft(left holdfast.Leftover, run holdfast.Run) holdfast.Leftover {
-	list, whole := creations(run)
-	switch {
-	case len(list) == 0 && whole:
-		return left
-	case len(left.Addresses) == 0 && !left.Any:
-		left.Source = run.SourceDigest
-	case !left.Source.Equal(run.SourceDigest):
-		left.Source = ""
-	}
-	left.Addresses, left.Any, left.Run = append(left.Addresses, list...), left.Any || !whole, run.ID
-	return left
-}
-
-// toldOf reports whether the plan that a person has seen, and had applied by a run, has
-// said what may exist.
-func toldOf(run holdfast.Run, runs []holdfast.Run) bool {
-	return run.Kind.Writes() && run.Begun && MayCreate(run) && slices.ContainsFunc(runs, func(shown holdfast.Run) bool {
-		return shown.ID == run.Shown && shown.Reason == holdfast.ReasonMayExist
-	})
-}
-
-// MayCreate reports whether an apply may create what may exist: a person has seen the
-// plan that it has to match, which says so, and asked for it.
-func MayCreate(run holdfast.Run) bool { return run.Actor != "" && run.Shown != "" && !run.Resume }
-
-// died reports whether the state may not have what a run has made: its engine may not
-// have come to its end, or could not save the state. If that is saved later, the next plan
-// creates nothing of it; it may be given up as well.
-func died(run holdfast.Run) bool {
-	if run.Status == holdfast.RunInterrupted {
-		return true
-	}
-	f := run.Failure
-	return f != nil && (len(f.Unrecorded) > 0 || slices.Contains(unrecorded, f.Cause))
-}
-
-// unrecorded are the causes of failures of which no state was saved, or it is not known
-// whether one was.
-var unrecorded = []holdfast.Reason{ //nolint:gochecknoglobals // a constant list
-	holdfast.CauseStateUnsaved, holdfast.CauseStateBackend, holdfast.CauseUntrustedPlan, holdfast.CauseInvalidOutcome,
-}
-
-// creations are the addresses that a run which died was at, or had created. They
-// are not whole if a list is full, if what the engine had said was lost, or if nobody is left who could have told: only an
-// agent that lives knows that its engine had begun nothing.
-func creations(run holdfast.Run) (addresses []string, whole bool) {
-	f := run.Failure
-	if f == nil {
-		return nil, false
-	}
-	addresses = slices.Clone(f.Unrecorded)
-	for _, done := range f.Completed {
-		if address, ok := strings.CutSuffix(done, holdfast.CreatedSuffix); ok {
-			addresses = append(addresses, address)
-		}
-	}
-	told := len(f.Unrecorded)+len(f.Completed) > 0 || run.Reason == holdfast.ReasonEngineKilled ||
-		run.Status == holdfast.RunErrored && f.Cause != holdfast.CauseInvalidOutcome
-	return addresses, told && !f.ProgressLost && len(f.Unrecorded) < holdfast.MaxCompleted && len(f.Completed) < holdfast.MaxCompleted
 }
 
 // Transient reports whether what ended the run may not end the next one.

@@ -10,8 +10,18 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
+// artefacts are plans, by what they create, and states, by what they hold: of runs.
+type artefacts struct{ creates, holds map[string][]string }
+
+func (a artefacts) evidence() decision.Evidence {
+	of := func(lists map[string][]string) func(string) ([]string, bool) {
+		return func(run string) ([]string, bool) { list, ok := lists[run]; return list, ok }
+	}
+	return decision.Evidence{Creates: of(a.creates), Holds: of(a.holds)}
+}
+
 // TestMayExist: what dead applies were creating counts, until an apply of the same source
-// has found it or a person was told of it.
+// has found it in the state or a person was told of it.
 func TestMayExist(t *testing.T) {
 	t.Parallel()
 	leaves := func(unrecorded, completed []string) func(*holdfast.Run) {
@@ -37,6 +47,21 @@ func TestMayExist(t *testing.T) {
 	}
 	lossy := func(run *holdfast.Run) { run.Failure.ProgressLost = true }
 	engine := forReason(holdfast.ReasonEngineKilled)
+	all := []string{"a.b", "a.c", `a.d["x: y"]`, "a.g", "a.old"}
+	kept := artefacts{
+		creates: map[string][]string{"run-45": append(all, "a.z"), "review": {"a.x", "a.y"}, "other": {"a.z"}, "destroy": {}},
+		holds:   map[string][]string{"run-3": all, "run-5": all, "run-6": all, "some": {"a.g"}},
+	}
+	reviewed := func(runs ...string) func(*holdfast.Run) {
+		return func(run *holdfast.Run) {
+			for _, id := range runs {
+				run.Reviews = append(run.Reviews, holdfast.Review{Run: id})
+			}
+		}
+	}
+	byName := func(actor, shown string) func(*holdfast.Run) {
+		return func(run *holdfast.Run) { run.Actor, run.Shown = actor, shown }
+	}
 	first := ran("run-2", apply, holdfast.RunInterrupted, leaves([]string{"a.b"}, []string{"a.c: created", `a.d["x: y"]: created`, "a.e: updated"}))
 	throttled := ran("run-3", apply, holdfast.RunErrored, resumed, leaves(nil, []string{"a.f: created"}))
 	second := ran("run-4", apply, holdfast.RunInterrupted, resumed, leaves([]string{"a.g", "a.b"}, nil))
@@ -79,11 +104,23 @@ func TestMayExist(t *testing.T) {
 		"its state, in which nothing is new, was not saved": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, nil), because(holdfast.CauseStateUnsaved))}},
 		"it said success, and saved nothing":                {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, made), because(holdfast.CauseUntrustedPlan))}, want: []string{"a.b"}},
 		"its agent made no sense":                           {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunErrored, leaves(nil, nil), because(holdfast.CauseInvalidOutcome))}, all: true},
-		"the list is full":                                  {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves(nil, many), engine)}, all: true},
+		"one ended well that no longer has it":              {runs: []holdfast.Run{ran("some", apply, holdfast.RunApplied, hasBegun), second}, want: []string{"a.b"}},
+		"one ended well, and its state was not kept":        {runs: []holdfast.Run{ran("run-9", apply, holdfast.RunApplied, hasBegun), second}, want: []string{"a.b", "a.g"}},
+		"nobody knew, and one ended well":                   {runs: []holdfast.Run{ran("run-5", apply, holdfast.RunApplied, hasBegun), ran("run-4", apply, holdfast.RunInterrupted, hasBegun)}, all: true},
+		"a person was told of some": {runs: []holdfast.Run{
+			ran("run-7", apply, holdfast.RunApplied, hasBegun, ofOld, byName("alice", "run-6")), ran("run-6", plan, holdfast.RunPlanned, forReason(holdfast.ReasonMayExist)), second,
+		}, want: []string{"a.b", "a.g"}},
+		"nobody knows what it did of its plan":        {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, reviewed("review", ""))}, want: []string{"a.x", "a.y"}},
+		"nobody knows what it did of the plans":       {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, reviewed("review", "other"))}, want: []string{"a.x", "a.y", "a.z"}},
+		"nobody knows what it did of what was shown":  {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, reviewed("review", "other"), byName("alice", "other"))}, want: []string{"a.z"}},
+		"its plan is gone":                            {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, hasBegun, reviewed("review", "gone"))}, all: true},
+		"what it said was lost in part, not its plan": {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves([]string{"a.b"}, nil), lossy, reviewed("review"))}, want: []string{"a.b", "a.x", "a.y"}},
+		"a destroy creates nothing":                   {runs: []holdfast.Run{ran("run-3", holdfast.RunDestroy, holdfast.RunInterrupted, hasBegun, reviewed("destroy"))}},
+		"the list is full":                            {runs: []holdfast.Run{ran("run-3", apply, holdfast.RunInterrupted, leaves(nil, many), engine)}, all: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := decision.MayExist(c.rec, c.runs)
+			got := decision.MayExist(c.rec, c.runs, kept.evidence())
 			if diff := cmp.Diff(c.want, got.Addresses); diff != "" || got.Any != c.all {
 				t.Errorf("any %t, may exist (-want +got):\n%s", got.Any, diff)
 			}
@@ -97,9 +134,10 @@ func TestMayExistOnRecord(t *testing.T) {
 	t.Parallel()
 	var rec holdfast.ClusterRecord
 	var runs []holdfast.Run
+	kept := artefacts{creates: map[string][]string{"run-30": {"a.b"}}}
 	end := func(run holdfast.Run) {
 		runs = append([]holdfast.Run{run}, runs...)
-		rec.Left = decision.MayExist(rec, runs)
+		rec.Left = decision.MayExist(rec, runs, kept.evidence())
 		runs = runs[:min(len(runs), 3)]
 	}
 	fails := func(from int) {

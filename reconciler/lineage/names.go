@@ -40,8 +40,8 @@ func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRe
 	if old.Applied = inherited(old, runs); old.Applied.Run == "" {
 		return none, nil
 	}
-	old.Left = decision.MayExist(old, runs)
-	return old, nil
+	old.Left, err = history.Left(ctx, r.store, old, runs)
+	return old, err
 }
 
 // Inherited is what a cluster continues from under another name: what was last

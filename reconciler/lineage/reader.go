@@ -6,10 +6,17 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// Store are the records that a Reader needs; *datastore.Store is one.
+// Store is what a Reader needs; *datastore.Store is one.
 type Store interface {
+	Records
+	history.Artefacts
+}
+
+// Records are those of clusters and runs.
+type Records interface {
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	// ClustersAt returns the names of the clusters that had a run with a state

@@ -96,6 +96,9 @@ func (v *viewer) cameAndWent(ctx context.Context, cluster string, pr holdfast.Pu
 func (v *viewer) viewRecord(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) error {
+	if rec.Deletion != nil && rc.Removed {
+		rc.Left = decision.LeftText(rec.Left)
+	}
 	if rec.Deletion != nil && rc.Removed && rc.Apply == nil {
 		rc.Waiting = rec.Deletion.Reason
 		return nil

@@ -115,6 +115,7 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Drift", a.driftLine(r)},
 		[2]string{"Protected", protectedText(r)},
 		[2]string{"Ended", a.endingText(r.Deletion)},
+		[2]string{"May exist", mayExistText(r.MayExist)},
 		[2]string{"Faults", faultsText(r.Desired.Faults)},
 	)
 	out += a.conditionsSection(r.Conditions)
@@ -245,6 +246,21 @@ func protectedText(r v1.Cluster) string {
 	default:
 		return ""
 	}
+}
+
+// mayExistText names what may exist without being in the state.
+func mayExistText(m *v1.MayExist) string {
+	if m == nil {
+		return ""
+	}
+	lines := slices.Clone(m.Addresses)
+	for i, address := range lines {
+		lines[i] = table.OneLine(address)
+	}
+	if m.Any {
+		lines = append(lines, "anything that the cluster's code creates: it is not known what an apply that died had created")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (a *app) endingText(e *v1.Deletion) string {
