@@ -103,11 +103,12 @@ func newLeaves(r *Reconciler) leaves {
 	}
 	store, git, logger, now := r.opts.Store, r.opts.Sources.Git, r.opts.Telemetry.Logger, r.opts.Now
 	l.traces = trace.NewMemory(r.opts.Telemetry.Tracer)
+	loader := templates.NewResolver(nil)
 	l.releases = releases.NewReader(releases.Options{
-		Repositories: publishing, Pins: store, Git: git,
+		Repositories: publishing, Pins: store, Git: git, Loader: loader,
 		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },
 	})
-	l.resolver = templates.NewResolver(l.releases)
+	l.resolver = loader.Using(l.releases)
 	l.catalogs = catalog.NewReader(catalog.Options{Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden})
 	l.lineage = lineage.NewReader(store, l.catalogs)
 	l.agenda = agenda.New(agenda.Options{

@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+// settledShops are shops of which none is to be upgraded: how long a test takes is no
+// matter of proposals.
+func settledShops(t *testing.T) *fleet {
+	t.Helper()
+	f := newShops(t)
+	f.repo.Commit(master, "no upgrades", map[string]string{"clusters/shop-c.yaml": ofShop("shop-c", "any", "{name: web, version: 1.0.0}", "size: 1")})
+	f.look()
+	return f
+}
+
 // A version that was used stays the commit that it was, although two tags can
 // release it.
 func TestAnotherTagDoesNotMoveAVersion(t *testing.T) {
@@ -43,7 +53,7 @@ func TestAnotherTagDoesNotMoveAVersion(t *testing.T) {
 // releases. Once a branch has it, it stays.
 func TestATagIsMendedUntilItIsUsed(t *testing.T) {
 	t.Parallel()
-	f := newShops(t)
+	f := settledShops(t)
 	f.repo.Commit(master, "1.1.0", shop("1.1.0", "a slip"))
 	f.repo.Tag("v1.1.0", master)
 	f.look()
@@ -64,6 +74,39 @@ func TestATagIsMendedUntilItIsUsed(t *testing.T) {
 	f.look()
 	if faults := f.cluster("shop-a").Desired.Faults; len(faults) > 0 {
 		t.Fatalf("on the branch: %v", faults)
+	}
+	f.repo.Commit(master, "1.1.0 once more", shop("1.1.0", "too late"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	if faults := f.cluster("shop-a").Desired.Faults.Error(); !strings.Contains(faults, "tag v1.1.0 was moved from") {
+		t.Errorf("moved after it was used: %q", faults)
+	}
+}
+
+// A tag whose template is broken is mended although a branch has its version already: no
+// cluster could be planned with it.
+func TestABrokenTagIsMendedAfterTheMerge(t *testing.T) {
+	t.Parallel()
+	f := settledShops(t)
+	broken := shop("1.1.0", "one")
+	for name := range broken {
+		if strings.HasSuffix(name, "template.yaml") {
+			broken[name] += "\nno such key: here\n"
+		}
+	}
+	f.repo.Commit(master, "1.1.0", broken)
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	f.repo.Commit(master, "upgrade", map[string]string{"clusters/shop-a.yaml": ofShop("shop-a", "any", "{name: web, version: 1.1.0}")})
+	f.look()
+	if faults := f.cluster("shop-a").Desired.Faults.Error(); !strings.Contains(faults, "no such key") {
+		t.Fatalf("of a broken template: %q", faults)
+	}
+	f.repo.Commit(master, "1.1.0 mended", shop("1.1.0", "mended"))
+	f.repo.Tag("v1.1.0", master)
+	f.look()
+	if rec := f.cluster("shop-a"); len(rec.Desired.Faults) > 0 || rec.Desired.SourceDigest == "" {
+		t.Errorf("mended: %v", rec.Desired.Faults)
 	}
 	f.repo.Commit(master, "1.1.0 once more", shop("1.1.0", "too late"))
 	f.repo.Tag("v1.1.0", master)

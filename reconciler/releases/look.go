@@ -3,7 +3,6 @@ package releases
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
@@ -76,18 +75,7 @@ func (l *Look) load(ctx context.Context, name, version string) (*templates.Templ
 	if err != nil || why != "" {
 		return nil, why, err
 	}
-	t, faults, err := l.resolver.Load(tree, dir)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case len(faults) > 0:
-		return nil, fmt.Sprintf("%s at tag %s has faults: %s", path.Join(dir, "template.yaml"), tag, faults[0].Error()), nil
-	case t.Name != name:
-		return nil, fmt.Sprintf("template.yaml at tag %s calls itself %q", tag, t.Name), nil
-	case t.Blueprint().Version != "" && t.Blueprint().Version != version:
-		return nil, fmt.Sprintf("template.yaml at tag %s calls itself version %s", tag, t.Blueprint().Version), nil
-	}
-	return t, "", nil
+	return load(l.resolver, tree, dir, tag, name, version)
 }
 
 // Open opens the tree of a version, or says why that cannot be used.

@@ -38,11 +38,18 @@ type Repository struct {
 	Templates map[string]string // their folders, by name
 }
 
+// Loader reads templates; *templates.Resolver is one.
+type Loader interface {
+	// Load reads the template in a folder of a tree, and returns what is wrong with it.
+	Load(tree holdfast.Tree, dir string) (*templates.Template, holdfast.Faults, error)
+}
+
 // Options are what a Reader needs. All are required.
 type Options struct {
 	Repositories []Repository
 	Pins         Pins
 	Git          Git
+	Loader       Loader
 	// Refs returns the branches and tags of a repository as they were last fetched.
 	Refs func(ctx context.Context, repo string) (holdfast.Refs, error)
 }
@@ -53,6 +60,7 @@ type Reader struct {
 	repositories []Repository
 	pins         Pins
 	git          Git
+	loader       Loader
 	fetched      func(ctx context.Context, repo string) (holdfast.Refs, error)
 	opened       *openVersions
 }
@@ -60,7 +68,7 @@ type Reader struct {
 // NewReader returns a Reader that has opened nothing.
 func NewReader(opts Options) *Reader {
 	return &Reader{
-		repositories: opts.Repositories, pins: opts.Pins, git: opts.Git, fetched: opts.Refs,
+		repositories: opts.Repositories, pins: opts.Pins, git: opts.Git, loader: opts.Loader, fetched: opts.Refs,
 		opened: &openVersions{trees: make(map[openVersion]holdfast.Tree)},
 	}
 }
@@ -114,13 +122,18 @@ func (v *Reader) Version(ctx context.Context, name, version string) (templates.T
 // open opens the version that a tag releases. Two tags can release one: the
 // commit is recorded under the more particular one, own, whichever it was, so
 // that neither adding that later nor deleting it makes the version another one.
+// A commit whose template cannot be used is not recorded: no cluster was planned with it.
 func (v *Reader) open(
 	ctx context.Context, repo, dir, tag, name, version string, rev holdfast.Revision,
 ) (templates.TemplateVersion, error) {
+	tree, why, err := v.usable(ctx, repo, dir, tag, name, version, rev)
+	if err != nil {
+		return templates.TemplateVersion{}, err
+	}
 	for _, recorded := range slices.Compact([]string{tag, templates.TagsFor(name, version)[0]}) {
-		pinned, err := v.pins.PinTag(ctx, repo, recorded, rev)
+		pinned, err := v.pin(ctx, repo, recorded, rev, why == "")
 		if err != nil {
-			return templates.TemplateVersion{}, fmt.Errorf("record tag %s of %s: %w", recorded, repo, err)
+			return templates.TemplateVersion{}, err
 		}
 		if pinned, err = v.Mend(ctx, repo, recorded, name, version, pinned, rev); err != nil {
 			return templates.TemplateVersion{}, err
@@ -129,16 +142,33 @@ func (v *Reader) open(
 			return templates.TemplateVersion{}, &templates.MovedTagError{Tag: tag, Was: pinned, Now: rev}
 		}
 	}
-	tree, err := v.tree(ctx, repo, rev)
-	if err != nil {
-		return templates.TemplateVersion{}, fmt.Errorf("open tag %s of %s: %w", tag, repo, err)
-	}
 	return templates.TemplateVersion{Repo: repo, Tag: tag, Revision: rev, Tree: tree, Dir: dir}, nil
 }
 
+// pin returns the commit that a tag was recorded with, else rev, which it records then if
+// that can be used.
+func (v *Reader) pin(ctx context.Context, repo, tag string, rev holdfast.Revision, usable bool) (holdfast.Revision, error) {
+	if usable {
+		pinned, err := v.pins.PinTag(ctx, repo, tag, rev)
+		if err != nil {
+			return "", fmt.Errorf("record tag %s of %s: %w", tag, repo, err)
+		}
+		return pinned, nil
+	}
+	pins, err := v.pins.TagPins(ctx, repo)
+	if err != nil {
+		return "", fmt.Errorf("read recorded tags of %s: %w", repo, err)
+	}
+	if pinned, ok := pins[tag]; ok {
+		return pinned, nil
+	}
+	return rev, nil
+}
+
 // Mend records the commit that a tag names now, if no document on a tracked branch
-// and no apply uses the version that it releases, and returns what is recorded
-// then: a pull request, be it one of ours, is not enough.
+// and no apply uses the version that it releases, and returns what counts
+// then: a pull request, be it one of ours, is not enough. A commit whose template cannot
+// be used counts, and is not recorded.
 func (v *Reader) Mend(
 	ctx context.Context, repo, tag, name, version string, was, now holdfast.Revision,
 ) (holdfast.Revision, error) {
@@ -155,7 +185,39 @@ func (v *Reader) Mend(
 			return was, nil
 		}
 	}
+	_, dir, _ := v.Publisher(name)
+	if _, why, err := v.usable(ctx, repo, dir, tag, name, version, now); err != nil || why != "" {
+		return now, err
+	}
 	return now, v.pins.MovePin(ctx, repo, tag, was, now)
+}
+
+// usable opens the commit that a tag names, and says why the template in it cannot be
+// used; empty if it can.
+func (v *Reader) usable(
+	ctx context.Context, repo, dir, tag, name, version string, rev holdfast.Revision,
+) (tree holdfast.Tree, why string, err error) {
+	if tree, err = v.tree(ctx, repo, rev); err != nil {
+		return nil, "", fmt.Errorf("open tag %s of %s: %w", tag, repo, err)
+	}
+	_, why, err = load(v.loader, tree, dir, tag, name, version)
+	return tree, why, err
+}
+
+// load reads the template of a version, or says why it cannot be used.
+func load(loader Loader, tree holdfast.Tree, dir, tag, name, version string) (t *templates.Template, why string, err error) {
+	t, faults, err := loader.Load(tree, dir)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(faults) > 0:
+		return nil, fmt.Sprintf("%s at tag %s has faults: %s", path.Join(dir, "template.yaml"), tag, faults[0].Error()), nil
+	case t.Name != name:
+		return nil, fmt.Sprintf("template.yaml at tag %s calls itself %q", tag, t.Name), nil
+	case t.Version != "" && t.Version != version:
+		return nil, fmt.Sprintf("template.yaml at tag %s calls itself version %s", tag, t.Version), nil
+	}
+	return t, "", nil
 }
 
 func (v *Reader) tree(ctx context.Context, repo string, rev holdfast.Revision) (holdfast.Tree, error) {

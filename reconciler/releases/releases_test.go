@@ -1,6 +1,7 @@
 package releases_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -27,6 +28,17 @@ type world struct {
 	clusters []holdfast.ClusterRecord
 	opened   []string
 	missing  bool // its commits are not held here
+	broken   []string
+	named    string // what its templates call themselves; empty: kubernetes
+	version  string // what version they say they are
+}
+
+// Load makes of each commit a template, except for those that are broken.
+func (w *world) Load(of holdfast.Tree, _ string) (*templates.Template, holdfast.Faults, error) {
+	if slices.Contains(w.broken, of.(tree).rev) {
+		return nil, holdfast.Faults{{Message: "it is broken"}}, nil
+	}
+	return &templates.Template{Name: cmp.Or(w.named, "kubernetes"), Version: w.version}, nil, nil
 }
 
 func (w *world) PinTag(_ context.Context, _, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
@@ -63,7 +75,7 @@ func (w *world) Tree(_ context.Context, _, rev string) (holdfast.Tree, error) {
 func (w *world) reader() *releases.Reader {
 	return releases.NewReader(releases.Options{
 		Repositories: []releases.Repository{{Name: "acme/templates", Templates: map[string]string{"kubernetes": "kubernetes"}}},
-		Pins:         w, Git: w,
+		Pins:         w, Git: w, Loader: w,
 		Refs: func(context.Context, string) (holdfast.Refs, error) { return w.refs, w.unread },
 	})
 }
@@ -116,6 +128,54 @@ func TestMovedTag(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A commit whose template cannot be used is no release: the tag may be put where it was,
+// or on another one, also while documents name the version.
+func TestBrokenTag(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(w *world){
+		"faults":         func(w *world) { w.broken = []string{"bbb"} },
+		"another name":   func(w *world) { w.named = "kubernets" },
+		"another number": func(w *world) { w.version = "1.0.1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld("v1.0.0=bbb")
+			spoil(w)
+			w.clusters = []holdfast.ClusterRecord{uses("1.0.0", "")}
+			got, err := w.reader().Version(t.Context(), "kubernetes", "1.0.0")
+			if err != nil || got.Revision != "bbb" {
+				t.Fatalf("Version() = %+v, %v, want the commit, whose faults its document has", got, err)
+			}
+			if len(w.pins) > 0 {
+				t.Errorf("a template that cannot be used is recorded: %v", w.pins)
+			}
+			w.broken, w.named, w.version = nil, "", ""
+			w.refs["refs/tags/v1.0.0"] = "aaa"
+			if got, err = w.reader().Version(t.Context(), "kubernetes", "1.0.0"); err != nil || got.Revision != "aaa" || w.pins["v1.0.0"] != "aaa" {
+				t.Errorf("Version() of the tag that was put back = %+v, %v; recorded: %v", got, err, w.pins)
+			}
+		})
+	}
+
+	w := newWorld("v1.0.0=aaa")
+	read := func(want holdfast.Revision) {
+		t.Helper()
+		if got, err := w.reader().Version(t.Context(), "kubernetes", "1.0.0"); err != nil || got.Revision != want || w.pins["v1.0.0"] != "aaa" {
+			t.Errorf("Version() = %+v, %v, want %s; recorded: %v", got, err, want, w.pins)
+		}
+	}
+	read("aaa")
+	w.refs["refs/tags/v1.0.0"], w.broken = "bbb", []string{"bbb"}
+	read("bbb") // of a pull request
+	w.clusters = []holdfast.ClusterRecord{uses("1.0.0", "")}
+	var moved *templates.MovedTagError
+	if _, err := w.reader().Version(t.Context(), "kubernetes", "1.0.0"); !errors.As(err, &moved) || moved.Was != "aaa" {
+		t.Errorf("Version() of a tag that was moved to a broken commit: %v", err)
+	}
+	w.refs["refs/tags/v1.0.0"] = "aaa"
+	read("aaa")
 }
 
 // The tag of the template's own goes before the repository's, and one that is added
