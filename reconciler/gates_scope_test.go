@@ -89,3 +89,40 @@ func TestAMergeIsApprovedForItsClusters(t *testing.T) {
 	f.executeAll(good)
 	f.waits(holdfast.ReasonNotMergeable)
 }
+
+// Who approves one of two merges that wait is told which plan that was, and that the other
+// holds the cluster still, and for whom.
+func TestTheAnswerToAnApprovalSaysWhatStillWaits(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.open(2, map[string]string{"infra/prod/other.tf": module("other")})
+	f.executeAll(good)
+	f.merge(2, byMerge)
+	approve := func(number int) string {
+		t.Helper()
+		f.forge.says(number, "dave", "in the next second")
+		ref := holdfast.PullRequestRef{Repo: onePR.Repo, Number: number}
+		c := f.commands(holdfast.Command{Author: "alice", Verb: holdfast.VerbApprove, PullRequest: ref})
+		if c.Status != holdfast.CommandDone {
+			t.Fatalf("it is %s: %s", c.Status, c.Reply)
+		}
+		return c.Reply
+	}
+	plan := func(number int) string {
+		runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prod", PullRequest: &holdfast.PullRequestRef{Repo: onePR.Repo, Number: number}})
+		f.must(err)
+		return runs[0].ID
+	}
+	want := "`prod`: approved `" + plan(1) + "`, the plan of #1; the cluster still waits: #2 lacks `approved`: nobody has approved it (for someone with write permission other than bob)"
+	if got := approve(1); got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+	if got, want := approve(2), "`prod`: approved `"+plan(2)+"`, the plan of #2"; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+	f.executeAll(good)
+	f.waitsForNothing("prod")
+}

@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -39,14 +42,90 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 		return "", err
 	}
 	h.Publisher.Show(pr.PullRequestRef)
-	return h.each(ctx, c, targets, func(_ context.Context, _ holdfast.Command, t target) (string, error) {
+	return h.each(ctx, c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
 		h.Agenda.RequestCluster(t.cluster)
-		return approved, nil
+		if c.CommentID != "" { // its pull request shows it
+			return approved, nil
+		}
+		return h.approvedShown(ctx, c, t)
 	})
 }
 
-// approved is the answer to who has approved the plan of a cluster.
+// approved begins the answer to who has approved the plan of a cluster.
 const approved = "approved"
+
+// approvedShown is the answer to who has approved what a pull request shows of a cluster:
+// which plan that was and, after the merge, what the cluster waits for still.
+func (h *Handler) approvedShown(ctx context.Context, c holdfast.Command, t target) (string, error) {
+	runs, err := history.PullRequest(ctx, h.opts.Store, t.pr.PullRequestRef, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	seen := slices.IndexFunc(runs, func(run holdfast.Run) bool {
+		if len(c.Shown) > 0 {
+			return slices.Contains(c.Shown, run.ID)
+		}
+		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(c.CreatedAt.Truncate(time.Second))
+	})
+	word := approved + fmt.Sprintf(": no plan of #%d had been shown before", t.pr.Number)
+	if seen >= 0 {
+		word = fmt.Sprintf("%s `%s`, the plan of #%d", approved, runs[seen].ID, t.pr.Number)
+	}
+	if t.pr.State != holdfast.PullRequestMerged {
+		return word, nil
+	}
+	still, err := h.stillWaits(ctx, t.cluster)
+	return word + still, err
+}
+
+// stillWaits says what an apply of a cluster waits for after an approval, and for whom;
+// empty if it waits for nothing.
+func (h *Handler) stillWaits(ctx context.Context, cluster string) (string, error) {
+	rec, err := h.opts.Store.Cluster(ctx, cluster)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+	runs, err := history.Branch(ctx, h.opts.Store, cluster)
+	if err != nil {
+		return "", err
+	}
+	merges, err := h.Decider.Merges(ctx, rec, runs)
+	if err != nil {
+		return "", err
+	}
+	var lacks []string
+	byNewest := rec.Waiting.Info().Does == holdfast.AppliesShown // whoever asks for that applies the newest plan
+	for _, merge := range merges {
+		missing := merge.Missing
+		if byNewest {
+			missing = merge.NewestMissing
+		}
+		for _, name := range slices.Sorted(maps.Keys(missing)) {
+			pr, err := h.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
+			if err != nil {
+				return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
+			}
+			lacks = append(lacks, fmt.Sprintf("#%d lacks `%s`: %s (%s)", pr.Number, name, missing[name], whoseWord(pr)))
+		}
+	}
+	if rec.Waiting != "" && !rec.Waiting.OfGate() {
+		lacks = append(lacks, rec.Waiting.Refusal(rec.WaitingDetail))
+	}
+	if len(lacks) == 0 {
+		return "", nil
+	}
+	return "; the cluster still waits: " + strings.Join(lacks, "; "), nil
+}
+
+// whoseWord says who can end that a merged pull request lacks a condition.
+func whoseWord(pr holdfast.PullRequestRecord) string {
+	if by := gate.Objectors(pr); len(by) > 0 {
+		return "for " + strings.Join(by, " and ")
+	}
+	return "for someone with write permission other than " + cmp.Or(pr.Author, "its author")
+}
 
 // approveCluster approves the plan that a cluster waits with. What is named is that plan,
 // or it was made since; where nothing is named the approval is of what pull requests had
@@ -106,10 +185,11 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return h.applyFor(ctx, c, t)
 	}
 	h.Agenda.RequestCluster(t.cluster)
-	if byHand {
-		return approved + "; `holdfast apply " + t.cluster + "` applies it", nil
+	still, err := h.stillWaits(ctx, t.cluster)
+	if byHand && still == "" {
+		still = "; `holdfast apply " + t.cluster + "` applies it"
 	}
-	return approved, nil
+	return fmt.Sprintf("%s `%s`%s", approved, planned, still), err
 }
 
 // addApproval records a command's approval of what runs have planned for clusters: for
