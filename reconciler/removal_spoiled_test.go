@@ -229,6 +229,38 @@ func TestDocumentOutsideTheConfiguredPathsIsNotRemoved(t *testing.T) {
 	}
 }
 
+// A document whose name is mistyped is not planned as a new cluster: the pull request is at
+// fault, and its merge creates nothing before somebody has looked at it.
+func TestMistypedNameCreatesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prdo", 1)})
+	f.executeAll(planned)
+	want := `cluster "prdo" may be "prod", whose document is gone: it is not planned as a new one`
+	if faults := f.pullRequest(1).Faults.Error(); !strings.Contains(faults, want) {
+		t.Errorf("faults are %q", faults)
+	}
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got == holdfast.StatusSuccess {
+		t.Errorf("its status is %q", got)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(planned)
+	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prdo"})
+	f.must(err)
+	for _, run := range runs {
+		if run.Kind.Writes() {
+			t.Errorf("it was applied by %s", run.ID)
+		}
+	}
+	if rec := f.cluster("prdo"); rec.Waiting != holdfast.ReasonUnreviewed || rec.Applied.Run != "" {
+		t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("prdo"))
+	}
+	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Desired.Missing == "" {
+		t.Errorf("prod is removed: %t, missing: %q", rec.Desired.Removed, rec.Desired.Missing)
+	}
+}
+
 // Of a document that was copied, and then moved, each place has to prove that it is gone.
 func TestCopiedAndMovedDocumentIsNotRemovedByHalf(t *testing.T) {
 	t.Parallel()

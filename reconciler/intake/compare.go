@@ -43,22 +43,8 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
 				continue // it continues under another name, or in another repository
 			}
-			why := ""
-			for _, gone := range from.Named(name) { // several are a fault, and each may still be there
-				c.Document = gone.Doc.Cluster
-				if why, err = p.Lineage.Unproven(ctx, to, from.ID, c.Document, known); err != nil {
-					return err
-				}
-				if why != "" {
-					break
-				}
-			}
-			if why != "" {
-				c.Removed = false
-				rec.Faults = append(rec.Faults, holdfast.Fault{
-					File: c.Document.Path, Cluster: name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", name, why),
-					Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",
-				})
+			if err := p.compareGone(ctx, from, to, known, &c, rec); err != nil {
+				return err
 			}
 		} else {
 			others, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
@@ -74,6 +60,7 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 		}
 		rec.Clusters = append(rec.Clusters, c)
 	}
+	withoutDoubtful(rec)
 	if err := p.comparePolicies(ctx, to, differ, rec); err != nil {
 		return err
 	}
@@ -81,6 +68,54 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	slices.SortStableFunc(rec.Faults, byPosition)
 	rec.Faults = slices.CompactFunc(rec.Faults, func(a, b holdfast.Fault) bool { return a == b })
 	return nil
+}
+
+// compareGone says of a cluster whose document is gone why that is no removal, if it is
+// none; and of the documents that may be its own that this is to be settled first.
+func (p *pullRequests) compareGone(
+	ctx context.Context, from, to *catalog.Catalog, known holdfast.ClusterRecord, c *holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
+) error {
+	why := ""
+	for _, gone := range from.Named(c.Name) { // several are a fault, and each may still be there
+		var err error
+		c.Document = gone.Doc.Cluster
+		if why, err = p.Lineage.Unproven(ctx, to, from.ID, c.Document, known); err != nil {
+			return err
+		}
+		others, err := p.Lineage.Retitled(ctx, to, from.ID, c.Document, known)
+		if err != nil {
+			return err
+		}
+		for _, other := range others {
+			rec.Faults = append(rec.Faults, holdfast.Fault{
+				File: other.Path, Line: other.Line, Cluster: other.Name,
+				Message: fmt.Sprintf("cluster %q may be %q, whose document is gone: it is not planned as a new one", other.Name, c.Name),
+				Hint:    "correct the name, or say metadata.renamedFrom; a cluster that replaces another comes in a change of its own",
+			})
+		}
+		if why != "" {
+			break
+		}
+	}
+	if why != "" {
+		c.Removed = false
+		rec.Faults = append(rec.Faults, holdfast.Fault{
+			File: c.Document.Path, Cluster: c.Name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", c.Name, why),
+			Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",
+		})
+	}
+	return nil
+}
+
+// withoutDoubtful takes from clusters what they would be planned with, if another one's
+// absence is a fault of theirs: a merge has no reviewed plan of them.
+func withoutDoubtful(rec *holdfast.PullRequestRecord) {
+	for i := range rec.Clusters {
+		c := &rec.Clusters[i]
+		if c.SourceDigest != "" && slices.ContainsFunc(rec.Faults, func(f holdfast.Fault) bool { return f.Cluster == c.Name }) {
+			c.SourceDigest, c.StateLocation = "", ""
+		}
+	}
 }
 
 // comparePolicies adds what is wrong with documents that a pull request changes

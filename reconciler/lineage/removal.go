@@ -63,33 +63,46 @@ func (r *Reader) at(ctx context.Context, repo, treeish string) (*catalog.Catalog
 }
 
 // retitled is why a cluster that is gone must not be destroyed: its document is still
-// there, with another name that no cluster was applied under. Empty if it is not. Those
-// that were next to it are clusters of their own.
+// there, with another name. Empty if it is not.
 func (r *Reader) retitled(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) (string, error) {
+	others, err := r.Retitled(ctx, cat, since, gone, rec)
+	if err != nil || len(others) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
+		"a cluster that replaces it comes in a change of its own", others[0].Path, others[0].Line, others[0].Name, rec.Name), nil
+}
+
+// Retitled returns the documents that are perhaps that of a cluster which was applied and
+// is gone, with another name that no cluster was applied under. Those that were next to it
+// are clusters of their own.
+func (r *Reader) Retitled(
+	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) ([]holdfast.Cluster, error) {
 	if rec.Name == "" {
-		return "", nil
+		return nil, nil
 	}
 	applied, err := r.Inherited(ctx, rec)
 	if err != nil || applied.Run == "" {
-		return "", err
+		return nil, err
 	}
 	others := cat.Retitled(gone)
 	if others, err = r.newSince(ctx, cat.Repo, since, others); err != nil {
-		return "", err
+		return nil, err
 	}
+	var out []holdfast.Cluster
 	for _, other := range others {
 		known, err := r.store.Cluster(ctx, other.Name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return "", fmt.Errorf("read cluster %q: %w", other.Name, err)
+			return nil, fmt.Errorf("read cluster %q: %w", other.Name, err)
 		}
 		if known.Applied.Run == "" {
-			return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
-				"a cluster that replaces it comes in a change of its own", other.Path, other.Line, other.Name, rec.Name), nil
+			out = append(out, other)
 		}
 	}
-	return "", nil
+	return out, nil
 }
 
 // newSince returns those of some documents whose names a tree does not define; all of
