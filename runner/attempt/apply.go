@@ -71,6 +71,7 @@ func (t *applying) apply(ctx context.Context) error {
 	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
 		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
+	t.endProgress()
 	if err != nil {
 		t.log.Release(true)
 		err = t.rescueState(ctx, err)

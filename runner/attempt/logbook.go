@@ -56,6 +56,13 @@ func (t *logbook) noteProgress(line string) {
 	}
 }
 
+// endProgress says that the engine has ended.
+func (t *logbook) endProgress() {
+	if t.keeper != nil {
+		t.keeper.EndProgress()
+	}
+}
+
 // begin ends the current step and begins the next.
 func (t *logbook) begin(step string) {
 	now := t.now()

@@ -68,6 +68,8 @@ type ProgressKeeper interface {
 	// NoteProgress keeps a line of the apply's output that says so. It never fails: what
 	// cannot be kept is known to be missing. It is called by one goroutine at a time.
 	NoteProgress(line string)
+	// EndProgress says that the engine has ended, and that all it said was noted.
+	EndProgress()
 }
 
 // StateWatcher is a Session that sees the state which the engine reads and

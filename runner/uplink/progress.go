@@ -17,6 +17,7 @@ import (
 const (
 	maxProgress  = 64 << 20 // bytes of the file
 	progressHead = "progress of an apply, boot "
+	progressEnd  = "end of the engine"
 	bootFile     = "/proc/sys/kernel/random/boot_id"
 )
 
@@ -24,8 +25,9 @@ const (
 // successor that brings the attempt to its end: unlike the log, which leaves out its
 // middle and forgets what the server has, it is whole, or known not to be. A line is in
 // the page cache when note returns, which outlives a killed agent. It may not outlive
-// the machine: the first line says in which life of it the file was written. It is safe
-// for concurrent use.
+// the machine: the first line says in which life of it the file was written. The last one
+// says that the engine had ended: what an agent has not read of its engine ends with it.
+// It is safe for concurrent use.
 type progress struct {
 	path   string
 	logger *slog.Logger
@@ -101,8 +103,11 @@ func (p *progress) read() (*journal.Progress, error) {
 	case string(head) != progressHead+boot():
 		return nil, errors.New("the machine was started again since")
 	}
+	lines, ended := bytes.CutSuffix(lines, []byte(progressEnd+"\n"))
 	under := journal.NewProgress(nil)
-	_, err = under.Write(lines)
+	if _, err = under.Write(lines); err == nil && !ended {
+		err = errors.New("the engine may have said more than its agent had read")
+	}
 	return under, err
 }
 

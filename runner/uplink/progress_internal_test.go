@@ -23,7 +23,10 @@ func TestProgress(t *testing.T) {
 		"without its last bytes":  {change: func(file []byte) []byte { return file[:len(file)-4] }, lost: true},
 		"without a line":          {change: func([]byte) []byte { return nil }, lost: true},
 		"from before a power cut": {change: func(file []byte) []byte { return bytes.Replace(file, []byte(boot()), []byte("other"), 1) }, lost: true},
-		"of which it lost all":    {change: func([]byte) []byte { return []byte("\x00\x00\x00\x00\n") }, lost: true},
+		"without the engine's end": {change: func(file []byte) []byte {
+			return bytes.TrimSuffix(file, []byte(progressEnd+"\n"))
+		}, lost: true},
+		"of which it lost all": {change: func([]byte) []byte { return []byte("\x00\x00\x00\x00\n") }, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,6 +40,7 @@ func TestProgress(t *testing.T) {
 				_, _ = engine.Write([]byte(line + "\n"))
 				_, _ = engine.Write(bytes.Repeat([]byte("a.b (local-exec): much\n"), 100))
 			}
+			p.note(progressEnd)
 			p.close()
 			file, err := os.ReadFile(p.path)
 			if err != nil || len(file) > 300 {

@@ -193,6 +193,9 @@ func (s *Session) MayApply() bool {
 // NoteProgress keeps what the engine says its apply begins and has completed.
 func (s *Session) NoteProgress(line string) { s.progress.note(line) }
 
+// EndProgress says that all of it was noted.
+func (s *Session) EndProgress() { s.progress.note(progressEnd) }
+
 // StateAddress returns where the engine finds its state.
 func (s *Session) StateAddress() (addr, user, password string) {
 	return s.state.endpoint, s.key, s.state.password
