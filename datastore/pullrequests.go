@@ -3,6 +3,8 @@ package datastore
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -60,6 +62,22 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		return nil, fmt.Errorf("list pull requests: %w", err)
 	}
 	return found, nil
+}
+
+// OpenPullRequests returns the versions of a repository's open pull requests, by number.
+func (s *PullRequestStore) OpenPullRequests(ctx context.Context, repo string) (map[int]int64, error) {
+	var list string // one row: each costs more than what is in it
+	err := s.db.reader().row(ctx, `SELECT COALESCE(STRING_AGG(number || ' ' || version, ' '), '')
+		FROM pull_requests WHERE repo = ? AND state = ?`, repo, string(holdfast.PullRequestOpen)).Scan(&list)
+	if err != nil {
+		return nil, fmt.Errorf("list open pull requests of %q: %w", repo, err)
+	}
+	versions, fields := make(map[int]int64), strings.Fields(list)
+	for i := 0; i+1 < len(fields); i += 2 {
+		number, _ := strconv.Atoi(fields[i]) // the database wrote them
+		versions[number], _ = strconv.ParseInt(fields[i+1], 10, 64)
+	}
+	return versions, nil
 }
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with

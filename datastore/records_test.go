@@ -211,6 +211,12 @@ func testPullRequests(t *testing.T, open opener) {
 	if _, err := store.SavePullRequest(ctx, old); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("SavePullRequest with an old version = %v, want ErrConflict", err)
 	}
+	if diff := differ(map[int]int64{7: 2}, must[map[int]int64](t)(store.OpenPullRequests(ctx, "fleet"))); diff != "" {
+		t.Errorf("OpenPullRequests() (-want +got):\n%s", diff)
+	}
+	if got := must[map[int]int64](t)(store.OpenPullRequests(ctx, "none")); len(got) != 0 {
+		t.Errorf("OpenPullRequests() of another repository = %v", got)
+	}
 	if diff := differ([]int{8, 6}, list(holdfast.PullRequestFilter{Cluster: "dev-us"})); diff != "" {
 		t.Errorf("PullRequests of a cluster that one affects no more (-want +got):\n%s", diff)
 	}

@@ -46,11 +46,7 @@ func (s *Source) IsAncestor(ctx context.Context, repo string, a, b holdfast.Revi
 		return false, fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
 	objs := m.open()
-	older, err := objs.resolveCommit(a)
-	var newer plumbing.Hash
-	if err == nil {
-		newer, err = objs.resolveCommit(b)
-	}
+	older, newer, err := objs.resolveBoth(a, b)
 	var bases []plumbing.Hash
 	if err == nil {
 		bases, err = objs.mergeBases(ctx, older, newer)
@@ -67,6 +63,13 @@ func (o *objects) resolveCommit(rev holdfast.Revision) (plumbing.Hash, error) {
 		err = fmt.Errorf("object %s is not a commit: %w", rev, holdfast.ErrNotFound)
 	}
 	return commit, err
+}
+
+func (o *objects) resolveBoth(a, b holdfast.Revision) (one, two plumbing.Hash, err error) {
+	if one, err = o.resolveCommit(a); err == nil {
+		two, err = o.resolveCommit(b)
+	}
+	return one, two, err
 }
 
 // Marks of a commit during a walk.
@@ -113,20 +116,24 @@ func (o *objects) mergeBases(ctx context.Context, one, two plumbing.Hash) ([]plu
 }
 
 func (o *objects) commonAncestors(ctx context.Context, one, two plumbing.Hash) ([]plumbing.Hash, error) {
-	if one == two {
-		return []plumbing.Hash{one}, nil
-	}
+	_, found, err := o.walkBack(ctx, one, two)
+	return found, err
+}
+
+// walkBack marks the commits that two continue from, until only those are left that both
+// do, and returns the first of these on each way.
+func (o *objects) walkBack(ctx context.Context, one, two plumbing.Hash) (map[plumbing.Hash]int, []plumbing.Hash, error) {
 	w := walk{objects: o, marks: map[plumbing.Hash]int{}}
 	if err := w.push(one, fromOne); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := w.push(two, fromTwo); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var found []plumbing.Hash
 	for w.open() {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		commit := heap.Pop(&w.queue).(*object.Commit)
 		marks := w.marks[commit.Hash] & (fromOne | fromTwo | stale)
@@ -142,13 +149,13 @@ func (o *objects) commonAncestors(ctx context.Context, one, two plumbing.Hash) (
 				continue
 			}
 			if err := w.push(parent, marks); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
 	found = slices.DeleteFunc(found, func(hash plumbing.Hash) bool { return w.marks[hash]&stale != 0 })
 	plumbing.HashesSort(found)
-	return found, nil
+	return w.marks, found, nil
 }
 
 // walk is the state of a walk back through history.

@@ -63,11 +63,7 @@ var poison = plumbing.NewHash(strings.Repeat("f", 40))
 
 func (g *merger) merge(ctx context.Context, base, head holdfast.Revision) (plumbing.Hash, error) {
 	var zero plumbing.Hash
-	ours, err := g.objects.resolveCommit(base)
-	if err != nil {
-		return zero, err
-	}
-	theirs, err := g.objects.resolveCommit(head)
+	ours, theirs, err := g.objects.resolveBoth(base, head)
 	if err != nil {
 		return zero, err
 	}

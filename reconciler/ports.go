@@ -162,6 +162,8 @@ type PullRequests interface {
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	// SavePullRequest creates (Version 0) or replaces a record.
 	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+	// OpenPullRequests returns the versions of a repository's open pull requests, by number.
+	OpenPullRequests(ctx context.Context, repo string) (map[int]int64, error)
 }
 
 // Outbox is what we want to be seen on the forges.
@@ -291,6 +293,9 @@ type Commits interface {
 	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
 	// IsAncestor reports whether a is b or an ancestor of it.
 	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
+	// Ahead returns the commits that head has and base does not, and perhaps others, and
+	// the one that both continue from; empty if there is none, or several.
+	Ahead(ctx context.Context, repo string, base, head holdfast.Revision) (commits []holdfast.Revision, from holdfast.Revision, err error)
 }
 
 // Forge is a code host. Errors: ErrNotFound, ErrUnauthorized, ErrForbidden,

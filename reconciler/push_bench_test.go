@@ -18,7 +18,7 @@ func BenchmarkUnrelatedPush(b *testing.B) {
 				name := fmt.Sprintf("c%04d", n)
 				files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
 			}
-			f := newFleet(b, files)
+			f := newFleet(b, files, withoutTemplates)
 			f.adopt()
 			for n := 1; n <= open; n++ {
 				f.open(n, map[string]string{fmt.Sprintf("infra/c%04d/main.tf", n): module("two")})

@@ -2,37 +2,107 @@ package reconciler_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
+// withoutTemplates has the repository publish none: a push to it may have nothing to do
+// with a pull request then.
+func withoutTemplates(opts *reconciler.Options) { opts.Sources.Repositories[0].Templates = nil }
+
 // TestUnrelatedPushLeavesPullRequestsAlone: a push that changes nothing of what an open
-// pull request would do is taken into its record, and neither decided about nor shown; one
-// that changes it is.
+// pull request would do is not decided about nor shown, and where that is known from what
+// it touches, the pull request is not looked at; one that changes it is.
 func TestUnrelatedPushLeavesPullRequestsAlone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, twoClusters())
+	for name, test := range map[string]struct {
+		with   []func(*reconciler.Options)
+		looked bool
+	}{
+		"clusters alone":        {[]func(*reconciler.Options){withoutTemplates}, false},
+		"next to its templates": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters(), test.with...)
+			f.adopt()
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(planned)
+			plan, before := f.newest("prod"), f.pullRequest(1)
+
+			f.repo.Commit(master, "elsewhere", map[string]string{"infra/preprod/main.tf": module("three")})
+			f.look()
+			if after := f.pullRequest(1); (after.Base != before.Base) != test.looked || (after.Result != before.Result) != test.looked {
+				t.Errorf("the record had base %s and result %s, and has %s and %s", before.Base, before.Result, after.Base, after.Result)
+			}
+			if now := f.newest("prod"); now.ID != plan.ID || now.Version != plan.Version {
+				t.Errorf("its plan was %s, version %d, and is %s, version %d", plan.ID, plan.Version, now.ID, now.Version)
+			}
+
+			f.repo.Commit(master, "here too", map[string]string{"infra/prod/more.tf": module("four")})
+			f.look()
+			if now := f.newest("prod"); now.ID == plan.ID && now.Status != holdfast.RunQueued {
+				t.Error("a push that changes what the pull request would do makes no new plan")
+			}
+		})
+	}
+}
+
+// TestPullRequestsAreLookedAtAgain: what a record was made from is not believed for ever,
+// nor over a start or a change of the record by somebody else.
+func TestPullRequestsAreLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), withoutTemplates)
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(planned)
-	plan := f.newest("prod")
-	before, err := f.store.PullRequest(t.Context(), plan.PullRequest)
-	f.must(err)
-
-	f.repo.Commit(master, "elsewhere", map[string]string{"infra/preprod/main.tf": module("three")})
-	f.look()
-	after, err := f.store.PullRequest(t.Context(), plan.PullRequest)
-	f.must(err)
-	if after.Base == before.Base || after.Result == before.Result {
-		t.Errorf("the record has base %s and result %s as before the push", after.Base, after.Result)
+	push := func(text string) (looked bool) {
+		t.Helper()
+		before := f.pullRequest(1)
+		f.repo.Commit(master, text, map[string]string{"infra/preprod/main.tf": module(text)})
+		f.look()
+		return f.pullRequest(1).Base != before.Base
 	}
-	if now := f.newest("prod"); now.ID != plan.ID || now.Version != plan.Version {
-		t.Errorf("its plan was %s, version %d, and is %s, version %d", plan.ID, plan.Version, now.ID, now.Version)
+	if push("three") || push("four") {
+		t.Error("a pull request was looked at that pushes have nothing to do with")
 	}
+	f.clock.Advance(2 * time.Hour)
+	if !push("five") || push("six") {
+		t.Error("it was not looked at when that was long ago, or twice")
+	}
+	f.restart()
+	if !push("seven") || push("eight") {
+		t.Error("it was not looked at after a start, or twice")
+	}
+	rec := f.pullRequest(1)
+	rec.Title = "renamed"
+	_, err := f.store.SavePullRequest(t.Context(), rec)
+	f.must(err)
+	if !push("nine") || push("ten") {
+		t.Error("it was not looked at after a change of its record, or twice")
+	}
+}
 
-	f.repo.Commit(master, "here too", map[string]string{"infra/prod/more.tf": module("four")})
-	f.look()
-	if now := f.newest("prod"); now.ID == plan.ID && now.Status != holdfast.RunQueued {
-		t.Error("a push that changes what the pull request would do makes no new plan")
+// TestMergesAmongPushesAreFound: of several pull requests that are merged by one push, the
+// forge names the last one.
+func TestMergesAmongPushesAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), withoutTemplates)
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/preprod/main.tf": module("two")})
+	f.open(3, map[string]string{"infra/other/main.tf": module("two")})
+	f.executeAll(planned)
+	f.mergeUnnoticed(1, byMerge)
+	f.mergeUnnoticed(2, byMerge)
+	f.must(f.r.TakeIn(t.Context(), infra, 0))
+	for number, want := range map[int]holdfast.PullRequestState{
+		1: holdfast.PullRequestMerged, 2: holdfast.PullRequestMerged, 3: holdfast.PullRequestOpen,
+	} {
+		if got := f.pullRequest(number).State; got != want {
+			t.Errorf("pull request %d is %s, want %s", number, got, want)
+		}
 	}
 }

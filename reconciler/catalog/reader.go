@@ -89,6 +89,12 @@ func (r *Reader) Read(ctx context.Context, repo, treeish string, near ...string)
 	return cat, nil
 }
 
+// Has reports whether a revision or a tree is there.
+func (r *Reader) Has(ctx context.Context, repo, treeish string) bool {
+	_, err := r.git.Tree(ctx, repo, treeish)
+	return err == nil
+}
+
 // nearest returns the catalog to start from: the first of near that is kept, else
 // the one that was used last; nil if there is none.
 func (r *Reader) nearest(ctx context.Context, repo string, near []string) *Catalog {

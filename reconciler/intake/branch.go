@@ -35,10 +35,13 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 	}
 	retagged, relook := b.marks.takeRetagged(repo.Name), b.marks.takeRelook(repo.Name)
 	if source.Head == head && source.LastError == "" && b.marks.isReady(repo.Name) && retagged == nil && !relook {
+		b.catchUp(repo, head)
 		return nil
 	}
 	first, behind := !b.marks.isReady(repo.Name), b.marks.takeBehind(repo.Name)
-	asked, merged, err := b.takeHead(ctx, repo, source.Head, head, retagged, behind)
+	now := branchHead{revision: head, former: source.Head, adopted: source.Head == ""}
+	plain := !first && !behind && !relook && retagged == nil
+	asked, merged, err := b.takeHead(ctx, repo, &now, retagged, behind, plain)
 	if err != nil {
 		if behind {
 			b.marks.setBehind(repo.Name)
@@ -82,7 +85,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 	if err := b.showMerged(ctx, repo, merged, first); err != nil {
 		return err
 	}
-	return b.baseMoved(ctx, repo, asked)
+	return b.baseMoved(ctx, repo, asked, now.push)
 }
 
 // tracked fetches the head of the tracked branch, empty if there is none, and
@@ -108,23 +111,28 @@ func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.Repos
 // takeHead brings the records from what a former head of the tracked branch
 // said to what the present one does, and returns the clusters to decide about,
 // and of which of them there is news, and the pull requests that were merged for it.
+// Plain: nothing but the head is new.
 func (b *branches) takeHead(
-	ctx context.Context, repo Repository, former, head holdfast.Revision, retagged catalog.TagSet, all bool,
+	ctx context.Context, repo Repository, now *branchHead, retagged catalog.TagSet, all, plain bool,
 ) (asked map[string]bool, merged []int, err error) {
-	cat, err := b.Catalogs.Read(ctx, repo.Name, string(head), string(former))
-	if err != nil {
+	former := now.former
+	if now.cat, err = b.Catalogs.Read(ctx, repo.Name, string(now.revision), string(former)); err != nil {
 		return nil, nil, err
 	}
-	if former != "" && former != head {
-		if merged, err = b.takeMerges(ctx, repo, head); err != nil {
+	if plain {
+		if now.push, err = b.pullRequests.pushOf(ctx, repo, former, now.revision, now.cat); err != nil {
 			return nil, nil, err
 		}
 	}
-	now := branchHead{revision: head, former: former, cat: cat, adopted: former == ""}
+	if former != "" && former != now.revision {
+		if merged, err = b.takeMerges(ctx, repo, now); err != nil {
+			return nil, nil, err
+		}
+	}
 	if all {
 		former = ""
 	}
-	asked, err = b.desireAll(ctx, repo, former, now, retagged)
+	asked, err = b.desireAll(ctx, repo, former, *now, retagged)
 	return asked, merged, err
 }
 
@@ -150,9 +158,10 @@ func (b *branches) showMerged(ctx context.Context, repo Repository, merged []int
 	return nil
 }
 
-// takeMerges learns, and returns, which pull requests brought the branch to head, before
-// anybody decides that nobody has reviewed it.
-func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfast.Revision) ([]int, error) {
+// takeMerges learns, and returns, which pull requests brought the branch to its head,
+// before anybody decides that nobody has reviewed it.
+func (b *branches) takeMerges(ctx context.Context, repo Repository, now *branchHead) ([]int, error) {
+	head := now.revision
 	prs, err := b.opts.Sources.Forges[repo.Name].PullRequestsOf(ctx, repo.Name, head)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return nil, fmt.Errorf("ask for the pull requests of %s: %w", head.Short(), err)
@@ -161,11 +170,12 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfas
 	for _, pr := range prs {
 		numbers[pr.Number] = true
 	}
-	open, err := b.openPullRequests(ctx, repo.Name)
+	// Several merges may have come at once.
+	open, err := b.openFor(ctx, repo, now.push, func(o origin) bool { return !now.push.commits[o.head] })
 	if err != nil {
 		return nil, err
 	}
-	for _, pr := range open { // several merges may have come at once
+	for _, pr := range open {
 		in, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, pr.Head, head)
 		if err == nil && in {
 			numbers[pr.Number] = true
@@ -180,10 +190,11 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, head holdfas
 	return merged, nil
 }
 
-// baseMoved asks for every open pull request: what merging it gives has changed. What it
-// would change of a cluster that was asked for is decided about in any case.
-func (b *branches) baseMoved(ctx context.Context, repo Repository, asked map[string]bool) error {
-	open, err := b.openPullRequests(ctx, repo.Name)
+// baseMoved asks for every open pull request, but for those that a push has nothing to do
+// with: what merging it gives has changed. What it would change of a cluster that was
+// asked for is decided about in any case.
+func (b *branches) baseMoved(ctx context.Context, repo Repository, asked map[string]bool, moved *push) error {
+	open, err := b.openFor(ctx, repo, moved, b.besides(repo, asked, moved))
 	if err != nil {
 		return err
 	}

@@ -107,10 +107,11 @@ type branchHead struct {
 	revision  holdfast.Revision
 	former    holdfast.Revision // the head before it; empty: there was none
 	cat       *catalog.Catalog
-	rewritten bool // it does not continue from the head before it
-	removed   int  // how many clusters it has removed
-	applied   int  // of how many that were applied; zero: it has removed none
-	adopted   bool // nothing of the branch was ever taken in
+	rewritten bool  // it does not continue from the head before it
+	removed   int   // how many clusters it has removed
+	applied   int   // of how many that were applied; zero: it has removed none
+	adopted   bool  // nothing of the branch was ever taken in
+	push      *push // what it brings, if that has not to do with everything
 }
 
 // namesSince returns the clusters of which head may say something else than

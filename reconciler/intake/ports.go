@@ -46,6 +46,8 @@ type PullRequests interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
+	// OpenPullRequests returns the versions of a repository's open pull requests, by number.
+	OpenPullRequests(ctx context.Context, repo string) (map[int]int64, error)
 }
 
 // Git reads repositories.
@@ -53,7 +55,15 @@ type Git interface {
 	Fetcher
 	Merge(ctx context.Context, repo string, base, head holdfast.Revision) (tree string, err error)
 	Parents(ctx context.Context, repo string, rev holdfast.Revision) ([]holdfast.Revision, error)
+	History
+}
+
+// History is how the commits of a repository follow one another.
+type History interface {
 	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
+	// Ahead returns the commits that head has and base does not, and perhaps others, and
+	// the one that both continue from; empty if there is none, or several.
+	Ahead(ctx context.Context, repo string, base, head holdfast.Revision) (commits []holdfast.Revision, from holdfast.Revision, err error)
 }
 
 // Fetcher brings mirrors up to date.

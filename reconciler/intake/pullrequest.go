@@ -33,6 +33,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 	// by side one would have to ask the forge again.
 	unlock := p.Looking.Lock(holdfast.Request{PullRequest: ref})
 	defer unlock()
+	p.origins.forget(ref) // a push that comes meanwhile has it looked at again
 	rec, err := p.opts.Store.PullRequest(ctx, ref)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read pull request %s: %w", ref, err)
@@ -54,6 +55,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 			return err
 		}
 	}
+	var made *origin
 	if rec.BaseBranch != repo.Branch {
 		rec.Clusters, rec.Assessed, rec.Result, rec.Reason = nil, "", "", holdfast.ReasonOtherBase
 		if before.Version == 0 {
@@ -63,7 +65,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 			return err
 		}
 	} else if rec.State == holdfast.PullRequestOpen {
-		if err := p.assess(ctx, repo, before, &rec, known); err != nil {
+		if made, err = p.assess(ctx, repo, before, &rec, known); err != nil {
 			return err
 		}
 	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
@@ -71,8 +73,12 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 			return err
 		}
 	}
-	if err := p.savePullRequest(ctx, repo, before, rec, known); err != nil {
+	if rec, err = p.savePullRequest(ctx, repo, before, rec, known); err != nil {
 		return err
+	}
+	if made != nil {
+		made.version = rec.Version
+		p.origins.put(*made)
 	}
 	assessed := rec.Assessed
 	if rec.State != holdfast.PullRequestOpen {
@@ -151,13 +157,13 @@ func (p *pullRequests) requiresMergeable(ctx context.Context, rec holdfast.PullR
 
 func (p *pullRequests) savePullRequest(
 	ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord, known bool,
-) error {
+) (holdfast.PullRequestRecord, error) {
 	saved, err := p.opts.Store.SavePullRequest(ctx, rec)
 	if err != nil {
-		return fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+		return saved, fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
 	}
 	if known && onlyMoved(before, saved) {
-		return nil
+		return saved, nil
 	}
 	applies := make(map[string]bool) // by name: whether the merge would
 	for _, c := range slices.Concat(before.Clusters, saved.Clusters) {
@@ -183,7 +189,7 @@ func (p *pullRequests) savePullRequest(
 		p.Upgrades.Moved(saved)
 	}
 	p.Publisher.Show(saved.PullRequestRef)
-	return nil
+	return saved, nil
 }
 
 // onlyMoved reports whether a push to the base of an open pull request has left what
@@ -200,11 +206,11 @@ func onlyMoved(before, rec holdfast.PullRequestRecord) bool {
 	return err == nil && err2 == nil && bytes.Equal(was, is)
 }
 
-// assess finds out what merging the pull request would change. Before is the record
-// as it was.
+// assess finds out what merging the pull request would change, and returns what that was
+// made from. Before is the record as it was.
 func (p *pullRequests) assess(
 	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord, known bool,
-) error {
+) (*origin, error) {
 	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Settings, rec.Assessed = "", "", nil, nil, nil, ""
 	head, base, tree, err := p.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
@@ -218,24 +224,24 @@ func (p *pullRequests) assess(
 		if time.Since(rec.UpdatedAt) < mergeRefPatience && !repo.Local {
 			p.Agenda.LookAfter(agenda.Look{Repo: repo.Name, Number: rec.Number, Known: true}, mergeRefRetry)
 		}
-		return p.Impacts.Forget(ctx, rec.PullRequestRef)
+		return nil, p.Impacts.Forget(ctx, rec.PullRequestRef)
 	case err != nil:
-		return err
+		return nil, err
 	}
 	rec.Result = tree
 	from, err := p.Catalogs.Read(ctx, repo.Name, string(base))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	to, err := p.Catalogs.Read(ctx, repo.Name, tree, before.Result, from.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.compare(ctx, from, to, rec); err != nil {
-		return fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
+		return nil, fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
 	}
 	if err := p.Impacts.Assess(ctx, repo.Name, from, to, before, rec); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case rec.Fork && !repo.Forks:
@@ -243,7 +249,7 @@ func (p *pullRequests) assess(
 	case rec.Draft && !repo.Drafts:
 		rec.Reason, rec.Detail = holdfast.ReasonDraft, "planned when it is ready for review"
 	}
-	return nil
+	return p.originOf(ctx, repo, rec, from, to)
 }
 
 // assessMerge fills in what a merge has changed. What was seen of the merged head
