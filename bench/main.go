@@ -61,7 +61,9 @@ func run(args []string, out io.Writer) error {
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
 	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
-	only := flags.String("only", "", "measure one part only: pulls, providers, hooks, strangers, fleets, days, templates")
+	open := flags.String("open", "15,120,1000", "open pull requests beside a push")
+	big := flags.Int("big", 20, "clusters of each pull request beside a small one")
+	only := flags.String("only", "", "measure one part only: pulls, providers, burst, beside, hanging, open, counts, hooks, strangers, fleets, days, templates")
 	whole := flags.Bool("whole-days", false, "simulate whole days of large fleets, which takes long")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
@@ -84,11 +86,14 @@ func run(args []string, out io.Writer) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("find holdfast: %w", err)
 	}
-	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, whole: *whole, log: os.Stderr}
+	b := &bench{binary: path, rounds: max(1, *rounds), parallel: *parallel, keep: *keep, whole: *whole, big: max(1, *big), log: os.Stderr}
 	if b.sizes, err = sizesOf("-sizes", *sizes); err != nil {
 		return err
 	}
 	if b.fleetSizes, err = sizesOf("-fleets", *fleets); err != nil {
+		return err
+	}
+	if b.openSizes, err = sizesOf("-open", *open); err != nil {
 		return err
 	}
 	if *huge {
@@ -131,6 +136,8 @@ type bench struct {
 	began    time.Time
 
 	fleetSizes []int
+	openSizes  []int
+	big        int  // clusters of a pull request beside a small one
 	whole      bool // simulate whole days
 }
 
@@ -153,6 +160,11 @@ func (b *bench) measure(only string) ([]figure, error) {
 	}{
 		{"pulls", func(s *stage) []figure { return b.pullRequests(s, plainModule) }},
 		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
+		{"burst", b.burst},
+		{"beside", b.beside},
+		{"hanging", b.hanging},
+		{"open", b.open},
+		{"counts", b.counts},
 		{"hooks", b.deliveries},
 		{"strangers", b.strangers},
 		{"fleets", b.fleets},

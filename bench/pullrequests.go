@@ -146,34 +146,51 @@ func (s *stage) engine() string {
 // it took from its delivery until the plan's status is a success and the
 // comment shows all plans.
 func (w *world) pullRequest(m module, n int, prefix string) (number int, took time.Duration) {
+	p := w.propose(m, n, prefix)
+	began := time.Now()
+	w.open(p)
+	w.planned(p)
+	return p.number, time.Since(began)
+}
+
+// proposed is a pull request whose commits are in Git.
+type proposed struct {
+	number             int
+	branch, base, head string
+}
+
+// propose makes the commits of a pull request that brings n clusters.
+func (w *world) propose(m module, n int, prefix string) proposed {
 	files := make(map[string]string)
 	for i := range n {
 		name := fmt.Sprintf("%s-%d", prefix, i)
 		files["infra/"+name+"/main.tf"] = m.code
 		files["clusters/"+name+".yaml"] = clusterFile(name)
 	}
-	main := w.git.Rev("main")
-	head := w.git.CommitOn(prefix, main, "Add clusters", files)
-	merge := w.git.MergeCommit("main", prefix)
-	number = 1
-	if prefix != "first" {
-		number = 2
-	}
-	w.git.SetPullRequest(number, head, merge)
+	w.proposals++
+	p := proposed{number: w.proposals, branch: prefix, base: w.git.Rev("main")}
+	p.head = w.git.CommitOn(prefix, p.base, "Add clusters", files)
+	w.git.SetPullRequest(p.number, p.head, w.git.MergeCommit("main", prefix))
+	return p
+}
 
-	began := time.Now()
-	opened := w.hub.OpenPullRequest(githubserver.PullRequest{Branch: prefix, Head: head, BaseSHA: main})
-	if opened != number {
-		w.Fatalf("pull request %d was opened as %d", number, opened)
+// open has the code host deliver that a pull request was opened.
+func (w *world) open(p proposed) {
+	opened := w.hub.OpenPullRequest(githubserver.PullRequest{Branch: p.branch, Head: p.head, BaseSHA: p.base})
+	if opened != p.number {
+		w.Fatalf("pull request %d was opened as %d", p.number, opened)
 	}
-	w.until("the pull request is planned", func() bool {
-		status, _ := w.hub.LatestStatus(head, holdfast.ContextPlan)
+}
+
+// planned waits until a pull request shows that all is planned.
+func (w *world) planned(p proposed) {
+	w.within(fleetWait, "the pull request is planned", func() bool {
+		status, _ := w.hub.LatestStatus(p.head, holdfast.ContextPlan)
 		if status.State == "failure" || status.State == "error" {
 			w.Fatalf("the plan failed: %s\n%s", status.Description, w.log)
 		}
-		return status.State == "success" && w.shows(number, head)
+		return status.State == "success" && w.shows(p.number, p.head)
 	})
-	return number, time.Since(began)
 }
 
 // merge merges a pull request, and returns how long it took from the delivery until

@@ -117,12 +117,15 @@ type world struct {
 	dir  string
 	git  *gitserver.Repo
 	hub  *githubserver.Repo
+	host *githubserver.Server
 	tpl  *hosted // the repository that publishes a template; nil: there is none
 	cmd  *exec.Cmd
 	log  *logBuffer
 	api  string
 	hook string
 	wait time.Duration // for a start; zero means patience
+
+	proposals int // so far
 }
 
 // hosted is a repository on the fakes of Git and GitHub.
@@ -148,7 +151,7 @@ func (s *stage) newWorldWith(config, glob, published string) *world {
 	s.check(os.Chmod(dir, 0o755))
 	server, hub := gitserver.New(s), githubserver.New(s)
 	server.RequireAuth("x-access-token", githubserver.Token)
-	w := &world{stage: s, dir: dir, git: server.CreateRepo(fleetRepo), hub: hub.Repo(fleetRepo), log: &logBuffer{}}
+	w := &world{stage: s, dir: dir, git: server.CreateRepo(fleetRepo), hub: hub.Repo(fleetRepo), host: hub, log: &logBuffer{}}
 	w.git.Commit("main", "Begin", map[string]string{"README.md": "A fleet.\n"})
 	s.write(w.path("token"), githubserver.Token, 0o600)
 	s.write(w.path("secret"), webhookSecret, 0o600)
