@@ -11,7 +11,8 @@ import (
 
 // StoreCommand stores a command once and reports whether it is new: the same id
 // is the same command, and so is the same line of the same comment, by whatever
-// way it came. It fills in Shown and ShownHead from the pull request's comment
+// way it came. It fills in Shown and ShownHead, also of an approval through the API that
+// names no plan, from the pull request's comment
 // as it was on the forge when a comment's command was written: what was posted
 // later, while the delivery was lost or we were away, nobody meant. One that was
 // withdrawn already is not stored.
@@ -27,8 +28,13 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 	}
 	var stored int64
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		if c.CommentID != "" && !c.PullRequest.IsZero() {
-			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest, c.CreatedAt); err != nil {
+		shows := c.CommentID != "" || c.Verb == holdfast.VerbApprove && c.Shown == nil
+		if shows && !c.PullRequest.IsZero() {
+			at := c.CreatedAt
+			if c.CommentID == "" {
+				at = time.Time{} // it is given now: our clock may not be the forge's
+			}
+			if c.Shown, c.ShownHead, err = shown(ctx, q, c.PullRequest, at); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,8 @@
 package reconciler_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -88,6 +90,90 @@ func TestAMergeIsApprovedForItsClusters(t *testing.T) {
 	f.ask("prod")
 	f.executeAll(good)
 	f.waits(holdfast.ReasonNotMergeable)
+}
+
+// An approval of a pull request through the API is of the plans that its comment shows, or
+// of those that it names: of older ones, or of none, it is refused.
+func TestAnApprovalThroughTheAPIIsOfWhatIsShown(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.openUnnoticed(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.lookAt(1)
+	approve := func(shown []string, status holdfast.CommandStatus, words string) {
+		t.Helper()
+		c := f.commands(holdfast.Command{Author: "alice", Verb: holdfast.VerbApprove, PullRequest: onePR, Shown: shown})
+		f.post()
+		if c.Status != status || !strings.Contains(c.Reply, words) {
+			t.Errorf("approve %q is %s: %q; want %s, %q", shown, c.Status, c.Reply, status, words)
+		}
+	}
+	const missing = "required for `prod`, and is missing: "
+	says := func(words string) {
+		t.Helper()
+		if comment := f.forge.comment(1); !strings.Contains(comment, words) {
+			t.Errorf("the comment does not say %q:\n%s", words, comment)
+		}
+	}
+	approve(nil, holdfast.CommandRefused, "no plan of the pull request was shown yet")
+	first := f.execute(planned)
+	f.post()
+	approve([]string{}, holdfast.CommandRefused, "no plan of the pull request was shown yet")
+	approve([]string{"run-00000000000000000000"}, holdfast.CommandRefused, "the newest plan is `"+first.ID+"`")
+	says(missing + "nobody has approved it")
+
+	f.obeys(1, "alice", "/holdfast plan")
+	second := f.execute(func(a holdfast.Assignment) holdfast.Result {
+		data, err := json.Marshal(scaled("9"))
+		f.must(err)
+		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+		return planned(a)
+	})
+	f.post()
+	approve([]string{first.ID}, holdfast.CommandRefused, "the newest plan is `"+second.ID+"`")
+	says(missing + "nobody has approved it")
+	approve(nil, holdfast.CommandDone, "approved `"+second.ID+"`")
+	says("alice approved by command")
+}
+
+// What is refused approves nothing.
+func TestARefusedApprovalIsNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after func(*fleet)
+		words         string
+	}{
+		"changes are requested": {
+			before: func(f *fleet) {
+				f.change(1, func(pr *holdfast.PullRequest) {
+					pr.Verdicts = []holdfast.Verdict{{By: "carol", Head: pr.Head, At: f.clock.Now()}}
+				})
+			},
+			after: func(f *fleet) { f.change(1, func(pr *holdfast.PullRequest) { pr.Verdicts = nil }) },
+			words: "carol requested changes",
+		},
+		"the cluster is suspended": {
+			before: func(f *fleet) { f.suspend("prod", true, "root", ""); f.settle() },
+			after:  func(f *fleet) { f.suspend("prod", false, "root", ""); f.settle() },
+			words:  "suspended",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gated(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			c.before(f)
+			if done := f.api("alice", holdfast.VerbApprove, "prod"); done.Status != holdfast.CommandRefused || !strings.Contains(done.Reply, c.words) {
+				t.Errorf("it is %s: %q", done.Status, done.Reply)
+			}
+			c.after(f)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved {
+				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+		})
+	}
 }
 
 // Who approves one of two merges that wait is told which plan that was, and that the other

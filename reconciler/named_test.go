@@ -87,7 +87,7 @@ func TestAnApprovalIsOfWhatWasLookedAt(t *testing.T) {
 			t.Errorf("#%d has approvals: %+v", number, pr.Approvals)
 		}
 	}
-	if c := approve(second); c.Status != holdfast.CommandDone || c.Reply != "`prod`: approved" {
+	if c := approve(second); c.Status != holdfast.CommandDone || c.Reply != "`prod`: approved `"+second+"`" {
 		t.Errorf("of the plan that waits it is %s (%s): %s", c.Status, c.Reason, c.Reply)
 	}
 	if last := f.newest("prod"); last.Kind != holdfast.RunApply {
@@ -108,7 +108,7 @@ func TestAnApprovalIsNoApply(t *testing.T) {
 			f.executeAll(good)
 			for range 2 {
 				c := f.api("root", holdfast.VerbApprove, "prod")
-				if c.Status != holdfast.CommandDone || c.Reply != "`prod`: approved; `holdfast apply prod` applies it" {
+				if c.Status != holdfast.CommandDone || !strings.HasPrefix(c.Reply, "`prod`: approved `run-") || !strings.HasSuffix(c.Reply, "`; `holdfast apply prod` applies it") {
 					t.Errorf("it is %s (%s): %s", c.Status, c.Reason, c.Reply)
 				}
 				f.executeAll(good)

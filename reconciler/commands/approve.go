@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -35,20 +34,78 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	if err != nil {
 		return "", err
 	}
-	if by := gate.Objectors(now); len(by) > 0 {
-		return "", refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
-	}
-	if err := h.addApproval(ctx, *pr, *c, c.Shown, clustersOf(targets)); err != nil {
+	if err := objected(now); err != nil {
 		return "", err
 	}
-	h.Publisher.Show(pr.PullRequestRef)
+	clusters, moved, err := h.shownNow(ctx, *c, targets)
+	if err != nil {
+		return "", err
+	}
+	if len(clusters) > 0 {
+		if err := h.addApproval(ctx, *pr, *c, c.Shown, clusters); err != nil {
+			return "", err
+		}
+		h.Publisher.Show(pr.PullRequestRef)
+	}
 	return h.each(ctx, c, targets, func(ctx context.Context, c holdfast.Command, t target) (string, error) {
+		if err := moved[t.cluster]; err != nil {
+			return "", err
+		}
 		h.Agenda.RequestCluster(t.cluster)
 		if c.CommentID != "" { // its pull request shows it
 			return approved, nil
 		}
 		return h.approvedShown(ctx, c, t)
 	})
+}
+
+// objected refuses to approve what a review asks to be changed.
+func objected(pr holdfast.PullRequestRecord) error {
+	by := gate.Objectors(pr)
+	if len(by) == 0 {
+		return nil
+	}
+	return refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
+}
+
+// shownNow returns the clusters of which an approval counts, and why it does not for the
+// others. One in a comment is taken as it was written: the comment with the plans says for
+// which of them it counts. One through the API has no such place, and is refused for plans
+// that are not, or no longer, those of the pull request.
+func (h *Handler) shownNow(ctx context.Context, c holdfast.Command, targets []target) ([]string, map[string]error, error) {
+	if c.CommentID != "" {
+		return clustersOf(targets), nil, nil
+	}
+	if len(c.Shown) == 0 {
+		return nil, nil, refusal("no plan of the pull request was shown yet: wait for it, and look at it")
+	}
+	var clusters []string
+	moved := make(map[string]error)
+	for _, t := range targets {
+		runs, err := history.PullRequest(ctx, h.opts.Store, t.pr.PullRequestRef, t.cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		if t.pr.State == holdfast.PullRequestMerged {
+			branch, err := history.Branch(ctx, h.opts.Store, t.cluster)
+			if err != nil {
+				return nil, nil, err
+			}
+			runs = slices.Concat(branch, runs)
+		}
+		good := slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Sample || !run.Status.Good() })
+		newest := decision.Newest(good)
+		known := slices.ContainsFunc(good, func(run holdfast.Run) bool { return slices.Contains(c.Shown, run.ID) })
+		switch {
+		case newest.ID == "":
+			moved[t.cluster] = refusal("there is no plan of it")
+		case !known, t.pr.State != holdfast.PullRequestMerged && !gate.IsOf(c.Shown, *t.pr, newest, good):
+			moved[t.cluster] = refuseFor(holdfast.ReasonPlanMoved, "the newest plan is `"+newest.ID+"`")
+		default:
+			clusters = append(clusters, t.cluster)
+		}
+	}
+	return clusters, moved, nil
 }
 
 // approved begins the answer to who has approved the plan of a cluster.
@@ -61,13 +118,8 @@ func (h *Handler) approvedShown(ctx context.Context, c holdfast.Command, t targe
 	if err != nil {
 		return "", err
 	}
-	seen := slices.IndexFunc(runs, func(run holdfast.Run) bool {
-		if len(c.Shown) > 0 {
-			return slices.Contains(c.Shown, run.ID)
-		}
-		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(c.CreatedAt.Truncate(time.Second))
-	})
-	word := approved + fmt.Sprintf(": no plan of #%d had been shown before", t.pr.Number)
+	seen := slices.IndexFunc(runs, func(run holdfast.Run) bool { return slices.Contains(c.Shown, run.ID) })
+	word := approved
 	if seen >= 0 {
 		word = fmt.Sprintf("%s `%s`, the plan of #%d", approved, runs[seen].ID, t.pr.Number)
 	}
@@ -110,7 +162,7 @@ func (h *Handler) stillWaits(ctx context.Context, cluster string) (string, error
 			lacks = append(lacks, fmt.Sprintf("#%d lacks `%s`: %s (%s)", pr.Number, name, missing[name], whoseWord(pr)))
 		}
 	}
-	if rec.Waiting != "" && !rec.Waiting.OfGate() {
+	if rec.Waiting != "" && rec.Waiting != holdfast.ReasonManual && !rec.Waiting.OfGate() {
 		lacks = append(lacks, rec.Waiting.Refusal(rec.WaitingDetail))
 	}
 	if len(lacks) == 0 {
@@ -156,6 +208,8 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return "", refusal("no plan of it waits for an approval")
 	case named != nil && !slices.Contains(named, planned):
 		return "", refuseFor(holdfast.ReasonPlanMoved, "what waits is `"+planned+"`")
+	case rec.Waiting == holdfast.ReasonSuspended:
+		return "", refuseFor(rec.Waiting, rec.WaitingDetail)
 	}
 	merges, err := h.Decider.Merges(ctx, rec, runs)
 	if err != nil {
@@ -169,6 +223,9 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		pr, err := h.opts.Store.PullRequest(ctx, merge.Review.PullRequest)
 		if err != nil {
 			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
+		}
+		if err := objected(pr); err != nil {
+			return "", err
 		}
 		var seen []string
 		if named != nil {

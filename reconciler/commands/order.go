@@ -129,7 +129,10 @@ func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Com
 		return c, fmt.Errorf("store command: %w", err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	done, err := h.execute(ctx, c)
+	done, err := h.withShown(ctx, c)
+	if err == nil {
+		done, err = h.execute(ctx, done)
+	}
 	switch {
 	case err == nil:
 		h.direct.forget(c.ID)
@@ -143,6 +146,19 @@ func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Com
 	h.direct.end(c)
 	h.end(ctx, c)
 	return done, err
+}
+
+// withShown returns an approval of a pull request with the plans that its comment showed
+// when the approval was stored, and any other command as it is.
+func (h *Handler) withShown(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	if c.Verb != holdfast.VerbApprove || c.Shown != nil || c.PullRequest.IsZero() {
+		return c, nil
+	}
+	stored, err := h.opts.Store.Command(ctx, c.ID)
+	if err != nil {
+		return c, fmt.Errorf("read command %s: %w", c.ID, err)
+	}
+	return stored, nil
 }
 
 // failedWith is the reply to a command of the API that is given up after an error.

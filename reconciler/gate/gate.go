@@ -141,7 +141,12 @@ func covers(a holdfast.Approval, pr holdfast.PullRequestRecord, plan holdfast.Ru
 	if len(a.Runs) == 0 {
 		return a.CommentID == "" && shownBefore(a.At, pr, plan, runs)
 	}
-	return slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool { return slices.Contains(a.Runs, run.ID) })
+	return IsOf(a.Runs, pr, plan, runs)
+}
+
+// IsOf reports whether what plan does is what one of the runs named in seen has planned.
+func IsOf(seen []string, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
+	return slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool { return slices.Contains(seen, run.ID) })
 }
 
 // shownBefore reports whether what plan does was on the forge in an earlier

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -477,6 +478,10 @@ func (s drawnStore) Clusters(_ context.Context, filter holdfast.ClusterFilter) (
 		}
 	}
 	return out, nil
+}
+
+func (drawnStore) Artefact(context.Context, string, string) (io.ReadCloser, error) {
+	return nil, holdfast.ErrNotFound
 }
 
 func (drawnStore) ClustersAt(context.Context, string) ([]string, error) { return nil, nil }
