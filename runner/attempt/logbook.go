@@ -16,6 +16,7 @@ import (
 type logbook struct {
 	session Reports
 	keeper  ProgressKeeper // nil: the progress of an apply is not kept
+	altered bool           // an address of what it keeps may have lost a secret
 	now     func() time.Time
 
 	redact   *redact.Redactor
@@ -51,14 +52,18 @@ func (t *logbook) close(show bool) (masked int, err error) {
 
 // noteProgress keeps a line of what an apply says it begins and has completed.
 func (t *logbook) noteProgress(line string) {
-	if t.keeper != nil {
-		t.keeper.NoteProgress(t.redact.String(line))
+	if t.keeper == nil {
+		return
 	}
+	text := t.redact.String(line)
+	t.altered = t.altered || text != line
+	t.keeper.NoteProgress(text)
 }
 
-// endProgress says that the engine has ended.
+// endProgress says that the engine has ended, and that all it did is known by its
+// addresses.
 func (t *logbook) endProgress() {
-	if t.keeper != nil {
+	if t.keeper != nil && !t.altered {
 		t.keeper.EndProgress()
 	}
 }
