@@ -61,9 +61,9 @@ func run(args []string, out io.Writer) error {
 	parallel := flags.Int("parallel", 4, "runs at once, for Holdfast and for the floor")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
 	huge := flags.Bool("hundred-thousand", false, "also a fleet of 100,000 clusters, which takes long")
-	open := flags.String("open", "15,120,1000", "open pull requests beside a push")
-	big := flags.Int("big", 20, "clusters of each pull request beside a small one")
-	only := flags.String("only", "", "measure one part only: pulls, providers, burst, beside, hanging, open, counts, hooks, strangers, fleets, days, templates")
+	open := flags.String("open", "15,120,1000", "open pull requests during a push")
+	big := flags.Int("big", 20, "clusters of each pull request next to a small one")
+	only := flags.String("only", "", "measure one part only: pulls, providers, burst, neighbours, hanging, open, counts, hooks, strangers, fleets, days, templates")
 	whole := flags.Bool("whole-days", false, "simulate whole days of large fleets, which takes long")
 	keep := flags.Bool("keep", false, "keep the servers' folders, with their logs")
 	if err := flags.Parse(args); err != nil {
@@ -137,7 +137,7 @@ type bench struct {
 
 	fleetSizes []int
 	openSizes  []int
-	big        int  // clusters of a pull request beside a small one
+	big        int  // clusters of a pull request next to a small one
 	whole      bool // simulate whole days
 }
 
@@ -161,7 +161,7 @@ func (b *bench) measure(only string) ([]figure, error) {
 		{"pulls", func(s *stage) []figure { return b.pullRequests(s, plainModule) }},
 		{"providers", func(s *stage) []figure { return b.pullRequests(s, providerModule) }},
 		{"burst", b.burst},
-		{"beside", b.beside},
+		{"neighbours", b.neighbours},
 		{"hanging", b.hanging},
 		{"open", b.open},
 		{"counts", b.counts},

@@ -9,7 +9,7 @@ import (
 
 const (
 	burstSize = 20 // pull requests
-	bigOnes   = 5  // pull requests beside a small one
+	bigOnes   = 5  // pull requests next to a small one
 )
 
 // burst measures pull requests of one cluster each that are opened at once, until all of
@@ -39,9 +39,9 @@ func (b *bench) burst(s *stage) []figure {
 	return []figure{f.against(median(floor).Seconds())}
 }
 
-// beside measures a pull request of one cluster that is opened right after some big ones,
+// neighbours measures a pull request of one cluster that is opened right after some big ones,
 // against the same alone.
-func (b *bench) beside(s *stage) []figure {
+func (b *bench) neighbours(s *stage) []figure {
 	w := s.newWorld("")
 	w.start()
 	_, first := w.pullRequest(plainModule, 1, "first")
@@ -64,11 +64,11 @@ func (b *bench) beside(s *stage) []figure {
 		for _, p := range big {
 			w.planned(p)
 		}
-		fmt.Fprintf(b.log, "a pull request of one cluster: first %s, alone %s, beside %d of %d %s\n",
+		fmt.Fprintf(b.log, "a pull request of one cluster: first %s, alone %s, next to %d of %d %s\n",
 			ms(first), ms(alone[round]), bigOnes, b.big, ms(crowded[round]))
 	}
 	w.stop()
-	f := figure{Name: fmt.Sprintf("pull request of one cluster beside %d of", bigOnes), N: b.big, Unit: "s", Value: median(crowded).Seconds()}
+	f := figure{Name: fmt.Sprintf("pull request of one cluster next to %d of", bigOnes), N: b.big, Unit: "s", Value: median(crowded).Seconds()}
 	return []figure{f.against(median(alone).Seconds())}
 }
 

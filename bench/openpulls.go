@@ -11,18 +11,18 @@ const (
 )
 
 // open measures the processor time of a server for a push that no open pull request has
-// to do with, beside more and more of them, with nothing to execute. The floor of each is
+// to do with, next to more and more of them, with nothing to execute. The floor of each is
 // the first.
 func (b *bench) open(s *stage) []figure {
 	var figures []figure
 	for _, n := range b.openSizes {
 		used := s.pushBeside(n)
-		f := figure{Name: "push beside open pull requests, processor time", N: n, Unit: "ms", Value: inMS(used)}
+		f := figure{Name: "push with open pull requests, processor time", N: n, Unit: "ms", Value: inMS(used)}
 		if len(figures) > 0 {
 			f = f.against(figures[0].Value)
 		}
 		figures = append(figures, f)
-		fmt.Fprintf(b.log, "a push beside %d open pull requests: %s of processor time\n", n, ms(used))
+		fmt.Fprintf(b.log, "a push with %d open pull requests: %s of processor time\n", n, ms(used))
 	}
 	return figures
 }

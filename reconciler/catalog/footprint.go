@@ -17,7 +17,7 @@ type Footprint struct {
 	touched map[string]bool // the same, and all folders around them
 	names   map[string]bool // of clusters whose documents or folders are among them
 	reads   map[string]bool // what the root modules of these clusters are made from
-	states  map[string]bool // state locations of these clusters, but for those in Holdfast's own backend
+	states  map[string]bool // state locations of these clusters, except for those in Holdfast's own backend
 }
 
 // footprintMost bounds the paths and the clusters of a footprint: larger differences have

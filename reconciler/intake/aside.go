@@ -37,11 +37,11 @@ type push struct {
 	change       *catalog.Footprint
 }
 
-// beside reports whether a push leaves the record true. It does if the push and the pull
+// unaffectedBy reports whether a push leaves the record true. It does if the push and the pull
 // request have no commit in common, so that they continue from where they did, and no
 // path, so that merging them gives the changes of both; and if nothing is made from what
 // both change.
-func (o *origin) beside(p *push) bool {
+func (o *origin) unaffectedBy(p *push) bool {
 	for commit := range p.commits {
 		if o.commits[commit] {
 			return false
@@ -91,7 +91,7 @@ func (o *origins) oldest(repo string) (oldest origin, ok bool) {
 }
 
 // moved notes that a record is true up to another head of the tracked branch, unless it
-// was made anew meanwhile.
+// was made again meanwhile.
 func (o *origins) moved(ref holdfast.PullRequestRef, version int64, base holdfast.Revision) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *pullRequests) originOf(
 	if err != nil || start == "" || len(commits) == 0 || len(commits) > commitsMost {
 		return nil, ctx.Err()
 	}
-	// What the base has, too, is no difference to it, but one to what it may become.
+	// What the base has, too, may still differ from what the base becomes.
 	own, err := p.Catalogs.Changed(ctx, repo.Name, start, rec.Head)
 	if err != nil {
 		return nil, err
@@ -192,8 +192,8 @@ const (
 	lookedAgain = 3
 )
 
-// besides says of the origin of a record whether a push leaves it true.
-func (b *branches) besides(repo Repository, asked map[string]bool, moved *push) func(origin) bool {
+// unaffected says of the origin of a record whether a push leaves it true.
+func (b *branches) unaffected(repo Repository, asked map[string]bool, moved *push) func(origin) bool {
 	now, again := b.opts.Now(), 0
 	return func(o origin) bool {
 		for name := range asked {
@@ -201,7 +201,7 @@ func (b *branches) besides(repo Repository, asked map[string]bool, moved *push) 
 				return false
 			}
 		}
-		if o.base != moved.head && !o.beside(moved) {
+		if o.base != moved.head && !o.unaffectedBy(moved) {
 			return false
 		}
 		if now.Sub(o.at) > trustedFor && again < lookedAgain {

@@ -32,11 +32,11 @@ var (
 	asideSeed   = flag.Uint64("aside.seed", 1, "the seed of the first one; each next one has the next number")
 )
 
-// TestPushesBeside holds what is remembered of pull requests to a look at them: whenever a
+// TestPushesLeaveAlone holds what is remembered of pull requests to a look at them: whenever a
 // push is taken to have nothing to do with a pull request, looking at it finds what is on
 // record, in histories with merges of all kinds and with documents that move, are renamed,
 // claimed twice, depend on one another and have faults.
-func TestPushesBeside(t *testing.T) {
+func TestPushesLeaveAlone(t *testing.T) {
 	t.Parallel()
 	h := &drawnHistory{rnd: rand.New(rand.NewPCG(0, 0))}
 	var worlds []*drawnWorld
@@ -396,7 +396,7 @@ func (w *drawnWorld) check(t *testing.T, h *drawnHistory, git *gitsource.Source,
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for i, head := range w.heads {
-			if pushed == nil || origins[i] == nil || !origins[i].beside(pushed) {
+			if pushed == nil || origins[i] == nil || !origins[i].unaffectedBy(pushed) {
 				others++
 				records[i], origins[i] = look(fast, head)
 				continue

@@ -190,11 +190,11 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, now *branchH
 	return merged, nil
 }
 
-// baseMoved asks for every open pull request, but for those that a push has nothing to do
+// baseMoved asks for every open pull request, except for those that a push has nothing to do
 // with: what merging it gives has changed. What it would change of a cluster that was
 // asked for is decided about in any case.
 func (b *branches) baseMoved(ctx context.Context, repo Repository, asked map[string]bool, moved *push) error {
-	open, err := b.openFor(ctx, repo, moved, b.besides(repo, asked, moved))
+	open, err := b.openFor(ctx, repo, moved, b.unaffected(repo, asked, moved))
 	if err != nil {
 		return err
 	}

@@ -70,8 +70,8 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	return nil
 }
 
-// compareGone says of a cluster whose document is gone why that is no removal, if it is
-// none; and of the documents that may be its own that this is to be settled first.
+// compareGone says of a cluster whose document is gone why that is not a removal, if it
+// is not; and of the documents that may be its own that this is to be settled first.
 func (p *pullRequests) compareGone(
 	ctx context.Context, from, to *catalog.Catalog, known holdfast.ClusterRecord, c *holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) error {
