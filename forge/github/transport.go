@@ -132,13 +132,16 @@ func (t *transport) send(req *http.Request, body []byte, token string, known *ca
 		t.observe(Call{Method: req.Method, Duration: t.now().Sub(start)})
 		return nil, nil, err
 	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	var answer []byte
+	if resp.ContentLength <= maxBody { // -1: it does not say
+		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	}
 	_ = resp.Body.Close()
 	t.observe(Call{Method: req.Method, Status: resp.StatusCode, Duration: t.now().Sub(start)})
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("read the answer: %w", err)
-	case len(answer) > maxBody:
+	case len(answer) > maxBody, resp.ContentLength > maxBody:
 		return nil, nil, fmt.Errorf("the answer is larger than %d MB: %w", maxBody>>20, holdfast.ErrUnavailable)
 	}
 	return resp, answer, nil
