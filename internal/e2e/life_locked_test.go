@@ -26,7 +26,10 @@ func TestWaitingForALockTakesNoSlot(t *testing.T) {
 		out, errs, _ := w.cliAs("viewer", "get", "clusters")
 		return strings.Contains(out, "StateLocked"), out + errs
 	})
-	w.prints(0, "viewer", []string{"describe", "cluster", "alpha"}, "StateLocked", "somebody-1")
+	w.until("the cluster shows whose lock it is, between two attempts", func() (bool, string) {
+		out, errs, _ := w.cliAs("viewer", "describe", "cluster", "alpha")
+		return strings.Contains(out, "StateLocked") && strings.Contains(out, "somebody-1"), out + errs
+	})
 	w.until("its run shows what it waits for between two attempts", func() (bool, string) {
 		list, errs, _ := w.cliAs("viewer", "get", "runs", "--status", "retrying")
 		run := regexp.MustCompile(`run-[a-z0-9]+`).FindString(list)

@@ -146,11 +146,8 @@ func TestBaseMoves(t *testing.T) {
 	pr.untilPlanned("2 to create")
 	plans := w.countCalls("plan alpha")
 
-	w.fleet().push(files{"README.md": "Nothing that a cluster reads.\n"})
-	w.until("the pull request was looked at with the new base", func() (bool, string) {
-		base := string(w.pullRequest(pr.number).Base)
-		return base == w.fleet().git.Rev("main"), base
-	})
+	w.fleet().push(join(files{"README.md": "Nothing that this cluster reads.\n"}, cluster("beta", "nodes: 1")))
+	w.untilWaiting("beta", "Unreviewed") // the push is taken in
 	w.untilIdle()
 	if n := w.countCalls("plan alpha"); n != plans {
 		t.Errorf("the engine has planned %d times more, want none", n-plans)
