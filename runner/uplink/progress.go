@@ -90,7 +90,8 @@ func (p *progress) close() {
 	}
 }
 
-// read returns what a predecessor has kept; an error if that may not be all.
+// read returns what a predecessor has kept, nil if that cannot be read; an error if it
+// may not be all.
 func (p *progress) read() (*journal.Progress, error) {
 	data, err := os.ReadFile(p.path)
 	if err != nil {

@@ -112,6 +112,8 @@ func (s *Session) killed(detail string) *holdfast.Failure {
 		s.Logger.Warn("progress of a killed attempt is not known in full", "err", err)
 		failure.ProgressLost = true
 		failure.Detail = "what the apply had begun and completed is not known in full: all that it was to create may exist without being in the state"
+	}
+	if under == nil {
 		under = journal.NewProgress(nil)
 		if err := s.log.tail(under); err != nil {
 			s.Logger.Warn("log of a killed attempt was not read", "err", err)
