@@ -165,8 +165,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `summaries {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Deleted":false,"Limit":100}`,
-		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Deleted":true,"Limit":100}`,
+		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `summaries {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Applied":false,"Deleted":false,"Limit":100}`,
+		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Applied":false,"Deleted":true,"Limit":100}`,
 		"clusters?view=short":                       `400 unknown parameter "view"`,
 		"clusters?fields=name,nameS":                `400 field "nameS": want some of name, owner,`,
 		"clusters?cursor=x":                         `400 cursor "x" was not issued by this list`,
