@@ -227,7 +227,7 @@ type Command struct {
 
 // BarredByEdit is in Command.Barred if the comment with the plans was edited by somebody
 // else when the command was written.
-const BarredByEdit = "somebody had edited the comment with the plans: it is written again, look at it"
+const BarredByEdit = "somebody had edited or deleted the comment with the plans: it is written again, look at it"
 
 // CommandResult is reported to whoever gave a command, and not kept.
 type CommandResult struct {

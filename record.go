@@ -248,7 +248,7 @@ type PostDelivery struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Failures  int       `json:"failures,omitempty"` // in a row
 	LastError string    `json:"lastError,omitempty"`
-	Tried     bool      `json:"tried,omitempty"`   // what is wanted may be there already: posting it was begun, and its end is not on record
+	Tried     bool      `json:"tried,omitempty"`   // what is there may be newer than Posted: posting it was begun, and its end is not on record
 	GivenUp   bool      `json:"givenUp,omitempty"` // the forge refuses what is wanted: it is not tried again until that changes
 }
 

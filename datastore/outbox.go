@@ -49,7 +49,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	p.Posted, p.PostedAt = meta.Posted, fromNanos(postedAt)
 	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
 	p.After, p.GivenUp = meta.After, p.Wanted > p.Posted && p.abandoned == p.Wanted
-	p.Tried = p.Wanted > p.Posted && claimed == p.Wanted
+	p.Tried = p.Wanted > p.Posted && claimed > p.Posted
 	return p, nil
 }
 
@@ -372,37 +372,35 @@ func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef)
 	return nil
 }
 
-// PostLost has a post made again whose content was on the forge under that id and is
-// not any longer; one that has changed since is left alone.
-func (s *PostStore) PostLost(ctx context.Context, key, externalID string) error {
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, external_id = ''
-			WHERE post_key = ? AND external_id = ? AND posted = wanted`, nanos(s.now()), key, externalID)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("record that post %q is lost: %w", key, err)
-	}
-	return nil
-}
-
-// PostEdited has a post made again that somebody else has changed on the forge, and
-// reports whether it was: wanted is what was posted, and is still all that is wanted.
-// Of its runs those that count as posted later than seen do so since another time or,
-// if that is zero, from when it is there again.
-func (s *Store) PostEdited(ctx context.Context, key string, wanted int64, seen, since time.Time) (edited bool, err error) {
+// PostEdited has a post made again that somebody else has edited or deleted on the forge,
+// and reports whether it was: what was posted of it is still what is there, and it was
+// found to be under its ExternalID, or under none. Of the runs that it showed, those that
+// count as posted later than seen do so since another time or, if that is zero, from
+// when it is there again.
+func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		edited = false
-		row, err := s.readPost(ctx, q, key, q.forUpdate)
-		if err != nil || row.Wanted != wanted || row.Posted != wanted {
+		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
+		if err != nil || row.Posted == 0 || row.Posted != post.Posted {
 			return err
+		}
+		if row.Wanted > row.Posted && post.Wanted == post.Posted {
+			return nil // another content comes: whoever posts it looks first
 		}
 		edited = true
-		if _, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, posted_runs = '[]', posted_head = ''
-			WHERE post_key = ?`, nanos(s.now()), key); err != nil {
+		var runs string
+		if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, post.Key).Scan(&runs); err != nil {
 			return err
 		}
-		for _, id := range row.Runs {
+		shown, err := decodeList(runs)
+		if err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `UPDATE posts SET wanted = CASE WHEN wanted = posted THEN wanted + 1 ELSE wanted END, wanted_at = ?,
+			external_id = ?, posted_runs = '[]', posted_head = '' WHERE post_key = ?`, nanos(s.now()), post.ExternalID, post.Key); err != nil {
+			return err
+		}
+		for _, id := range append(shown, row.Runs...) {
 			if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
 				return err
 			}
@@ -414,7 +412,7 @@ func (s *Store) PostEdited(ctx context.Context, key string, wanted int64, seen, 
 		})
 	})
 	if err != nil {
-		return false, fmt.Errorf("record that post %q was edited: %w", key, err)
+		return false, fmt.Errorf("record that post %q was edited: %w", post.Key, err)
 	}
 	return edited, nil
 }

@@ -198,11 +198,15 @@ func testOutboxEdited(t *testing.T, open opener) {
 		t.Helper()
 		return must[holdfast.Run](t)(store.Run(ctx, id)).PostedAt
 	}
-	edited := func(wanted int64, seen, since time.Time, want bool) {
+	edit := func(post holdfast.Post, seen, since time.Time, want bool) {
 		t.Helper()
-		if got := must[bool](t)(store.PostEdited(ctx, "comment:fleet#7", wanted, seen, since)); got != want {
-			t.Errorf("PostEdited(%d) = %v, want %v", wanted, got, want)
+		if got := must[bool](t)(store.PostEdited(ctx, post, seen, since)); got != want {
+			t.Errorf("PostEdited(%d of %d) = %v, want %v", post.Posted, post.Wanted, got, want)
 		}
+	}
+	edited := func(posted int64, seen, since time.Time, want bool) {
+		t.Helper()
+		edit(holdfast.Post{Key: "comment:fleet#7", ExternalID: "42", PostDelivery: holdfast.PostDelivery{Wanted: posted, Posted: posted}}, seen, since, want)
 	}
 	want(t, store, commentPost("one", "abc", "run-0001"))
 	edited(1, time.Time{}, time.Time{}, false) // it is not there
@@ -235,6 +239,23 @@ func testOutboxEdited(t *testing.T, open opener) {
 	posted(t, store, claimPosts(t, store, noon)[0], noon)
 	if first := postedAt("run-0001"); !first.Equal(noon.Add(time.Minute)) {
 		t.Errorf("of an edit before the merge it counts as posted at %s", first)
+	}
+
+	// Whoever has claimed the next content finds the edit before it is written over.
+	want(t, store, commentPost("three", "abc", "run-0002"))
+	over := claimPosts(t, store, noon)[0]
+	over.ExternalID = "" // deleted
+	edit(over, time.Time{}, time.Time{}, true)
+	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.IsZero() {
+		t.Errorf("what was deleted counts as posted at %s and %s", first, second)
+	}
+	if post := must[holdfast.Post](t)(store.Post(ctx, over.Key)); post.Wanted != over.Wanted || post.ExternalID != "" {
+		t.Errorf("wanted is %d under %q, want %d under none", post.Wanted, post.ExternalID, over.Wanted)
+	}
+	over.ExternalID = "43"
+	posted(t, store, over, noon.Add(2*time.Hour))
+	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("after it was written over, posted at %s and %s", first, second)
 	}
 }
 

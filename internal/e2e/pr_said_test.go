@@ -194,7 +194,7 @@ func TestEditedPlansAreNotReviewed(t *testing.T) {
 	harmless(pr)
 	word := r.hub.Comment(pr.number, lead, "/holdfast approve") // at once, before a look notices the edit
 	pr.untilReacted(word, holdfast.ReactionRefused)
-	pr.untilReply("Refused", "edited the comment with the plans")
+	pr.untilReply("Refused", "edited or deleted the comment with the plans")
 	w.until("the comment is as it was", func() (bool, string) {
 		body := pr.comment()
 		return body == shown, body
@@ -220,4 +220,26 @@ func TestEditedPlansAreNotReviewed(t *testing.T) {
 		t.Errorf("%d applies began", n)
 	}
 	pr.untilComment("held: Unreviewed", "1 to create")
+}
+
+// Nobody has read a plan whose comment was deleted, whatever the review says that was
+// given before it was there again.
+func TestDeletedPlansAreNotReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	r := w.fleet()
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned("1 to create")
+	pr.laterSecond()
+	r.hub.Drop(1)
+	for _, c := range r.hub.Comments(pr.number) {
+		r.hub.DeleteComment(c.ID, dev)
+	}
+	r.hub.Review(pr.number, lead, "APPROVED")
+	pr.untilComment("1 to create", "lead approved before this plan was shown")
+	pr.laterSecond()
+	r.hub.Review(pr.number, lead, "APPROVED")
+	pr.merge()
+	pr.untilApplied("1 created")
 }

@@ -20,12 +20,8 @@ func (h *Handler) stillSaid(ctx context.Context, c holdfast.Command) error {
 	if c.CommentID == "" {
 		return nil
 	}
-	now, err := h.opts.Store.Command(ctx, c.ID)
-	switch {
-	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
-		return fmt.Errorf("read command %s: %w", c.ID, err)
-	case err == nil && now.Barred != "": // since this one was read
-		return refusal(now.Barred)
+	if err := h.barred(ctx, c); err != nil {
+		return err
 	}
 	forge := h.opts.Forges[c.PullRequest.Repo]
 	if _, waited := h.waited.Load(c.ID); forge == nil || !waited && h.opts.Now().Sub(c.CreatedAt) < atOnce {
@@ -46,33 +42,47 @@ func (h *Handler) stillSaid(ctx context.Context, c holdfast.Command) error {
 // stillShown refuses what a comment says of plans if our comment, which showed them,
 // was edited by somebody else: who wrote it may have read another thing.
 func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
-	const words = refusal(holdfast.BarredByEdit)
-	for _, id := range c.Shown {
-		run, err := h.opts.Store.Run(ctx, id)
-		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return fmt.Errorf("read run %s: %w", id, err)
-		}
-		// It was posted when the command was written. If it is not now, or was
-		// posted since, somebody else has noticed the edit meanwhile.
-		if err == nil && (run.PostedAt.IsZero() || run.PostedAt.After(c.CreatedAt)) {
-			return words
-		}
-	}
 	forge := h.opts.Forges[c.PullRequest.Repo]
-	post, ok, err := h.Publisher.Comment(ctx, c.PullRequest)
-	if err != nil || !ok || forge == nil {
-		return err
-	}
-	found, err := forge.Comment(ctx, c.PullRequest, post.ExternalID)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
-	}
-	if err == nil && !h.Publisher.Untouched(post, found) {
-		if now, _, err := h.Publisher.Comment(ctx, c.PullRequest); err != nil || now.Wanted != post.Wanted {
-			return err // we have written it ourselves meanwhile
+	for {
+		post, there, err := h.Publisher.Comment(ctx, c.PullRequest)
+		if err != nil {
+			return err
 		}
-		h.Agenda.Look(agenda.Look{Repo: c.PullRequest.Repo, Number: c.PullRequest.Number})
-		return words
+		touched := false
+		if there && forge != nil { // else whoever writes it looks first
+			found, err := forge.Comment(ctx, c.PullRequest, post.ExternalID)
+			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+				return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
+			}
+			touched = err != nil || !h.Publisher.Untouched(post, found)
+		}
+		// Only now: before a comment is written again, what waits is barred.
+		if err := h.barred(ctx, c); err != nil || !touched {
+			return err
+		}
+		now, _, err := h.Publisher.Comment(ctx, c.PullRequest)
+		switch {
+		case err != nil:
+			return err
+		case now.Wanted == post.Wanted:
+			h.Agenda.Look(agenda.Look{Repo: c.PullRequest.Repo, Number: c.PullRequest.Number})
+			return refusal(holdfast.BarredByEdit)
+		}
+		// We are writing it ourselves.
+	}
+}
+
+// barred refuses a command that is not to be carried out any longer, if that was said since
+// it was read.
+func (h *Handler) barred(ctx context.Context, c holdfast.Command) error {
+	now, err := h.opts.Store.Command(ctx, c.ID)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read command %s: %w", c.ID, err)
+	case now.Barred != "":
+		return refusal(now.Barred)
 	}
 	return nil
 }

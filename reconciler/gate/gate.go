@@ -135,11 +135,15 @@ func isFor(a holdfast.Approval, cluster string) bool {
 }
 
 // covers reports whether an approval by command was of what plan does: of the
-// runs that our comment showed when it was given. One from before these were
-// recorded counts by its time.
+// runs that our comment showed when it was given. One in a comment is of what its author
+// had read: not if our comment turned out to be edited, and counts as shown later. One
+// from before these were recorded counts by its time.
 func covers(a holdfast.Approval, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
-	if len(a.Runs) == 0 {
+	switch {
+	case len(a.Runs) == 0:
 		return a.CommentID == "" && shownBefore(a.At, pr, plan, runs)
+	case a.CommentID != "" && !shownBefore(a.At, pr, plan, runs):
+		return false
 	}
 	return IsOf(a.Runs, pr, plan, runs)
 }

@@ -18,6 +18,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 var (
 	plan  = holdfast.Run{ID: "run-1", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:1", PostedAt: noon}}
 	again = holdfast.Run{ID: "run-2", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:1", PostedAt: noon.Add(time.Minute)}}
+	later = holdfast.Run{ID: "run-1", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:3", PostedAt: noon.Add(time.Hour)}}
 	other = holdfast.Run{ID: "run-3", RunSpec: holdfast.RunSpec{Revision: "head"}, RunOutcome: holdfast.RunOutcome{Fingerprint: "sha256:2", PostedAt: noon.Add(time.Minute)}}
 )
 
@@ -74,6 +75,7 @@ func TestApproved(t *testing.T) {
 		"by command":                         {approvals(of("run-1")), plan, "lead approved by command", ""},
 		"by command, planned again":          {approvals(of("run-1")), again, "lead approved by command", ""},
 		"by command, of another plan":        {approvals(of("run-1")), other, "", "before this plan was shown"},
+		"by command, shown again since":      {approvals(of("run-1")), later, "", "before this plan was shown"},
 		"by command, of nothing":             {approvals(of()), plan, "", "before this plan was shown"},
 		"by command, for it":                 {approvals(mine), plan, "lead approved by command", ""},
 		"by command, for others":             {approvals(others), plan, "", "lead approved other clusters"},

@@ -13,10 +13,9 @@ import (
 // publisher has our comment as it was posted.
 type publisher struct {
 	Publisher
-	posted      bool
-	lost        bool
-	edited      bool
-	seen, since time.Time
+	posted       bool
+	lost, edited bool
+	was          holdfast.PullRequestState
 }
 
 func (p *publisher) Comment(context.Context, holdfast.PullRequestRef) (holdfast.Post, bool, error) {
@@ -27,13 +26,10 @@ func (p *publisher) Untouched(post holdfast.Post, found holdfast.Comment) bool {
 	return post.Body == found.Body
 }
 
-func (p *publisher) CommentLost(context.Context, holdfast.Post) error {
-	p.lost = true
-	return nil
-}
-
-func (p *publisher) CommentEdited(_ context.Context, _ holdfast.Post, seen, since time.Time) (bool, error) {
-	p.edited, p.seen, p.since = true, seen, since
+func (p *publisher) CommentEdited(
+	_ context.Context, post holdfast.Post, _ holdfast.PullRequest, was holdfast.PullRequestState, _ holdfast.Comment,
+) (bool, error) {
+	p.lost, p.edited, p.was = post.ExternalID == "", post.ExternalID != "", was
 	return true, nil
 }
 
@@ -48,42 +44,30 @@ func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfas
 	return h.comment, h.err
 }
 
-// A plan that nobody sees, or that somebody has edited, is not one that was reviewed,
-// except where it was seen before the merge.
+// A plan that nobody sees, or that somebody has edited, is not one that was reviewed.
 func TestKeepComment(t *testing.T) {
 	t.Parallel()
-	merged := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	before, after := merged.Add(-time.Minute), merged.Add(time.Minute)
-	written := func(body string, at time.Time) holdfast.Comment {
-		return holdfast.Comment{ID: "1", Body: body, UpdatedAt: at}
-	}
+	const open, merged = holdfast.PullRequestOpen, holdfast.PullRequestMerged
+	ours, edited, broken := holdfast.Comment{ID: "1", Body: "the plans"}, holdfast.Comment{ID: "1", Body: "no changes"}, errors.New("connection refused")
 	for name, test := range map[string]struct {
-		repo        Repository
-		was, state  holdfast.PullRequestState
-		unposted    bool
-		host        host
-		lost        bool
-		edited      bool
-		seen, since time.Time
-		ended       int // approvals
+		repo         Repository
+		was, state   holdfast.PullRequestState
+		unposted     bool
+		host         host
+		lost, edited bool
+		fails        bool
 	}{
-		"as we wrote it": {state: holdfast.PullRequestOpen, host: host{comment: written("the plans", before)}},
-		"deleted":        {state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}, lost: true},
-		"out of reach":   {state: holdfast.PullRequestOpen, host: host{err: errors.New("connection refused")}},
-		"edited":         {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", before)}, edited: true, ended: 2},
-		"edited later":   {state: holdfast.PullRequestOpen, host: host{comment: written("no changes", after.Add(time.Minute))}, edited: true},
-		"edited after the merge": {
-			was: holdfast.PullRequestMerged, state: holdfast.PullRequestMerged, host: host{comment: written("no changes", after)},
-			edited: true, seen: merged, ended: 1,
-		},
-		"edited after the merge, and perhaps before": {
-			was: holdfast.PullRequestOpen, state: holdfast.PullRequestMerged, host: host{comment: written("no changes", after)},
-			edited: true, since: merged.Add(time.Second), ended: 1,
-		},
-		"edited before it": {state: holdfast.PullRequestMerged, host: host{comment: written("no changes", before)}, edited: true, since: merged.Add(time.Second), ended: 2},
-		"not posted yet":   {state: holdfast.PullRequestOpen, unposted: true, host: host{comment: written("no changes", before)}},
-		"closed":           {state: holdfast.PullRequestClosed, host: host{err: holdfast.ErrNotFound}},
-		"without a host":   {repo: Repository{Local: true}, state: holdfast.PullRequestOpen, host: host{err: holdfast.ErrNotFound}},
+		"as we wrote it":                  {was: open, state: open, host: host{comment: ours}},
+		"deleted":                         {was: open, state: open, host: host{err: holdfast.ErrNotFound}, lost: true},
+		"edited":                          {was: open, state: open, host: host{comment: edited}, edited: true},
+		"edited, and merged":              {was: open, state: merged, host: host{comment: edited}, edited: true},
+		"edited after the merge":          {was: merged, state: merged, host: host{comment: edited}, edited: true},
+		"out of reach":                    {was: open, state: open, host: host{err: broken}},
+		"out of reach when it was merged": {was: open, state: merged, host: host{err: broken}, fails: true},
+		"out of reach after the merge":    {was: merged, state: merged, host: host{err: broken}},
+		"not posted yet":                  {was: open, state: open, unposted: true, host: host{comment: edited}},
+		"closed":                          {was: open, state: holdfast.PullRequestClosed, host: host{err: holdfast.ErrNotFound}},
+		"without a host":                  {repo: Repository{Local: true}, was: open, state: open, host: host{err: holdfast.ErrNotFound}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,27 +75,12 @@ func TestKeepComment(t *testing.T) {
 			p := &pullRequests{shared{Peers: Peers{Publisher: seen}, opts: Options{
 				Sources: Sources{Forges: map[string]Forge{"": test.host}}, Logger: slog.New(slog.DiscardHandler),
 			}}}
-			given := []holdfast.Approval{
-				{By: "ann", CommentID: "2", At: before.Add(-time.Hour)},
-				{By: "bob", CommentID: "3", At: before},
-				{By: "cid", CommentID: "4", At: after},
-				{By: "dan", At: after}, // through the API, where no comment of ours is read
+			rec := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{State: test.state}}
+			if err := p.keepComment(t.Context(), test.repo, test.was, rec); (err != nil) != test.fails {
+				t.Fatalf("it failed: %v", err)
 			}
-			rec := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{State: test.state, MergedAt: merged}, Approvals: given}
-			if err := p.keepComment(t.Context(), test.repo, test.was, &rec); err != nil {
-				t.Fatal(err)
-			}
-			ended := 0
-			for i, a := range rec.Approvals {
-				if a.Ended != "" {
-					ended++
-				}
-				if given[i].Ended != "" {
-					t.Error("an approval of another record has ended")
-				}
-			}
-			if seen.lost != test.lost || seen.edited != test.edited || !seen.seen.Equal(test.seen) || !seen.since.Equal(test.since) || ended != test.ended {
-				t.Errorf("lost: %t, edited: %t (seen %v, since %v), %d approvals ended", seen.lost, seen.edited, seen.seen, seen.since, ended)
+			if seen.lost != test.lost || seen.edited != test.edited || (test.lost || test.edited) && seen.was != test.was {
+				t.Errorf("lost: %t, edited: %t, it was %q", seen.lost, seen.edited, seen.was)
 			}
 		})
 	}

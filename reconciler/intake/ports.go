@@ -111,12 +111,13 @@ type OwnComments interface {
 	// Untouched reports whether the forge has a post as it was written there, and nobody
 	// has edited it since.
 	Untouched(post holdfast.Post, found holdfast.Comment) bool
-	// CommentLost has our comment written again, which is not on the forge any longer.
-	CommentLost(ctx context.Context, post holdfast.Post) error
-	// CommentEdited has our comment written again, which somebody else has edited, and
-	// reports whether it was still as it was posted. What it showed later than seen
-	// counts as shown since another time or, if that is zero, from then on.
-	CommentEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
+	// CommentEdited has our comment written again, which somebody else has edited or, if
+	// post has no ExternalID, deleted, and reports whether it was still as it was posted.
+	// What it showed counts as shown only from then on, except before the merge of one
+	// that was on record as merged.
+	CommentEdited(
+		ctx context.Context, post holdfast.Post, pr holdfast.PullRequest, was holdfast.PullRequestState, found holdfast.Comment,
+	) (bool, error)
 }
 
 // Groups are the statuses of what a merge queue would merge.

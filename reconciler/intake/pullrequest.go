@@ -48,7 +48,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		}
 		rec.PullRequest = pr
 		keepLastWord(before, &rec)
-		if err := p.keepComment(ctx, repo, before.State, &rec); err != nil {
+		if err := p.keepComment(ctx, repo, before.State, rec); err != nil {
 			return err
 		}
 		if rec.Approvals, err = p.Gates.Check(ctx, rec); err != nil {

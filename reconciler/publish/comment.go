@@ -105,27 +105,6 @@ func (p *Publisher) Comment(ctx context.Context, ref holdfast.PullRequestRef) (h
 	}
 }
 
-// CommentLost has a pull request's comment written again that somebody has deleted.
-func (p *Publisher) CommentLost(ctx context.Context, post holdfast.Post) error {
-	if err := p.opts.Store.PostLost(ctx, post.Key, post.ExternalID); err != nil {
-		return err
-	}
-	p.posts.Send()
-	return nil
-}
-
-// CommentEdited has a pull request's comment written again that somebody else has
-// edited, and reports whether it was still as it was posted. What it showed later than
-// seen counts as shown since another time or, if that is zero, from then on.
-func (p *Publisher) CommentEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error) {
-	edited, err := p.opts.Store.PostEdited(ctx, post.Key, post.Wanted, seen, since)
-	if err != nil || !edited {
-		return false, err
-	}
-	p.posts.Send()
-	return true, nil
-}
-
 func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 	if key.pullRequest.IsZero() {
 		return p.showPush(ctx, key)

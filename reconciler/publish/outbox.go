@@ -45,6 +45,9 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
+		if err = o.lookFirst(call, forge, &post); err != nil {
+			break
+		}
 		marker := report.Marker(post.PullRequest)
 		if post.Kind == holdfast.PostReply {
 			marker = replyMarker(post.Key)

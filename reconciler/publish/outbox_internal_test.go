@@ -20,6 +20,9 @@ type records struct {
 	pull   holdfast.PullRequestRecord
 	others []holdfast.PullRequestRecord // open
 
+	edited      *holdfast.Post // by somebody else
+	seen, since time.Time
+
 	failed    string
 	notBefore time.Time
 	posted    time.Time
@@ -68,16 +71,27 @@ func (r *records) Posted(_ context.Context, _ holdfast.Post, at time.Time) error
 	return nil
 }
 
+func (r *records) PostEdited(_ context.Context, post holdfast.Post, seen, since time.Time) (bool, error) {
+	r.edited, r.seen, r.since = &post, seen, since
+	return true, nil
+}
+
 type watcher struct{ gaveUp int }
 
 func (*watcher) Wanted(context.Context)                 {}
 func (*watcher) Posted(holdfast.Post, time.Time, error) {}
 func (w *watcher) GaveUp(holdfast.Post)                 { w.gaveUp++ }
 
-// host is a code host that takes every comment, and gives it back as it does.
+// host is a code host that takes every comment, and gives it back as it does. It has one
+// as it is now.
 type host struct {
 	Forge
-	back holdfast.Comment
+	back, now holdfast.Comment
+	gone      error
+}
+
+func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfast.Comment, error) {
+	return h.now, h.gone
 }
 
 func (h host) PutComment(context.Context, holdfast.PullRequestRef, string, string, string) (holdfast.Comment, error) {
@@ -167,6 +181,90 @@ func TestPostedByTheHostsClock(t *testing.T) {
 				t.Errorf("%q, written at %v and edited at %v, is untouched: %t", body, theirs, at, got)
 			}
 		}
+	}
+}
+
+// What somebody else has made of a comment of ours is noticed before it is written over:
+// people have read it meanwhile.
+func TestEditsAreNotWrittenOver(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("connection refused")
+	later := holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: noon.Add(time.Hour)}
+	for name, test := range map[string]struct {
+		host   host
+		change func(*holdfast.Post)
+		edited bool
+		id     string
+		failed string
+	}{
+		"as we wrote it":           {host: host{now: holdfast.Comment{Body: "as the host has it", UpdatedAt: noon}}},
+		"edited at once":           {host: host{now: holdfast.Comment{Body: "no changes", UpdatedAt: noon}}, edited: true, id: "1"},
+		"edited, and put back":     {host: host{now: later}, edited: true, id: "1"},
+		"deleted":                  {host: host{gone: holdfast.ErrNotFound}, edited: true},
+		"out of reach":             {host: host{gone: broken}, failed: "read the comment before it is written again: connection refused"},
+		"written by another":       {host: host{now: holdfast.Comment{Body: "what it wrote", UpdatedAt: noon}}, change: func(p *holdfast.Post) { p.Posted = 4 }},
+		"written, perhaps, before": {host: host{now: later}, change: func(p *holdfast.Post) { p.Tried = true }},
+		"not there yet":            {host: host{gone: broken}, change: func(p *holdfast.Post) { p.Posted, p.ExternalID = 0, "" }},
+		"a reply":                  {host: host{now: later}, change: func(p *holdfast.Post) { p.Kind = holdfast.PostReply }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &records{}
+			test.host.back = holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: noon}
+			p := publisher(r, &watcher{}, test.host)
+			post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "as it was sent"}
+			post.Wanted = 1
+			if err := p.post(t.Context(), post); err != nil || r.edited != nil {
+				t.Fatalf("the first post: %v, edited %+v", err, r.edited)
+			}
+			post.Posted, post.Wanted, post.PostedAt, post.ExternalID, post.Body = 1, 2, noon, "1", "the next plans"
+			if test.change != nil {
+				test.change(&post)
+			}
+			if err := p.post(t.Context(), post); err != nil || r.failed != test.failed {
+				t.Fatalf("the next post: %v, failed with %q, want %q", err, r.failed, test.failed)
+			}
+			if test.edited != (r.edited != nil) || r.edited != nil && r.edited.ExternalID != test.id {
+				t.Errorf("edited: %+v", r.edited)
+			}
+		})
+	}
+}
+
+// What an edited comment showed counts as shown from when it is there again. After the merge
+// that is so only of what it showed since, if it was looked at in between.
+func TestCommentEdited(t *testing.T) {
+	t.Parallel()
+	before, after := holdfast.Comment{UpdatedAt: noon.Add(-time.Minute)}, holdfast.Comment{UpdatedAt: noon.Add(time.Minute)}
+	const open, merged = holdfast.PullRequestOpen, holdfast.PullRequestMerged
+	for name, test := range map[string]struct {
+		was, state  holdfast.PullRequestState
+		id          string
+		found       holdfast.Comment
+		seen, since time.Time
+	}{
+		"open":                      {was: open, state: open, id: "1", found: before},
+		"deleted while open":        {was: open, state: open},
+		"merged meanwhile":          {was: open, state: merged, id: "1", found: before, since: noon.Add(time.Second)},
+		"after, and perhaps before": {was: open, state: merged, id: "1", found: after, since: noon.Add(time.Second)},
+		"deleted before or after":   {was: open, state: merged, since: noon.Add(time.Second)},
+		"after the merge":           {was: merged, state: merged, id: "1", found: after, seen: noon},
+		"deleted after the merge":   {was: merged, state: merged, seen: noon},
+		"before it, and not known":  {was: merged, state: merged, id: "1", found: before, since: noon.Add(time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &records{}
+			p := publisher(r, &watcher{}, host{})
+			pr := holdfast.PullRequest{PullRequestRef: ref, State: test.state, MergedAt: noon}
+			edited, err := p.CommentEdited(t.Context(), holdfast.Post{ExternalID: test.id}, pr, test.was, test.found)
+			if err != nil || !edited {
+				t.Fatalf("%t, %v", edited, err)
+			}
+			if !r.seen.Equal(test.seen) || !r.since.Equal(test.since) {
+				t.Errorf("seen %v, since %v", r.seen, r.since)
+			}
+		})
 	}
 }
 

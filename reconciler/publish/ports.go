@@ -40,14 +40,12 @@ type Wanted interface {
 
 // Changed is what others have done to what is seen.
 type Changed interface {
-	// PostLost has a post made again whose content was on the forge under that id and
-	// is not any longer; one that has changed since is left alone.
-	PostLost(ctx context.Context, key, externalID string) error
-	// PostEdited has a post made again that somebody else has changed on the forge,
-	// and reports whether it was: wanted is what was posted, and is still all that is
-	// wanted. Of its runs those that count as posted later than seen do so since
-	// another time or, if that is zero, from when it is there again.
-	PostEdited(ctx context.Context, key string, wanted int64, seen, since time.Time) (bool, error)
+	// PostEdited has a post made again that somebody else has edited or deleted on the
+	// forge, and reports whether it was: what was posted of it is still what is there,
+	// and it was found to be under its ExternalID, or under none. Of the runs that it
+	// showed, those that count as posted later than seen do so since another time or, if
+	// that is zero, from when it is there again.
+	PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
 }
 
 // Outbox is what of it is still to be done.
@@ -97,9 +95,15 @@ type Git interface {
 	IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error)
 }
 
+// Comments are those of pull requests on a forge.
+type Comments interface {
+	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
+	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
+}
+
 // Forge is where people look.
 type Forge interface {
-	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
+	Comments
 	SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error
 	React(ctx context.Context, ref holdfast.PullRequestRef, commentID string, reaction holdfast.Reaction) error
 	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
