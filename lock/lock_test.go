@@ -42,7 +42,7 @@ func TestRedis(t *testing.T) {
 
 func newRedis(t testing.TB, server *redisserver.Server, prefix string) *lock.Redis {
 	t.Helper()
-	r, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: server.Password(), Prefix: prefix})
+	r, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: server.Password(), Prefix: prefix, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
