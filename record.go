@@ -157,7 +157,8 @@ type PullRequestRecord struct {
 	// none.
 	Assessed Digest `json:"assessed,omitempty"`
 	// Approvals are those given by /holdfast approve.
-	Approvals []Approval `json:"approvals,omitempty"`
+	Approvals  []Approval `json:"approvals,omitempty"`
+	ShownSince time.Time  `json:"-"` // our comment is as we wrote it since then, by the forge's clock; zero: always
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
 	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
@@ -245,6 +246,8 @@ type PostDelivery struct {
 	WantedAt  time.Time `json:"wantedAt,omitzero"`
 	Posted    int64     `json:"posted"` // the Wanted that was last posted; 0: never
 	PostedAt  time.Time `json:"postedAt,omitzero"`
+	Echo      Digest    `json:"echo,omitempty"`     // comment: of its body as the forge gave it back then
+	Attempts  []string  `json:"attempts,omitempty"` // comment: digests of what may have been written since
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Failures  int       `json:"failures,omitempty"` // in a row
 	LastError string    `json:"lastError,omitempty"`

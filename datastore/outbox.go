@@ -15,7 +15,7 @@ import (
 // PostStore is the outbox: what the forges should show, and what they show.
 type PostStore struct{ *records }
 
-const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, doc`
+const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, echo, attempts, doc`
 
 // storedPost is a post with what is for the outbox alone.
 type storedPost struct {
@@ -26,7 +26,7 @@ type storedPost struct {
 func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	var (
 		p                  storedPost
-		key, runs          string
+		key, runs, tried   string
 		wantedAt, postedAt int64
 		notBefore          int64
 		claimed            int64
@@ -34,7 +34,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		meta               holdfast.Post
 	)
 	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &wantedAt, &meta.Posted, &postedAt, &p.abandoned,
-		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &doc); err != nil {
+		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &meta.Echo, &tried, &doc); err != nil {
 		return p, err
 	}
 	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
@@ -44,7 +44,10 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	if err != nil {
 		return p, fmt.Errorf("read post %q: %w", key, err)
 	}
-	p.Runs, p.Head, p.ExternalID = list, meta.Head, meta.ExternalID
+	if p.Attempts, err = decodeList(tried); err != nil {
+		return p, fmt.Errorf("read post %q: %w", key, err)
+	}
+	p.Runs, p.Head, p.ExternalID, p.Echo = list, meta.Head, meta.ExternalID, meta.Echo
 	p.Wanted, p.WantedAt = meta.Wanted, fromNanos(wantedAt)
 	p.Posted, p.PostedAt = meta.Posted, fromNanos(postedAt)
 	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
@@ -261,9 +264,10 @@ func (s *PostStore) ClaimPosts(
 		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
 			return err
 		}
-		for _, p := range posts {
-			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted WHERE post_key = ?`,
-				owner, nanos(now.Add(ttl)), p.Key); err != nil {
+		for i := range posts {
+			posts[i].Attempts = attempted(posts[i])
+			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted, attempts = ? WHERE post_key = ?`,
+				owner, nanos(now.Add(ttl)), encodeList(posts[i].Attempts), posts[i].Key); err != nil {
 				return err
 			}
 		}
@@ -337,12 +341,18 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 			encodeList(post.Runs), string(post.Head), post.Key); err != nil {
 			return err
 		}
-		if _, err := q.exec(ctx, `UPDATE posts SET posted = ?, posted_at = ?, external_id = ?, failures = 0, last_error = '', not_before = 0
-			WHERE post_key = ?`, post.Wanted, nanos(at), post.ExternalID, post.Key); err != nil {
+		if _, err := q.exec(ctx, `UPDATE posts SET posted = ?, posted_at = ?, external_id = ?, failures = 0, last_error = '', not_before = 0,
+			echo = ?, attempts = ? WHERE post_key = ?`, post.Wanted, nanos(at), post.ExternalID, string(post.Echo),
+			encodeList(attemptsAfter(row.Attempts, post)), post.Key); err != nil {
 			return err
 		}
 		if err := markPosted(ctx, q, at, post.Runs...); err != nil {
 			return err
+		}
+		if row.Kind == holdfast.PostComment {
+			if err := shownAgain(ctx, q, row.PullRequest, at); err != nil {
+				return err
+			}
 		}
 		return endClaim(ctx, q, post.Key)
 	})
@@ -370,51 +380,6 @@ func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef)
 		return fmt.Errorf("retry posts of %s: %w", ref.Repo, err)
 	}
 	return nil
-}
-
-// PostEdited has a post made again that somebody else has edited or deleted on the forge,
-// and reports whether it was: what was posted of it is still what is there, and it was
-// found to be under its ExternalID, or under none. Of the runs that it showed, those that
-// count as posted later than seen do so since another time or, if that is zero, from
-// when it is there again.
-func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		edited = false
-		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
-		if err != nil || row.Posted == 0 || row.Posted != post.Posted {
-			return err
-		}
-		if row.Wanted > row.Posted && post.Wanted == post.Posted {
-			return nil // another content comes: whoever posts it looks first
-		}
-		edited = true
-		var runs string
-		if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, post.Key).Scan(&runs); err != nil {
-			return err
-		}
-		shown, err := decodeList(runs)
-		if err != nil {
-			return err
-		}
-		if _, err := q.exec(ctx, `UPDATE posts SET wanted = CASE WHEN wanted = posted THEN wanted + 1 ELSE wanted END, wanted_at = ?,
-			external_id = ?, posted_runs = '[]', posted_head = '' WHERE post_key = ?`, nanos(s.now()), post.ExternalID, post.Key); err != nil {
-			return err
-		}
-		for _, id := range append(shown, row.Runs...) {
-			if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
-				return err
-			}
-		}
-		// Their authors may have read what somebody else had written. Stamps of forges do not
-		// tell them from those that come after the comment was written again.
-		return s.barCommands(ctx, q, row.PullRequest, holdfast.BarredByEdit, func(c holdfast.Command) bool {
-			return (c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply) && c.CommentID != "" && len(c.Shown) > 0
-		})
-	})
-	if err != nil {
-		return false, fmt.Errorf("record that post %q was edited: %w", post.Key, err)
-	}
-	return edited, nil
 }
 
 func endClaim(ctx context.Context, q querier, key string) error {

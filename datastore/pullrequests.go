@@ -16,17 +16,20 @@ type PullRequestStore struct{ *records }
 func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
 	var ref holdfast.PullRequestRef
 	var doc []byte
+	var since int64
 	var pr holdfast.PullRequestRecord
-	if err := row.Scan(&ref.Repo, &ref.Number, &doc); err != nil {
+	if err := row.Scan(&ref.Repo, &ref.Number, &since, &doc); err != nil {
 		return pr, err
 	}
-	return pr, s.keys.UnsealJSON("pull request", ref.String(), doc, &pr)
+	err := s.keys.UnsealJSON("pull request", ref.String(), doc, &pr)
+	pr.ShownSince = fromNanos(since)
+	return pr, err
 }
 
 // PullRequest returns what is remembered of a pull request.
 func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
 	pr, err := s.scanPullRequest(s.db.reader().row(ctx,
-		`SELECT repo, number, doc FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number))
+		`SELECT repo, number, shown_since, doc FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number))
 	return pr, notFound(err, "pull request", ref.String())
 }
 
@@ -56,7 +59,7 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		pr, err := s.scanPullRequest(row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
+	}, `SELECT p.repo, p.number, p.shown_since, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
 		append(c.Args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)

@@ -161,7 +161,7 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 	if c.All {
 		return h.planAll(ctx, *c)
 	}
-	if c.CommentID != "" && (c.Verb == holdfast.VerbApply || c.Verb == holdfast.VerbApprove) {
+	if c.CommentID != "" && c.Verb == holdfast.VerbApply || !c.PullRequest.IsZero() && c.Verb == holdfast.VerbApprove {
 		if err := h.stillShown(ctx, *c); err != nil {
 			return "", err
 		}

@@ -101,12 +101,10 @@ type Dispatcher interface {
 // Publisher answers commands.
 type Publisher interface {
 	Outbox
-	// Comment returns a pull request's comment as it was posted; false if it is not on
-	// the forge as it is wanted.
-	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
-	// Untouched reports whether the forge has a post as it was written there, and nobody
-	// has edited it since.
-	Untouched(post holdfast.Post, found holdfast.Comment) bool
+	// Intact reports whether the comment of a pull request with its plans is on the forge
+	// as it was written there, if it was, and has it written again if it is not: was is
+	// the state on record.
+	Intact(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error)
 	// React adds a reaction to a command's comment, Reply a comment.
 	React(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error
 	Reply(ctx context.Context, c holdfast.Command) error

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
 // atOnce is how old a comment is at most when its command is carried out at once. Whoever
@@ -39,37 +38,24 @@ func (h *Handler) stillSaid(ctx context.Context, c holdfast.Command) error {
 	return nil
 }
 
-// stillShown refuses what a comment says of plans if our comment, which showed them,
-// was edited by somebody else: who wrote it may have read another thing.
+// stillShown refuses what was said of plans if our comment, which showed them, was edited
+// by somebody else: who said it may have read another thing.
 func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
-	forge := h.opts.Forges[c.PullRequest.Repo]
-	for {
-		post, there, err := h.Publisher.Comment(ctx, c.PullRequest)
-		if err != nil {
-			return err
-		}
-		touched := false
-		if there && forge != nil { // else whoever writes it looks first
-			found, err := forge.Comment(ctx, c.PullRequest, post.ExternalID)
-			if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-				return fmt.Errorf("read the comment with the plans of %s: %w", c.PullRequest, err)
-			}
-			touched = err != nil || !h.Publisher.Untouched(post, found)
-		}
-		// Only now: before a comment is written again, what waits is barred.
-		if err := h.barred(ctx, c); err != nil || !touched {
-			return err
-		}
-		now, _, err := h.Publisher.Comment(ctx, c.PullRequest)
-		switch {
-		case err != nil:
-			return err
-		case now.Wanted == post.Wanted:
-			h.Agenda.Look(agenda.Look{Repo: c.PullRequest.Repo, Number: c.PullRequest.Number})
-			return refusal(holdfast.BarredByEdit)
-		}
-		// We are writing it ourselves.
+	pr, err := h.opts.Store.PullRequest(ctx, c.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read pull request %s: %w", c.PullRequest, err)
 	}
+	intact, err := h.Publisher.Intact(ctx, pr.PullRequest, pr.State)
+	if err != nil {
+		return err
+	}
+	// Only now: before a comment is written again, what waits is barred.
+	if err := h.barred(ctx, c); err != nil || intact {
+		return err
+	}
+	return refusal(holdfast.BarredByEdit)
 }
 
 // barred refuses a command that is not to be carried out any longer, if that was said since

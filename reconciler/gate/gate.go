@@ -154,10 +154,11 @@ func IsOf(seen []string, pr holdfast.PullRequestRecord, plan holdfast.Run, runs 
 }
 
 // shownBefore reports whether what plan does was on the forge in an earlier
-// second than at: the stamps of forges have no more.
+// second than at, the stamps of forges have no more, and nobody had edited our comment.
 func shownBefore(at time.Time, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
-	return slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool {
-		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(at.Truncate(time.Second))
+	at = at.Truncate(time.Second)
+	return pr.ShownSince.Before(at) && slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool {
+		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(at)
 	})
 }
 

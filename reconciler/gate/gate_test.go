@@ -41,6 +41,11 @@ func approvals(all ...holdfast.Approval) holdfast.PullRequestRecord {
 	return proposal(func(pr *holdfast.PullRequestRecord) { pr.Approvals = all })
 }
 
+func shownSince(pr holdfast.PullRequestRecord, at time.Time) holdfast.PullRequestRecord {
+	pr.ShownSince = at
+	return pr
+}
+
 func TestApproved(t *testing.T) {
 	t.Parallel()
 	by := func(at time.Time, head holdfast.Revision) holdfast.Verdict {
@@ -76,6 +81,9 @@ func TestApproved(t *testing.T) {
 		"by command, planned again":          {approvals(of("run-1")), again, "lead approved by command", ""},
 		"by command, of another plan":        {approvals(of("run-1")), other, "", "before this plan was shown"},
 		"by command, shown again since":      {approvals(of("run-1")), later, "", "before this plan was shown"},
+		"by command, of an edited comment":   {shownSince(approvals(of("run-1")), noon.Add(time.Hour)), plan, "", "before this plan was shown"},
+		"reviewed an edited comment":         {shownSince(verdicts(by(noon.Add(time.Second), "head")), noon.Add(time.Second)), plan, "", "before this plan was shown"},
+		"reviewed it when it was back":       {shownSince(verdicts(by(noon.Add(time.Minute), "head")), noon.Add(time.Second)), plan, "lead approved in a review", ""},
 		"by command, of nothing":             {approvals(of()), plan, "", "before this plan was shown"},
 		"by command, for it":                 {approvals(mine), plan, "lead approved by command", ""},
 		"by command, for others":             {approvals(others), plan, "", "lead approved other clusters"},

@@ -10,77 +10,50 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// publisher has our comment as it was posted.
+// publisher has our comment as it was posted, or not.
 type publisher struct {
 	Publisher
-	posted       bool
-	lost, edited bool
-	was          holdfast.PullRequestState
+	err    error
+	looked bool
+	was    holdfast.PullRequestState
 }
 
-func (p *publisher) Comment(context.Context, holdfast.PullRequestRef) (holdfast.Post, bool, error) {
-	return holdfast.Post{Body: "the plans", ExternalID: "1"}, p.posted, nil
+func (p *publisher) Intact(_ context.Context, _ holdfast.PullRequest, was holdfast.PullRequestState) (bool, error) {
+	p.looked, p.was = true, was
+	return p.err == nil, p.err
 }
 
-func (p *publisher) Untouched(post holdfast.Post, found holdfast.Comment) bool {
-	return post.Body == found.Body
-}
-
-func (p *publisher) CommentEdited(
-	_ context.Context, post holdfast.Post, _ holdfast.PullRequest, was holdfast.PullRequestState, _ holdfast.Comment,
-) (bool, error) {
-	p.lost, p.edited, p.was = post.ExternalID == "", post.ExternalID != "", was
-	return true, nil
-}
-
-// host has the comment as somebody has left it.
-type host struct {
-	Forge
-	comment holdfast.Comment
-	err     error
-}
-
-func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfast.Comment, error) {
-	return h.comment, h.err
-}
-
-// A plan that nobody sees, or that somebody has edited, is not one that was reviewed.
+// Our comment is looked at as long as it may be approved. What it said at the merge has to
+// be known.
 func TestKeepComment(t *testing.T) {
 	t.Parallel()
 	const open, merged = holdfast.PullRequestOpen, holdfast.PullRequestMerged
-	ours, edited, broken := holdfast.Comment{ID: "1", Body: "the plans"}, holdfast.Comment{ID: "1", Body: "no changes"}, errors.New("connection refused")
+	broken := errors.New("connection refused")
 	for name, test := range map[string]struct {
-		repo         Repository
-		was, state   holdfast.PullRequestState
-		unposted     bool
-		host         host
-		lost, edited bool
-		fails        bool
+		repo       Repository
+		was, state holdfast.PullRequestState
+		err        error
+		looks      bool
+		fails      bool
 	}{
-		"as we wrote it":                  {was: open, state: open, host: host{comment: ours}},
-		"deleted":                         {was: open, state: open, host: host{err: holdfast.ErrNotFound}, lost: true},
-		"edited":                          {was: open, state: open, host: host{comment: edited}, edited: true},
-		"edited, and merged":              {was: open, state: merged, host: host{comment: edited}, edited: true},
-		"edited after the merge":          {was: merged, state: merged, host: host{comment: edited}, edited: true},
-		"out of reach":                    {was: open, state: open, host: host{err: broken}},
-		"out of reach when it was merged": {was: open, state: merged, host: host{err: broken}, fails: true},
-		"out of reach after the merge":    {was: merged, state: merged, host: host{err: broken}},
-		"not posted yet":                  {was: open, state: open, unposted: true, host: host{comment: edited}},
-		"closed":                          {was: open, state: holdfast.PullRequestClosed, host: host{err: holdfast.ErrNotFound}},
-		"without a host":                  {repo: Repository{Local: true}, was: open, state: open, host: host{err: holdfast.ErrNotFound}},
+		"open":                            {was: open, state: open, looks: true},
+		"merged":                          {was: open, state: merged, looks: true},
+		"out of reach":                    {was: open, state: open, err: broken, looks: true},
+		"out of reach when it was merged": {was: open, state: merged, err: broken, looks: true, fails: true},
+		"out of reach after the merge":    {was: merged, state: merged, err: broken, looks: true},
+		"closed":                          {was: open, state: holdfast.PullRequestClosed},
+		"without a host":                  {repo: Repository{Local: true}, was: open, state: open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := &publisher{posted: !test.unposted}
-			p := &pullRequests{shared{Peers: Peers{Publisher: seen}, opts: Options{
-				Sources: Sources{Forges: map[string]Forge{"": test.host}}, Logger: slog.New(slog.DiscardHandler),
-			}}}
+			seen := &publisher{err: test.err}
+			p := &pullRequests{shared{Peers: Peers{Publisher: seen}, opts: Options{Logger: slog.New(slog.DiscardHandler)}}}
 			rec := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{State: test.state}}
 			if err := p.keepComment(t.Context(), test.repo, test.was, rec); (err != nil) != test.fails {
 				t.Fatalf("it failed: %v", err)
 			}
-			if seen.lost != test.lost || seen.edited != test.edited || (test.lost || test.edited) && seen.was != test.was {
-				t.Errorf("lost: %t, edited: %t, it was %q", seen.lost, seen.edited, seen.was)
+			if seen.looked != test.looks || test.looks && seen.was != test.was {
+				t.Errorf("looked: %t, it was %q", seen.looked, seen.was)
 			}
 		})
 	}

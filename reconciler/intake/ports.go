@@ -105,19 +105,10 @@ type Shows interface {
 
 // OwnComments are our comments with the plans.
 type OwnComments interface {
-	// Comment returns our comment as it was posted; false if it is not on the forge as
-	// it is wanted.
-	Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error)
-	// Untouched reports whether the forge has a post as it was written there, and nobody
-	// has edited it since.
-	Untouched(post holdfast.Post, found holdfast.Comment) bool
-	// CommentEdited has our comment written again, which somebody else has edited or, if
-	// post has no ExternalID, deleted, and reports whether it was still as it was posted.
-	// What it showed counts as shown only from then on, except before the merge of one
-	// that was on record as merged.
-	CommentEdited(
-		ctx context.Context, post holdfast.Post, pr holdfast.PullRequest, was holdfast.PullRequestState, found holdfast.Comment,
-	) (bool, error)
+	// Intact reports whether our comment is on the forge as it was written there, if it
+	// was, and has it written again if it is not: was is the state of the pull request on
+	// record. Before it is there again it does not count as shown.
+	Intact(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error)
 }
 
 // Groups are the statuses of what a merge queue would merge.

@@ -91,19 +91,8 @@ func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	}
 }
 
-// Comment returns a pull request's comment as it was posted; false if it is not on
-// the forge as it is wanted.
-func (p *Publisher) Comment(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.Post, bool, error) {
-	post, err := p.opts.Store.Post(ctx, "comment:"+ref.String())
-	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
-		return post, false, nil
-	case err != nil:
-		return post, false, fmt.Errorf("read comment of %s: %w", ref, err)
-	default:
-		return post, post.Posted == post.Wanted && post.ExternalID != "", nil
-	}
-}
+// commentKey is the key of the comment of a pull request with its plans.
+func commentKey(ref holdfast.PullRequestRef) string { return "comment:" + ref.String() }
 
 func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 	if key.pullRequest.IsZero() {
@@ -126,7 +115,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if pr.State == holdfast.PullRequestClosed {
 		return nil // what was said stays as it was
 	}
-	key := "comment:" + pr.String()
+	key := commentKey(pr.PullRequestRef)
 	posted, err := p.opts.Store.Post(ctx, key)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("read post %s: %w", key, err)

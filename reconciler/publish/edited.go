@@ -6,111 +6,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// stampSlack is how much later than it answered a forge may stamp what it has written:
-// GitHub has been seen to be a second apart. Nobody reads an edit that is that short.
-const stampSlack = time.Second
+const (
+	// stampSlack is how much later than it answered a forge may stamp what it has written:
+	// GitHub has been seen to be a second apart. Nobody reads an edit that is that short.
+	stampSlack = time.Second
+	// readAgain is when a comment is read once more that is not as it was confirmed: a
+	// forge may answer a read with what was there before the last write.
+	readAgain = time.Second
+	// inTheFuture is how far ahead of our clock no forge's is: a comment that is shown since
+	// then is not.
+	inTheFuture = 365 * 24 * time.Hour
+	// readsLag is for how long after a write that is taken to be so.
+	readsLag = time.Minute
+)
 
-// echo is how a forge has a comment that was written here: many give it back in another
-// form than it was sent.
-type echo struct {
-	posted int64 // which content it is
-	digest holdfast.Digest
-}
+// errOldRead is a forge's answer with a comment from before a write that it has confirmed.
+var errOldRead = fmt.Errorf("the code host gave the comment as it was before it was written: %w", holdfast.ErrUnavailable)
 
-// Untouched reports whether the forge has a post as it was written there: as it was
-// sent, or as the forge gave it back, and not edited since. An edit that was taken back
-// is one, too: people have read it meanwhile. Of a forge that does not say when a
-// comment was edited, the text alone counts.
-func (o *outbox) Untouched(post holdfast.Post, found holdfast.Comment) bool {
-	if editedSince(post, found) {
-		return false
+// Intact reports whether a pull request's comment is on the forge as it was written there,
+// if it was. What somebody else has edited or deleted is written again: everybody who may
+// write can do that, and nobody who reads it can tell. What the comment showed counts as
+// shown, and as approved, only from when it is there again, unless that was done after the
+// merge, and a look since the merge had found it as it was: was is the state of pr on
+// record. An edit that was taken back is one, too: people have read it meanwhile.
+func (o *outbox) Intact(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error) {
+	forge := o.opts.Forges[pr.Repo]
+	for forge != nil {
+		post, err := o.opts.Store.Post(ctx, commentKey(pr.PullRequestRef))
+		switch {
+		case errors.Is(err, holdfast.ErrNotFound):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("read comment of %s: %w", pr.PullRequestRef, err)
+		}
+		found, intact, err := o.look(ctx, forge, post)
+		if intact || err != nil {
+			return intact, err
+		}
+		if edited, err := o.edited(ctx, post, found, pr, was); edited || err != nil {
+			return false, err
+		}
+		// It is written here, or somebody else has noticed: look again.
 	}
-	if sameText(post.Body, found.Body) {
-		return true
-	}
-	echo, ok := o.echo(post)
-	return ok && echo == holdfast.DigestOf([]byte(found.Body))
-}
-
-// overwrites is Untouched of a post whose next content is about to be written: what the
-// last one said is known only if it was written here.
-func (o *outbox) overwrites(post holdfast.Post, found holdfast.Comment) bool {
-	echo, ok := o.echo(post)
-	return editedSince(post, found) || ok && echo != holdfast.DigestOf([]byte(found.Body))
-}
-
-func editedSince(post holdfast.Post, found holdfast.Comment) bool {
-	return found.UpdatedAt.After(post.PostedAt.Add(stampSlack))
-}
-
-// sameText reports whether two texts differ at most in how their lines end.
-func sameText(a, b string) bool {
-	plain := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
-	return a == b || plain(a) == plain(b)
-}
-
-// wrote remembers how the forge has a comment that was written here.
-func (o *outbox) wrote(post holdfast.Post, comment holdfast.Comment) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.echoes, post.Key)
-	if comment.Body != "" {
-		o.echoes[post.Key] = echo{posted: post.Wanted, digest: holdfast.DigestOf([]byte(comment.Body))}
-	}
-}
-
-// echo returns what the forge has of a post, if the newest of it was written here.
-func (o *outbox) echo(post holdfast.Post) (holdfast.Digest, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e, ok := o.echoes[post.Key]
-	return e.digest, ok && e.posted == post.Posted
+	return true, nil
 }
 
 // lookFirst looks at a comment that is about to be written again: that would hide what
-// somebody else has made of it, and people have read. One that was deleted loses its
-// ExternalID. After an attempt of which nobody knows what came the comment may say what
-// is not on record: then nothing is concluded.
+// somebody else has made of it. One that was deleted loses its ExternalID.
 func (o *outbox) lookFirst(ctx context.Context, forge Comments, post *holdfast.Post) error {
-	if post.Kind != holdfast.PostComment || post.ExternalID == "" || post.Posted == 0 || post.Tried {
+	if post.Kind != holdfast.PostComment {
 		return nil
 	}
-	found, err := forge.Comment(ctx, post.PullRequest, post.ExternalID)
-	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
-		post.ExternalID = ""
-	case err != nil:
+	found, intact, err := o.look(ctx, forge, *post)
+	if err != nil {
 		return fmt.Errorf("read the comment before it is written again: %w", err)
-	case !o.overwrites(*post, found):
+	}
+	if intact {
 		return nil
 	}
+	post.ExternalID = found.ID
 	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
 	if err != nil {
 		return fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
 	}
-	_, err = o.CommentEdited(ctx, *post, pr.PullRequest, pr.State, found)
+	if pr.ShownSince.After(o.opts.Settings.Now().Add(inTheFuture)) {
+		return nil // it is written again for that
+	}
+	_, err = o.edited(ctx, *post, found, pr.PullRequest, pr.State)
 	return err
 }
 
-// CommentEdited has a pull request's comment written again that somebody else has edited
-// or, if post has no ExternalID, deleted, and reports whether it was still as it was
-// posted. Everybody who may write can do that, and nobody who reads it can tell: what it
-// showed counts as shown, and as approved, only from when it is there again, unless that
-// was done after the merge, and a look since the merge had found it as it was: was is the
-// state of pr on record. Of several edits a forge tells the time of the last one only.
-func (o *outbox) CommentEdited(
-	ctx context.Context, post holdfast.Post, pr holdfast.PullRequest, was holdfast.PullRequestState, found holdfast.Comment,
+// look returns a comment as the forge has it, and whether that is as it was written there.
+// One that was deleted has no ID.
+func (o *outbox) look(ctx context.Context, forge Comments, post holdfast.Post) (found holdfast.Comment, intact bool, err error) {
+	if post.Posted == 0 || post.ExternalID == "" {
+		return found, true, nil
+	}
+	for again := range 2 {
+		found, err = forge.Comment(ctx, post.PullRequest, post.ExternalID)
+		if gone := errors.Is(err, holdfast.ErrNotFound); !gone && err != nil {
+			return found, false, fmt.Errorf("read comment of %s: %w", post.PullRequest, err)
+		} else if gone {
+			found = holdfast.Comment{}
+		} else if untouched(post, found) {
+			return found, true, nil
+		} else if !older(post, found) {
+			return found, false, nil
+		}
+		if again == 0 {
+			select {
+			case <-ctx.Done():
+				return found, false, ctx.Err()
+			case <-time.After(readAgain):
+			}
+		}
+	}
+	if found.ID == "" { // it is not gone because all of the repository is hidden
+		_, err := forge.PullRequest(ctx, post.PullRequest)
+		return found, false, err
+	}
+	if now := o.opts.Settings.Now(); min(now.Sub(post.WantedAt), now.Sub(post.PostedAt).Abs()) < readsLag {
+		return found, false, errOldRead
+	}
+	return found, false, nil
+}
+
+// untouched reports whether a comment is as it was written: as the forge gave it back, and
+// not edited since, or as it may have been written later. Of a forge that does not say when
+// a comment was edited, the text alone counts.
+func untouched(post holdfast.Post, found holdfast.Comment) bool {
+	for _, text := range []string{found.Body, plain(found.Body), plain(found.Body) + "\n"} {
+		if slices.Contains(post.Attempts, string(holdfast.DigestOf([]byte(text)))) {
+			return true
+		}
+	}
+	switch {
+	case found.UpdatedAt.After(post.PostedAt.Add(stampSlack)), older(post, found):
+		return false
+	case post.Echo != "":
+		return post.Echo == echoOf(found)
+	case post.Wanted == post.Posted: // posted by a version that has kept no echo
+		return plain(post.Body) == plain(found.Body)
+	}
+	return true
+}
+
+// older reports whether a comment is as it was before it was written.
+func older(post holdfast.Post, found holdfast.Comment) bool {
+	return !found.UpdatedAt.IsZero() && found.UpdatedAt.Before(post.PostedAt.Truncate(time.Second))
+}
+
+// plain is a text without what forges change in it: how lines and the text end.
+func plain(text string) string {
+	return strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+}
+
+func echoOf(comment holdfast.Comment) holdfast.Digest {
+	return holdfast.DigestOf([]byte(plain(comment.Body)))
+}
+
+// edited records that somebody else has edited or deleted a comment, and reports whether
+// that was so of what is on record. Of several edits a forge tells the time of the last one
+// only.
+func (o *outbox) edited(
+	ctx context.Context, post holdfast.Post, found holdfast.Comment, pr holdfast.PullRequest, was holdfast.PullRequestState,
 ) (bool, error) {
+	post.ExternalID = found.ID
 	var seen, since time.Time
 	switch {
 	case pr.State != holdfast.PullRequestMerged:
-	case was == holdfast.PullRequestMerged && (post.ExternalID == "" || found.UpdatedAt.After(pr.MergedAt)):
+	case was == holdfast.PullRequestMerged && (found.ID == "" || found.UpdatedAt.After(pr.MergedAt)):
 		seen = pr.MergedAt
 	default:
 		since = pr.MergedAt.Add(time.Second) // it may be there again within that of the merge

@@ -61,8 +61,8 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		var comment holdfast.Comment
 		comment, err = forge.PutComment(call, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
-		if err == nil && post.Kind == holdfast.PostComment {
-			o.wrote(post, comment)
+		if post.Kind == holdfast.PostComment && comment.Body != "" {
+			post.Echo = echoOf(comment)
 		}
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock of merges

@@ -26,6 +26,7 @@ type records struct {
 	failed    string
 	notBefore time.Time
 	posted    time.Time
+	echo      holdfast.Digest
 }
 
 func (r *records) Want(_ context.Context, post holdfast.Post) error {
@@ -66,8 +67,8 @@ func (r *records) PostFailed(_ context.Context, _ string, cause string, notBefor
 	return nil
 }
 
-func (r *records) Posted(_ context.Context, _ holdfast.Post, at time.Time) error {
-	r.posted = at
+func (r *records) Posted(_ context.Context, post holdfast.Post, at time.Time) error {
+	r.posted, r.echo = at, post.Echo
 	return nil
 }
 
@@ -88,6 +89,14 @@ type host struct {
 	Forge
 	back, now holdfast.Comment
 	gone      error
+	hidden    bool
+}
+
+func (h host) PullRequest(context.Context, holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+	if h.hidden {
+		return holdfast.PullRequest{}, holdfast.ErrNotFound
+	}
+	return holdfast.PullRequest{}, nil
 }
 
 func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfast.Comment, error) {
@@ -169,63 +178,72 @@ func TestPostedByTheHostsClock(t *testing.T) {
 	theirs := noon.Add(-3 * time.Second)
 	p := publisher(r, &watcher{}, host{back: holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: theirs}})
 	post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "as it was sent"}
-	if err := p.post(t.Context(), post); err != nil || !r.posted.Equal(theirs) {
-		t.Errorf("posted at %v, %v, want %v", r.posted, err, theirs)
-	}
-	post.PostedAt = r.posted
-	for body, want := range map[string]bool{
-		"as it was sent": true, "as it was sent\r\n": true, "as the host has it": true, "as somebody has edited it": false, "": false,
-	} {
-		for at, unedited := range map[time.Time]bool{{}: true, theirs: true, theirs.Add(time.Second): true, theirs.Add(2 * time.Second): false} {
-			if got := p.Untouched(post, holdfast.Comment{Body: body, UpdatedAt: at}); got != (want && unedited) {
-				t.Errorf("%q, written at %v and edited at %v, is untouched: %t", body, theirs, at, got)
-			}
-		}
+	if err := p.post(t.Context(), post); err != nil || !r.posted.Equal(theirs) || r.echo != holdfast.DigestOf([]byte("as the host has it")) {
+		t.Errorf("posted at %v as %s, %v, want %v", r.posted, r.echo, err, theirs)
 	}
 }
 
-// What somebody else has made of a comment of ours is noticed before it is written over:
-// people have read it meanwhile.
-func TestEditsAreNotWrittenOver(t *testing.T) {
+// What somebody else has made of a comment of ours is noticed, also while it is written:
+// people have read it. What was written here, and what is read late, is no edit.
+func TestIntact(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("connection refused")
-	later := holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: noon.Add(time.Hour)}
+	broken, hour := errors.New("connection refused"), time.Hour
+	was := holdfast.Comment{ID: "1", Body: "the plans", UpdatedAt: noon}
+	as := func(body string, after time.Duration) host {
+		return host{now: holdfast.Comment{ID: "1", Body: body, UpdatedAt: noon.Add(after)}}
+	}
+	attempt := func(p *holdfast.Post) {
+		p.Attempts, p.Wanted = []string{string(holdfast.DigestOf([]byte("the next plans")))}, 2
+	}
 	for name, test := range map[string]struct {
 		host   host
 		change func(*holdfast.Post)
 		edited bool
-		id     string
 		failed string
 	}{
-		"as we wrote it":           {host: host{now: holdfast.Comment{Body: "as the host has it", UpdatedAt: noon}}},
-		"edited at once":           {host: host{now: holdfast.Comment{Body: "no changes", UpdatedAt: noon}}, edited: true, id: "1"},
-		"edited, and put back":     {host: host{now: later}, edited: true, id: "1"},
-		"deleted":                  {host: host{gone: holdfast.ErrNotFound}, edited: true},
-		"out of reach":             {host: host{gone: broken}, failed: "read the comment before it is written again: connection refused"},
-		"written by another":       {host: host{now: holdfast.Comment{Body: "what it wrote", UpdatedAt: noon}}, change: func(p *holdfast.Post) { p.Posted = 4 }},
-		"written, perhaps, before": {host: host{now: later}, change: func(p *holdfast.Post) { p.Tried = true }},
-		"not there yet":            {host: host{gone: broken}, change: func(p *holdfast.Post) { p.Posted, p.ExternalID = 0, "" }},
-		"a reply":                  {host: host{now: later}, change: func(p *holdfast.Post) { p.Kind = holdfast.PostReply }},
+		"as we wrote it":                 {host: host{now: was}},
+		"with other ends of lines":       {host: as("the plans\r\n", 0)},
+		"stamped late":                   {host: as("the plans", time.Second)},
+		"edited at once":                 {host: as("no changes", 0), edited: true},
+		"edited, and put back":           {host: as("the plans", hour), edited: true},
+		"deleted":                        {host: host{gone: holdfast.ErrNotFound}, edited: true},
+		"hidden with its repository":     {host: host{gone: holdfast.ErrNotFound, hidden: true}, failed: "not found"},
+		"out of reach":                   {host: host{gone: broken}, failed: "connection refused"},
+		"read late":                      {host: as("the plans before", -hour), failed: "as it was before"},
+		"older for good":                 {host: as("the plans before", -hour), change: func(p *holdfast.Post) { p.PostedAt, p.WantedAt = noon.Add(-2*hour), noon.Add(-2*hour) }, edited: true},
+		"edited while it is written":     {host: as("no changes", hour), change: attempt, edited: true},
+		"put back while it is written":   {host: as("the plans", hour), change: attempt, edited: true},
+		"written, and not on record":     {host: as("the next plans", hour), change: attempt},
+		"given back otherwise":           {host: as("the next plans\r\n", hour), change: attempt},
+		"given up, and edited":           {host: as("no changes", hour), change: func(p *holdfast.Post) { attempt(p); p.GivenUp = true }, edited: true},
+		"from before echoes were kept":   {host: as("the plans", 0), change: func(p *holdfast.Post) { p.Echo = "" }},
+		"edited before echoes were kept": {host: as("no changes", 0), change: func(p *holdfast.Post) { p.Echo = "" }, edited: true},
+		"not there yet":                  {host: host{gone: broken}, change: func(p *holdfast.Post) { p.Posted, p.ExternalID = 0, "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &records{}
-			test.host.back = holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: noon}
-			p := publisher(r, &watcher{}, test.host)
-			post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "as it was sent"}
-			post.Wanted = 1
-			if err := p.post(t.Context(), post); err != nil || r.edited != nil {
-				t.Fatalf("the first post: %v, edited %+v", err, r.edited)
-			}
-			post.Posted, post.Wanted, post.PostedAt, post.ExternalID, post.Body = 1, 2, noon, "1", "the next plans"
+			post := holdfast.Post{Key: "comment:" + ref.String(), Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the plans", ExternalID: "1"}
+			post.Posted, post.Wanted, post.PostedAt, post.WantedAt, post.Echo = 1, 1, noon, noon, echoOf(was)
 			if test.change != nil {
 				test.change(&post)
 			}
-			if err := p.post(t.Context(), post); err != nil || r.failed != test.failed {
-				t.Fatalf("the next post: %v, failed with %q, want %q", err, r.failed, test.failed)
+			pr := holdfast.PullRequest{PullRequestRef: ref, State: holdfast.PullRequestOpen}
+			r := &records{posts: map[string]holdfast.Post{post.Key: post}, pull: holdfast.PullRequestRecord{PullRequest: pr}}
+			p := publisher(r, &watcher{}, test.host)
+			intact, err := p.Intact(t.Context(), pr, pr.State)
+			if (err != nil) != (test.failed != "") || err != nil && !strings.Contains(err.Error(), test.failed) {
+				t.Fatalf("it failed: %v", err)
 			}
-			if test.edited != (r.edited != nil) || r.edited != nil && r.edited.ExternalID != test.id {
-				t.Errorf("edited: %+v", r.edited)
+			if err == nil && intact == test.edited || test.edited != (r.edited != nil) {
+				t.Errorf("intact: %t, edited: %+v", intact, r.edited)
+			}
+			// Who writes it finds the same before that.
+			r.edited, post.Body, post.Wanted = nil, "the next plans", 2
+			if err := p.post(t.Context(), post); err != nil || (r.failed != "") != (test.failed != "") || !strings.Contains(r.failed, test.failed) {
+				t.Fatalf("it was written: %v, failed with %q", err, r.failed)
+			}
+			if test.edited != (r.edited != nil) && !(post.Echo == "" && post.Posted == 1) {
+				t.Errorf("written over: %+v", r.edited)
 			}
 		})
 	}
@@ -233,36 +251,34 @@ func TestEditsAreNotWrittenOver(t *testing.T) {
 
 // What an edited comment showed counts as shown from when it is there again. After the merge
 // that is so only of what it showed since, if it was looked at in between.
-func TestCommentEdited(t *testing.T) {
+func TestEditedAtTheMerge(t *testing.T) {
 	t.Parallel()
-	before, after := holdfast.Comment{UpdatedAt: noon.Add(-time.Minute)}, holdfast.Comment{UpdatedAt: noon.Add(time.Minute)}
+	before, after := noon.Add(-time.Minute), noon.Add(time.Minute)
 	const open, merged = holdfast.PullRequestOpen, holdfast.PullRequestMerged
 	for name, test := range map[string]struct {
 		was, state  holdfast.PullRequestState
-		id          string
 		found       holdfast.Comment
 		seen, since time.Time
 	}{
-		"open":                      {was: open, state: open, id: "1", found: before},
+		"open":                      {was: open, state: open, found: holdfast.Comment{ID: "1", UpdatedAt: before}},
 		"deleted while open":        {was: open, state: open},
-		"merged meanwhile":          {was: open, state: merged, id: "1", found: before, since: noon.Add(time.Second)},
-		"after, and perhaps before": {was: open, state: merged, id: "1", found: after, since: noon.Add(time.Second)},
+		"merged meanwhile":          {was: open, state: merged, found: holdfast.Comment{ID: "1", UpdatedAt: before}, since: noon.Add(time.Second)},
+		"after, and perhaps before": {was: open, state: merged, found: holdfast.Comment{ID: "1", UpdatedAt: after}, since: noon.Add(time.Second)},
 		"deleted before or after":   {was: open, state: merged, since: noon.Add(time.Second)},
-		"after the merge":           {was: merged, state: merged, id: "1", found: after, seen: noon},
+		"after the merge":           {was: merged, state: merged, found: holdfast.Comment{ID: "1", UpdatedAt: after}, seen: noon},
 		"deleted after the merge":   {was: merged, state: merged, seen: noon},
-		"before it, and not known":  {was: merged, state: merged, id: "1", found: before, since: noon.Add(time.Second)},
+		"before it, and not known":  {was: merged, state: merged, found: holdfast.Comment{ID: "1", UpdatedAt: before}, since: noon.Add(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &records{}
 			p := publisher(r, &watcher{}, host{})
 			pr := holdfast.PullRequest{PullRequestRef: ref, State: test.state, MergedAt: noon}
-			edited, err := p.CommentEdited(t.Context(), holdfast.Post{ExternalID: test.id}, pr, test.was, test.found)
-			if err != nil || !edited {
+			if edited, err := p.edited(t.Context(), holdfast.Post{ExternalID: "1"}, test.found, pr, test.was); err != nil || !edited {
 				t.Fatalf("%t, %v", edited, err)
 			}
-			if !r.seen.Equal(test.seen) || !r.since.Equal(test.since) {
-				t.Errorf("seen %v, since %v", r.seen, r.since)
+			if !r.seen.Equal(test.seen) || !r.since.Equal(test.since) || r.edited.ExternalID != test.found.ID {
+				t.Errorf("seen %v, since %v, under %q", r.seen, r.since, r.edited.ExternalID)
 			}
 		})
 	}

@@ -41,10 +41,10 @@ type Wanted interface {
 // Changed is what others have done to what is seen.
 type Changed interface {
 	// PostEdited has a post made again that somebody else has edited or deleted on the
-	// forge, and reports whether it was: what was posted of it is still what is there,
-	// and it was found to be under its ExternalID, or under none. Of the runs that it
-	// showed, those that count as posted later than seen do so since another time or, if
-	// that is zero, from when it is there again.
+	// forge, and reports whether that was so of what is on record: nothing was posted of
+	// it, or begun to be, since post was read. It was found under post.ExternalID, or
+	// under none. Of the runs that it showed, those that count as posted later than seen
+	// do so since another time or, if that is zero, from when it is there again.
 	PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
 }
 
@@ -99,6 +99,7 @@ type Git interface {
 type Comments interface {
 	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 	PutComment(ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string) (holdfast.Comment, error)
+	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
 }
 
 // Forge is where people look.

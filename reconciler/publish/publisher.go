@@ -59,8 +59,7 @@ type outbox struct {
 
 	strangers *posting // repositories that are not configured here and have posts
 
-	mu     sync.Mutex
-	echoes map[string]echo // how the forge has the comments that were written here, by key
+	mu sync.Mutex
 }
 
 // viewer gathers from the records what people are shown.
@@ -96,7 +95,7 @@ type pushes struct {
 // New returns a Publisher.
 func New(opts Options) *Publisher {
 	shows := queue.New[showKey]()
-	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting(), echoes: make(map[string]echo)}
+	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting()}
 	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
 	return &Publisher{
 		outbox: out, viewer: views,

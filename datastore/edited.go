@@ -1,0 +1,93 @@
+package datastore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// notShown is when a comment that somebody has edited will be there again: nobody knows.
+const notShown = math.MaxInt64
+
+// shownAgain records when the comment of a pull request is there again.
+func shownAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.Time) error {
+	_, err := q.exec(ctx, `UPDATE pull_requests SET shown_since = ? WHERE repo = ? AND number = ? AND shown_since = ?`,
+		nanos(at), ref.Repo, ref.Number, int64(notShown))
+	return err
+}
+
+// attemptsMost bounds the attempts that are kept of a comment that cannot be posted.
+const attemptsMost = 50
+
+// attempted returns the attempts at a comment that are not on record as posted, with one at
+// what is wanted now.
+func attempted(post holdfast.Post) []string {
+	digest := string(holdfast.DigestOf([]byte(post.Body)))
+	if post.Kind != holdfast.PostComment || slices.Contains(post.Attempts, digest) {
+		return post.Attempts
+	}
+	all := append(slices.Clone(post.Attempts), digest)
+	return all[max(0, len(all)-attemptsMost):]
+}
+
+// attemptsAfter are those that were made after the one that is on record as posted now.
+func attemptsAfter(attempts []string, post holdfast.Post) []string {
+	return attempts[slices.Index(attempts, string(holdfast.DigestOf([]byte(post.Body))))+1:]
+}
+
+// PostEdited has a post made again that somebody else has edited or deleted on the forge,
+// and reports whether that was so of what is on record: nothing was posted of it, or begun
+// to be, since post was read. It was found under post.ExternalID, or under none. Of the
+// runs of its pull request, and of those that it showed, what counts as posted later than
+// seen does so since another time or, if that is zero, from when it is there again.
+func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		edited = false
+		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
+		if err != nil || row.Posted == 0 || row.Posted != post.Posted || !slices.Equal(row.Attempts, post.Attempts) {
+			return err
+		}
+		edited = true
+		var runs string
+		if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, post.Key).Scan(&runs); err != nil {
+			return err
+		}
+		shown, err := decodeList(runs)
+		if err != nil {
+			return err
+		}
+		// What is being written may be there before the edit. What was given up is tried once
+		// more: it may not be refused any longer.
+		again := row.Wanted == row.Posted || slices.Contains(row.Attempts, string(holdfast.DigestOf([]byte(row.Body))))
+		if _, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + ?, wanted_at = ?, external_id = ?, posted_runs = '[]', posted_head = ''
+			WHERE post_key = ?`, map[bool]int{true: 1}[again], nanos(s.now()), post.ExternalID, post.Key); err != nil {
+			return err
+		}
+		ref := row.PullRequest
+		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE pr_repo = ? AND pr_number = ? AND posted_at > ?`,
+			nanos(since), ref.Repo, ref.Number, nanos(seen)); err != nil {
+			return err
+		}
+		for _, id := range append(shown, row.Runs...) { // those of the tracked branch, too
+			if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
+				return err
+			}
+		}
+		if _, err := q.exec(ctx, `UPDATE pull_requests SET shown_since = ? WHERE repo = ? AND number = ?`, int64(notShown), ref.Repo, ref.Number); err != nil {
+			return err
+		}
+		// Their authors may have read what somebody else had written. Stamps of forges do not
+		// tell them from those that come after the comment was written again.
+		return s.barCommands(ctx, q, row.PullRequest, holdfast.BarredByEdit, func(c holdfast.Command) bool {
+			return (c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply) && c.CommentID != "" && len(c.Shown) > 0
+		})
+	})
+	if err != nil {
+		return false, fmt.Errorf("record that post %q was edited: %w", post.Key, err)
+	}
+	return edited, nil
+}
