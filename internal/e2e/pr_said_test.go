@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,12 @@ func TestDeletedPlansAreNotReviewed(t *testing.T) {
 	w.start()
 	r := w.fleet()
 	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned("1 to create")
+	pr.untilReacted(pr.say(dev, "/holdfast plan"), holdfast.ReactionDone)
+	w.until("the plan is made again", func() (bool, string) {
+		n := w.countCalls("plan alpha")
+		return n == 2, fmt.Sprint(n)
+	})
 	pr.untilPlanned("1 to create")
 	pr.laterSecond()
 	r.hub.Drop(1)
