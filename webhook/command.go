@@ -19,6 +19,9 @@ const (
 	maxText = 500
 	// tooLong says why a comment of more than maxMarkdown commands nothing.
 	tooLong = "a comment longer than 16 KiB is not searched for commands; write the command in a comment without the rest"
+	// tooMany says why the first command beyond maxCommands, and all after it, are not carried out.
+	tooMany = "only the first 10 commands of a comment are carried out; this one and those after it are not: " +
+		"write them in another comment"
 )
 
 // Commands returns the commands in a comment, complete and with the ids under
@@ -72,7 +75,7 @@ func isOurs(body string) bool {
 }
 
 // ParseCommands returns the commands in a comment's body, in order, ten at
-// most. A command is a line of its own in a plain paragraph:
+// most; one that is barred follows them if there are more. A command is a line of its own in a plain paragraph:
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //	/holdfast plan --all
@@ -80,8 +83,8 @@ func isOurs(body string) bool {
 // What is quoted, code, part of a list, or not shown to readers is none (see
 // ownLines), and nothing is in a comment of ours, which a marker tells. A line
 // that asks for something else, or with a flag that does not exist, is a
-// VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force, All
-// and Text are set.
+// VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force, All,
+// Text and Barred are set.
 func ParseCommands(body string) []holdfast.Command {
 	if isOurs(body) || !mayCommand(body) {
 		return nil
@@ -95,12 +98,13 @@ func ParseCommands(body string) []holdfast.Command {
 		if len(words) == 0 || words[0] != trigger {
 			continue
 		}
-		command := parseCommand(words[1:])
-		command.Text = clip(strings.TrimSpace(line))
-		commands = append(commands, command)
+		text := clip(strings.TrimSpace(line))
 		if len(commands) == maxCommands {
-			break
+			return append(commands, holdfast.Command{Verb: holdfast.VerbUnknown, Text: text, Barred: tooMany})
 		}
+		command := parseCommand(words[1:])
+		command.Text = text
+		commands = append(commands, command)
 	}
 	return commands
 }

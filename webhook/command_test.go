@@ -112,10 +112,14 @@ func TestParseCommands(t *testing.T) {
 
 func TestParseCommandsIsBounded(t *testing.T) {
 	t.Parallel()
-	if got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 1_000)); len(got) != 10 {
-		t.Errorf("got %d commands of one comment, want 10", len(got))
+	if got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 10)); len(got) != 10 || got[9].Barred != "" {
+		t.Errorf("got %+v of a comment with 10 commands, want them", got)
 	}
-	got := webhook.ParseCommands("/holdfast " + strings.Repeat("é", 6_000))
+	got := webhook.ParseCommands(strings.Repeat("/holdfast plan\n", 10) + strings.Repeat("/holdfast apply prod-eu\n", 90))
+	if len(got) != 11 || got[9].Barred != "" || !strings.Contains(got[10].Barred, "first 10") || got[10].Text != "/holdfast apply prod-eu" {
+		t.Errorf("got %+v of a comment with 100 commands, want ten and one that is refused for the others", got)
+	}
+	got = webhook.ParseCommands("/holdfast " + strings.Repeat("é", 6_000))
 	if len(got) != 1 || len([]rune(got[0].Text)) != 500 {
 		t.Errorf("got a text of %d characters, want 500", len([]rune(got[0].Text)))
 	}
