@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -98,10 +99,17 @@ func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error
 	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
 	// A repository without issues has none until somebody turns them on.
 	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
+	// A reaction whose comment was deleted has nobody who would see it. It is looked for once
+	// more: a comment that was just written may not be everywhere on the forge yet.
+	unseen := post.Kind == holdfast.PostReaction && errors.Is(cause, holdfast.ErrNotFound)
+	level := slog.LevelWarn
+	if unseen {
+		level, gone = slog.LevelInfo, post.Failures > 0
+	}
 	if gone || refusedForGood(post, cause) || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 || o.nobodyWaits(ctx, post) {
 		notBefore = time.Time{}
 	}
-	o.opts.Logger.WarnContext(ctx, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
+	o.opts.Logger.Log(ctx, level, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
 	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,9 @@ func TestPostFailed(t *testing.T) {
 		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"not found may be hidden":         {holdfast.PostComment, 9, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
 		"issues are turned off":           {holdfast.PostIssue, 0, "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
 		"what a host does not have":       {holdfast.PostCheck, 3, "", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
 	} {
@@ -155,6 +159,8 @@ func TestPostFailed(t *testing.T) {
 			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
 			post.Failures, post.LastError = test.failures, test.last
 			p := publisher(r, w, nil)
+			var logged bytes.Buffer
+			p.outbox.opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			if err := p.postFailed(t.Context(), post, test.cause); err != nil {
 				t.Fatal(err)
 			}
@@ -163,6 +169,10 @@ func TestPostFailed(t *testing.T) {
 			}
 			if wait := r.notBefore.Sub(noon); !test.gaveUp && wait < test.wait {
 				t.Errorf("tried again in %v, want at least %v", wait, test.wait)
+			}
+			deleted := test.kind == holdfast.PostReaction && errors.Is(test.cause, holdfast.ErrNotFound)
+			if warned := strings.Contains(logged.String(), "level=WARN"); warned == deleted {
+				t.Errorf("logged %s", logged.String())
 			}
 			if shows := p.shows.Depth() == 1; shows != (test.gaveUp && test.kind == holdfast.PostComment) {
 				t.Errorf("the status says that the plan was not seen: %t", shows)
