@@ -67,7 +67,11 @@ func (s *runAPI) listQueue(c *gin.Context) {
 	}
 	queue, err := s.opts.Registry.Queue(c.Request.Context(), caller(c).Projects, int(after), p.limit)
 	position := func(r holdfast.QueuedRun) []string { return []string{strconv.Itoa(r.Position)} }
-	answerList(s.base, c, p, queue, v1.QueuedRunOf, full(p, queue, position), err)
+	cursor := full(p, queue, position)
+	if scoped, ok := s.records(c).(*scopedRecords); ok && err == nil {
+		queue, err = scoped.queue(c.Request.Context(), queue)
+	}
+	answerList(s.base, c, p, queue, v1.QueuedRunOf, cursor, err)
 }
 
 // What runs can be asked for by.

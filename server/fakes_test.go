@@ -124,9 +124,15 @@ func (w *world) Present(_ context.Context, req holdfast.ClaimRequest) error {
 
 func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
 
-// Queue are queued runs of two projects in turns.
+// Queue are queued runs of two projects in turns; without any, all runs.
 func (w *world) Queue(_ context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error) {
 	var queue []holdfast.QueuedRun
+	if w.queued == 0 {
+		for _, run := range w.runs {
+			queue = append(queue, holdfast.QueuedRun{Position: len(queue) + 1, Run: run})
+		}
+		return queue, w.failWith
+	}
 	for position := after + 1; position <= w.queued && len(queue) < limit; position++ {
 		project := []string{"payments", "web"}[position%2]
 		if len(projects) > 0 && !slices.Contains(projects, project) {

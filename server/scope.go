@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,23 +214,34 @@ func (r *scopedRecords) Clusters(ctx context.Context, filter holdfast.ClusterFil
 	return only(records, r.projects.hasCluster), err
 }
 
-// ClusterSummaries reads on until there are as many as are asked for.
-func (r *scopedRecords) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
-	var kept []holdfast.ClusterSummary
+// readOn reads a list in parts of most items until limit of them are seen; on makes the next
+// part begin after an item.
+func readOn[T any](limit, most int, read func() ([]T, error), on func(last T), sees func(T) (bool, error)) ([]T, error) {
+	var kept []T
 	for {
-		summaries, err := r.Records.ClusterSummaries(ctx, filter)
+		part, err := read()
 		if err != nil {
 			return nil, err
 		}
-		kept = append(kept, only(summaries, func(c holdfast.ClusterSummary) bool { return r.projects.has(c.Project) })...)
-		if filter.Limit == 0 || len(summaries) < filter.Limit {
-			return kept, nil
+		for _, item := range part {
+			if seen, err := sees(item); err != nil {
+				return nil, err
+			} else if seen {
+				kept = append(kept, item)
+			}
 		}
-		if len(kept) >= filter.Limit {
-			return kept[:filter.Limit], nil
+		if most == 0 || len(part) < most || len(kept) >= limit {
+			return kept[:min(len(kept), cmp.Or(limit, len(kept)))], nil
 		}
-		filter.After = summaries[len(summaries)-1].Name
+		on(part[len(part)-1])
 	}
+}
+
+func (r *scopedRecords) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
+	read := func() ([]holdfast.ClusterSummary, error) { return r.Records.ClusterSummaries(ctx, filter) }
+	on := func(last holdfast.ClusterSummary) { filter.After = last.Name }
+	sees := func(c holdfast.ClusterSummary) (bool, error) { return r.projects.has(c.Project), nil }
+	return readOn(filter.Limit, filter.Limit, read, on, sees)
 }
 
 func (r *scopedRecords) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
@@ -248,22 +260,31 @@ func (r *scopedRecords) Run(ctx context.Context, id string) (holdfast.Run, error
 	if err != nil {
 		return run, err
 	}
-	sees := r.projects.has(run.Document.Project)
-	if from := run.Document.RenamedFrom; sees && from != "" {
-		sees, err = r.seesRenamed(ctx, run.Cluster, from)
-	}
-	if err == nil && !sees {
-		err = holdfast.ErrNotFound
-	}
-	if err != nil {
-		return holdfast.Run{}, err
+	if sees, err := r.seesRun(ctx, run); err != nil || !sees {
+		return holdfast.Run{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
 	return run, nil
 }
 
+// seesRun needs also the cluster that one with a new name continues, of whose state its plan is.
+func (r *scopedRecords) seesRun(ctx context.Context, run holdfast.Run) (bool, error) {
+	if from := run.Document.RenamedFrom; from != "" && r.projects.has(run.Document.Project) {
+		return r.seesRenamed(ctx, run.Cluster, from)
+	}
+	return r.projects.has(run.Document.Project), nil
+}
+
 func (r *scopedRecords) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
-	filter.Projects = r.projects
-	return r.Records.Runs(ctx, filter)
+	filter.Projects, filter.Limit = r.projects, cmp.Or(filter.Limit, unsaidItems)
+	read := func() ([]holdfast.Run, error) { return r.Records.Runs(ctx, filter) }
+	on := func(last holdfast.Run) { filter.After = holdfast.RunMark{CreatedAt: last.CreatedAt, ID: last.ID} }
+	return readOn(filter.Limit, filter.Limit, read, on, func(run holdfast.Run) (bool, error) { return r.seesRun(ctx, run) })
+}
+
+// queue leaves out what is of other projects in a part of the queue.
+func (r *scopedRecords) queue(ctx context.Context, part []holdfast.QueuedRun) ([]holdfast.QueuedRun, error) {
+	read := func() ([]holdfast.QueuedRun, error) { return part, nil }
+	return readOn(0, 0, read, nil, func(q holdfast.QueuedRun) (bool, error) { return r.seesRun(ctx, q.Run) })
 }
 
 func (r *scopedRecords) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
@@ -271,40 +292,18 @@ func (r *scopedRecords) PullRequest(ctx context.Context, ref holdfast.PullReques
 	if err != nil {
 		return record, err
 	}
-	sees, err := r.seesPullRequest(ctx, record)
-	if err == nil && !sees {
-		err = holdfast.ErrNotFound
-	}
-	if err != nil {
-		return holdfast.PullRequestRecord{}, err
+	if sees, err := r.seesPullRequest(ctx, record); err != nil || !sees {
+		return holdfast.PullRequestRecord{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
 	return record, nil
 }
 
-// PullRequests reads on until there are as many as are asked for.
 func (r *scopedRecords) PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
-	var kept []holdfast.PullRequestRecord
 	limit := filter.Limit
 	filter.Limit = maxItems
-	for {
-		records, err := r.Records.PullRequests(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for _, record := range records {
-			sees, err := r.seesPullRequest(ctx, record)
-			if err != nil {
-				return nil, err
-			}
-			if sees {
-				kept = append(kept, record)
-			}
-		}
-		if len(kept) >= limit || len(records) < filter.Limit {
-			return kept[:min(len(kept), limit)], nil
-		}
-		filter.After = records[len(records)-1].PullRequestRef
-	}
+	read := func() ([]holdfast.PullRequestRecord, error) { return r.Records.PullRequests(ctx, filter) }
+	on := func(last holdfast.PullRequestRecord) { filter.After = last.PullRequestRef }
+	return readOn(limit, maxItems, read, on, func(p holdfast.PullRequestRecord) (bool, error) { return r.seesPullRequest(ctx, p) })
 }
 
 // Changes leaves out what is of other projects, and what has gone with all that said of

@@ -175,6 +175,12 @@ func TestRenameOutOfAnotherProject(t *testing.T) {
 				}
 			}
 		}
+		run, listed := fmt.Sprintf(`"run-of-%d"`, number), want.see == ok || number == 15
+		for _, path := range []string{"runs", "queue"} {
+			if list := request(t, "GET", url+"/api/v1/"+path, webToken, "").body; strings.Contains(list, run) != listed {
+				t.Errorf("%s of project web are %s, want that of #%d there: %t", path, list, number, listed)
+			}
+		}
 		list := request(t, "GET", url+"/api/v1/pullrequests", webToken, "").body
 		if strings.Contains(list, fmt.Sprintf(`"number":%d,`, number)) != (want.see == ok) {
 			t.Errorf("pull requests of project web are %s, want #%d there: %t", list, number, want.see == ok)
