@@ -94,6 +94,7 @@ type DriftReport struct {
 	// that waits, which is not drift. Waiting says for what.
 	NotApplied bool   `json:"notApplied,omitempty"`
 	Waiting    Reason `json:"waiting,omitempty"`
+	Windows    string `json:"windows,omitempty"`  // "closed", and until when, if its apply windows let no apply begin now
 	Template   string `json:"template,omitempty"` // "name@version" that was applied
 	// Revision is the one that was applied.
 	Revision Revision `json:"revision,omitempty"`

@@ -28,6 +28,12 @@ func TestApplyOutsideOfTheWindow(t *testing.T) {
 		f.settle()
 		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed {
 			t.Errorf("it waits for %q", rec.Waiting)
+		} else if !strings.HasPrefix(rec.WaitingDetail, "they are closed until 2") || !strings.HasSuffix(rec.WaitingDetail, " 13:00 UTC") {
+			t.Errorf("it waits as %q, want until when", rec.WaitingDetail)
+		}
+		report, err := f.r.Drift(t.Context(), "prod")
+		if err != nil || !strings.HasPrefix(report.Windows, "closed until 2") || !strings.HasSuffix(report.Windows, " 13:00 UTC") {
+			t.Errorf("the report on drift says %q, %v", report.Windows, err)
 		}
 		f.clock.Advance(21 * time.Hour)
 		f.look()

@@ -52,6 +52,9 @@ func revertWords(r holdfast.DriftReport) string {
 	if r.State.Destroys {
 		words += "; **that destroys, see above**"
 	}
+	if len(r.Document.Apply.Windows) > 0 {
+		words += "; only within the cluster's apply windows"
+	}
 	return words + "."
 }
 

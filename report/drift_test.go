@@ -90,6 +90,10 @@ func driftCases() map[string]holdfast.DriftReport {
 	pending := drifted()
 	pending.Document.Drift.OnDrift = "apply"
 
+	outside := drifted()
+	outside.Document.Apply.Windows = []holdfast.ApplyWindow{{Kind: "allow", Schedule: "0 9 * * 1-5", Duration: 8 * time.Hour}}
+	outside.Windows = "closed until 2026-03-02 09:00 UTC"
+
 	again := withRevert(holdfast.RunApplied)
 	again.State.Hold = "RevertFailed"
 
@@ -118,6 +122,7 @@ func driftCases() map[string]holdfast.DriftReport {
 		"drift":           drifted(),
 		"drift-destroys":  destroys,
 		"drift-pending":   pending,
+		"drift-outside":   outside,
 		"drift-reverting": withRevert(holdfast.RunRunning),
 		"drift-reverted":  just,
 		"drift-again":     again,

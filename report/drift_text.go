@@ -132,6 +132,9 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		if r.State.Hides {
 			does += "; that reverts also what rules hide"
 		}
+		if r.Windows != "" {
+			does += "; refused for now: its apply windows are " + r.Windows
+		}
 		rows = append([][2]string{{"holdfast apply " + name, does}}, rows...)
 	}
 	p.line("", "\nWhat you can do:")

@@ -78,6 +78,7 @@ type DriftReport struct {
 	Items      []DriftItem       `json:"items,omitempty"`      // The most dangerous first.
 	NotApplied bool              `json:"notApplied,omitempty"` // What is desired is not what was applied, which is not drift.
 	Waiting    holdfast.Reason   `json:"waiting,omitempty"`    // What the cluster waits for.
+	Windows    string            `json:"windows,omitempty"`    // "closed", and until when if that is known: no apply may begin now. Absent: the windows are open.
 	Template   string            `json:"template,omitempty"`   // "name@version" that was applied.
 	Revision   holdfast.Revision `json:"revision,omitempty"`   // The one that was applied.
 	Failure    *Failure          `json:"failure,omitempty"`    // Why the last check failed.
@@ -88,7 +89,8 @@ type DriftReport struct {
 func DriftReportOf(r holdfast.DriftReport) DriftReport {
 	report := DriftReport{
 		Cluster: r.Cluster, Document: DocumentOf(r.Document), State: DriftStateOf(r.State), Items: all(r.Items, driftItemOf),
-		NotApplied: r.NotApplied, Waiting: r.Waiting, Template: r.Template, Revision: r.Revision, Failure: failureOf(r.Failure),
+		NotApplied: r.NotApplied, Waiting: r.Waiting, Windows: r.Windows, Template: r.Template, Revision: r.Revision,
+		Failure: failureOf(r.Failure),
 	}
 	if r.Revert != nil {
 		revert := RunOf(*r.Revert)
@@ -102,7 +104,7 @@ func DriftReportOf(r holdfast.DriftReport) DriftReport {
 func (r DriftReport) Report() holdfast.DriftReport {
 	report := holdfast.DriftReport{
 		Cluster: r.Cluster, State: r.State.state(), Items: all(r.Items, DriftItem.item), NotApplied: r.NotApplied, Waiting: r.Waiting,
-		Template: r.Template, Revision: r.Revision, Failure: r.Failure.Failure(),
+		Windows: r.Windows, Template: r.Template, Revision: r.Revision, Failure: r.Failure.Failure(),
 		Document: holdfast.Cluster{
 			Name: r.Document.Name, Project: r.Document.Project, Environment: r.Document.Environment,
 			Drift: holdfast.DriftSettings{Schedule: r.Document.Drift.Schedule, TimeZone: r.Document.Drift.TimeZone, OnDrift: r.Document.Drift.OnDrift},

@@ -39,7 +39,7 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 		return false, err
 	}
 	in := decision.Input{Now: l.opts.Now(), Cluster: rec, Runs: branch, Last: decision.LastApplied(rec, branch)}
-	if lookAtWindows(&in); in.Window.Closed {
+	if decision.LookAtWindows(in).Closed {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonWindowClosed)
 	}
 	if reason, err := l.observer.barred(ctx, in, run); err != nil {

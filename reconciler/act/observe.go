@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
-	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
 // observer reads what decisions depend on.
@@ -75,7 +74,7 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 		if err := o.observeRelated(ctx, &in); err != nil {
 			return in, err
 		}
-		lookAtWindows(&in)
+		in.Window = decision.LookAtWindows(in)
 		return in, nil
 	}
 	pr, err := o.opts.Store.PullRequest(ctx, req.PullRequest)
@@ -88,21 +87,6 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 	}
 	in.Runs, err = history.PullRequest(ctx, o.opts.Store, req.PullRequest, req.Cluster)
 	return in, err
-}
-
-// lookAtWindows tells whether an apply may begin now, by all that holds for it.
-func lookAtWindows(in *decision.Input) {
-	for i, settings := range decision.Conditions(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last) {
-		open, change := document.WindowsOpen(settings.Windows, in.Now)
-		if open {
-			continue
-		}
-		in.Window.Lifted = i > 0 && (in.Window.Lifted || !in.Window.Closed)
-		if in.Window.Change.IsZero() || !change.IsZero() && change.Before(in.Window.Change) {
-			in.Window.Change = change
-		}
-		in.Window.Closed = true
-	}
 }
 
 // observeRelated looks at the clusters that the tracked branch's decision about

@@ -115,7 +115,8 @@ func TestDecideReportsConditions(t *testing.T) {
 // have none.
 func TestDecideReportsWhoseWindowsAreClosed(t *testing.T) {
 	t.Parallel()
-	const lifted = "those of the document are open, those of what was last applied are not"
+	const lifted = "those of the document are open, those of what was last applied are closed until 2026-03-01 13:00 UTC"
+	const own = "they are closed until 2026-03-01 13:00 UTC"
 	change := noon.Add(time.Hour)
 	closed := func(isLifted bool) func(*decision.Input) {
 		return func(in *decision.Input) {
@@ -124,15 +125,44 @@ func TestDecideReportsWhoseWindowsAreClosed(t *testing.T) {
 	}
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))
 	for name, test := range map[string]situation{
-		"its own":                {onBranch(merged, closed(false)), decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonWindowClosed, After: time.Hour}},
+		"its own":                {onBranch(merged, closed(false)), decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonWindowClosed, After: time.Hour, Detail: own}},
 		"lifted":                 {onBranch(merged, closed(true)), decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonWindowClosed, After: time.Hour, Detail: lifted}},
 		"lifted, a person asks":  {onBranch(closed(true), planned, asks(holdfast.VerbApply, "run-2")), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonWindowClosed, Detail: lifted}},
-		"its own, a person asks": {onBranch(closed(false), planned, asks(holdfast.VerbApply, "run-2")), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonWindowClosed}},
+		"its own, a person asks": {onBranch(closed(false), planned, asks(holdfast.VerbApply, "run-2")), decision.Decision{Action: decision.ActionRefuse, Reason: holdfast.ReasonWindowClosed, Detail: own}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(test.want, decision.Decide(test.in), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Windows are closed until an apply may begin by all that holds for it, and not only until
+// one of them starts or ends.
+func TestWindowIsClosedUntil(t *testing.T) {
+	t.Parallel()
+	windows := func(all ...holdfast.ApplyWindow) holdfast.ApplySettings { return holdfast.ApplySettings{Windows: all} }
+	office := holdfast.ApplyWindow{Kind: "allow", Schedule: "0 9 * * *", Duration: 2 * time.Hour}
+	late := holdfast.ApplyWindow{Kind: "allow", Schedule: "0 10 * * *", Duration: 2 * time.Hour}
+	freeze := holdfast.ApplyWindow{Kind: "deny", Schedule: "0 0 1 * *", Duration: 72 * time.Hour}
+	never := holdfast.ApplyWindow{Kind: "deny", Schedule: "0 0 * * *", Duration: 25 * time.Hour}
+	for name, test := range map[string]struct {
+		conditions []holdfast.ApplySettings
+		want       string
+	}{
+		"without windows":       {[]holdfast.ApplySettings{windows()}, ""},
+		"the next day":          {[]holdfast.ApplySettings{windows(office)}, "closed until 2026-03-02 09:00 UTC"},
+		"after days of denial":  {[]holdfast.ApplySettings{windows(office, freeze)}, "closed until 2026-03-04 09:00 UTC"},
+		"until all of two open": {[]holdfast.ApplySettings{windows(office), windows(late)}, "closed until 2026-03-02 10:00 UTC"},
+		"never":                 {[]holdfast.ApplySettings{windows(never)}, "closed"},
+		"unreadable":            {[]holdfast.ApplySettings{windows(holdfast.ApplyWindow{Kind: "allow", Schedule: "often"})}, "closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := decision.WindowAt(test.conditions, noon).ClosedUntil(test.conditions); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

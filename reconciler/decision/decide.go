@@ -72,13 +72,6 @@ type Input struct {
 	Resumes Resumes
 }
 
-// Window is how an apply relates to the windows of its cluster.
-type Window struct {
-	Closed bool      // none may begin
-	Lifted bool      // by the windows of what was last applied, or begun: those of the document are open
-	Change time.Time // when that may be different; zero if never
-}
-
 // Resumes bound how an apply that failed in the middle for a transient cause is
 // resumed automatically.
 type Resumes struct {
@@ -193,21 +186,6 @@ func heldBack(in Input, reason holdfast.Reason, detail string) Decision {
 		d.Action = ActionRefuse
 	}
 	return d
-}
-
-// inWindow holds every apply back while the windows are closed, whoever asks.
-func inWindow(in Input, d Decision) Decision {
-	if d.Action != ActionApply || !in.Window.Closed {
-		return d
-	}
-	held := heldBack(in, holdfast.ReasonWindowClosed, "")
-	if in.Window.Lifted {
-		held.Detail = "those of the document are open, those of what was last applied are not"
-	}
-	if in.Ask == nil && !in.Window.Change.IsZero() {
-		held.After = max(in.Window.Change.Sub(in.Now), time.Second)
-	}
-	return held
 }
 
 var pullRequestRules = []rule{

@@ -30,7 +30,17 @@ func (k *Keeper) Found(ctx context.Context, cluster string) (holdfast.DriftRepor
 			return holdfast.DriftReport{}, fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
 	}
-	return k.Report(ctx, rec)
+	report, err := k.Report(ctx, rec)
+	if err != nil {
+		return report, err
+	}
+	branch, err := history.Branch(ctx, k.opts.Store, rec.Name)
+	if err != nil {
+		return report, err
+	}
+	now := decision.Input{Now: k.opts.Now(), Cluster: rec, Last: decision.LastApplied(rec, branch)}
+	report.Windows = decision.WindowText(now)
+	return report, nil
 }
 
 // Report is what there is to tell of a cluster's drift.
