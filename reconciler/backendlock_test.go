@@ -135,6 +135,37 @@ func TestReleasedLock(t *testing.T) {
 	}
 }
 
+// TestLockOfAnEarlierAttempt: the lock that an attempt has left which died is known to be
+// Holdfast's own while its run is tried again, and waits for it.
+func TestLockOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	a := f.claim()
+	made := f.clock.Now()
+	f.clock.Advance(time.Minute)
+	f.finish(a, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
+	f.clock.Advance(time.Hour)
+	again := f.claim()
+	if again.Run != a.Run || again.Attempt != 2 {
+		t.Fatalf("handed out is %+v, want the second attempt of %s", again.AttemptRef, a.Run)
+	}
+	f.finish(again, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
+		Detail: fmt.Sprintf("Lock Info:\n  ID:        left-1\n  Created:   %s\n", made.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST")),
+	}})
+	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunRetrying {
+		t.Fatalf("the run is %s, %v", run.Status, err)
+	}
+	if lock, err := f.r.Rescue().BackendLock(t.Context(), "prod"); err != nil || lock.Dead != a.Run {
+		t.Errorf("BackendLock() = %+v, %v, want it left by an attempt of %s", lock, err, a.Run)
+	}
+	if _, err := f.r.Rescue().UnlockBackend(t.Context(), "prod", "left-1", "ana", false); err != nil {
+		t.Errorf("the lock is not released: %v", err)
+	}
+}
+
 // TestDestroyWaitsForALock: a destroy that was refused the lock of its backend is tried
 // again; Git, which asked for it, still does.
 func TestDestroyWaitsForALock(t *testing.T) {

@@ -36,6 +36,7 @@ type Store interface {
 	Inventory
 	Impacts
 	Upgrades
+	rescue.Tries
 	rescue.Unsaved
 	Audit(ctx context.Context, entry holdfast.AuditEntry) error
 }

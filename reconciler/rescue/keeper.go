@@ -15,6 +15,7 @@ import (
 // Store is what the Keeper asks of the records; *datastore.Store is one.
 type Store interface {
 	Runs
+	Tries
 	Unsaved
 	Audit(ctx context.Context, entry holdfast.AuditEntry) error
 }
@@ -25,6 +26,12 @@ type Runs interface {
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
 	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
+}
+
+// Tries are the attempts of runs.
+type Tries interface {
+	// Attempts returns a run's attempts, the first one first.
+	Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error)
 }
 
 // Unsaved are the states that their backends do not have.

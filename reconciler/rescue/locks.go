@@ -37,10 +37,35 @@ func (k *Keeper) backendLock(ctx context.Context, cluster string) (holdfast.Back
 		if !ok {
 			break
 		}
-		lock.Dead = deadHolder(lock, runs)
-		return lock, runs, nil
+		tried, err := k.tried(ctx, runs)
+		lock.Dead = deadHolder(lock, tried)
+		return lock, runs, err
 	}
 	return holdfast.BackendLock{}, runs, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+}
+
+// tried are runs and, of those that were tried again, the attempts before the last one, as
+// if each were a run: an attempt that died may have left a lock that the next one waits for.
+func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run, error) {
+	tried := slices.Clone(runs)
+	for _, run := range runs {
+		if run.Attempt < 2 {
+			continue
+		}
+		attempts, err := k.opts.Store.Attempts(ctx, run.ID)
+		if err != nil {
+			return nil, fmt.Errorf("list attempts of run %s: %w", run.ID, err)
+		}
+		for _, a := range attempts {
+			if a.Attempt < run.Attempt {
+				tried = append(tried, holdfast.Run{
+					ID: run.ID, Status: a.Status, StartedAt: a.ClaimedAt, FinishedAt: a.EndedAt,
+					RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Cause: a.Reason}},
+				})
+			}
+		}
+	}
+	return tried, nil
 }
 
 // mayLeaveLock reports whether a run that is over may not have released its lock: its
@@ -49,7 +74,10 @@ func mayLeaveLock(run holdfast.Run) bool {
 	if run.Status == holdfast.RunInterrupted {
 		return true
 	}
-	left := []holdfast.Reason{holdfast.CauseStateUnsaved, holdfast.CauseStateBackend}
+	left := []holdfast.Reason{
+		holdfast.CauseStateUnsaved, holdfast.CauseStateBackend,
+		holdfast.ReasonAgentKilled, holdfast.ReasonEngineKilled, holdfast.ReasonLeaseLost, // attempts that were followed by another
+	}
 	return run.Failure != nil && slices.Contains(left, run.Failure.Cause)
 }
 
