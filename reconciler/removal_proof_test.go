@@ -124,11 +124,21 @@ func TestADestroyWaitsForALookAtGit(t *testing.T) {
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
+	waitsFor := func(want holdfast.Reason) {
+		t.Helper()
+		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		f.must(err)
+		if len(queue) != 1 || queue[0].Run.Kind != holdfast.RunDestroy || queue[0].Reason != want || (queue[0].Detail != "") != (want != "") {
+			t.Errorf("the queue is %+v, want a destroy that waits for %q", queue, want)
+		}
+	}
+	waitsFor("")
 	f.repo.Commit(master, "revert", map[string]string{"clusters/prod.yaml": document("prod")})
 	f.restart()
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("the %s of %s begins", a.Kind, a.Cluster)
 	}
+	waitsFor(holdfast.ReasonMissing)
 	f.look()
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)

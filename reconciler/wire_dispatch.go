@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -29,6 +30,15 @@ type fleet struct{ r *Reconciler }
 // Stopped reports whether a queued run must not start now.
 func (f fleet) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	return f.r.loop.Stopped(ctx, run)
+}
+
+// Unseen reports whether the repository of a run's cluster was not read yet.
+func (f fleet) Unseen(ctx context.Context, run holdfast.Run) (bool, error) {
+	rec, err := f.r.opts.Store.Cluster(ctx, run.Cluster)
+	if err != nil {
+		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+	}
+	return !f.r.intake.Seen(rec.Owner), nil
 }
 
 // Assignment records on a run the world in which its attempt starts, and returns

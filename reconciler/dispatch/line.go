@@ -4,6 +4,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,9 +47,30 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 			entry.Reason, entry.Detail = holdfast.ReasonLocked, "another run is running on its state"
 		default:
 			entry.Reason, entry.Detail = d.heldBack(entry.Run, load, now)
+			if entry.Reason == "" {
+				if entry.Reason, entry.Detail, err = d.unproven(ctx, entry.Run); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	return queue, nil
+}
+
+// unproven is why a destroy is not handed out after a start: nothing says yet that its
+// cluster's document is still gone.
+func (d *Dispatcher) unproven(ctx context.Context, run holdfast.Run) (reason holdfast.Reason, detail string, err error) {
+	if run.Kind != holdfast.RunDestroy {
+		return "", "", nil
+	}
+	unseen, err := d.opts.Fleet.Unseen(ctx, run)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return "", "", err
+	}
+	if !unseen {
+		return "", "", nil
+	}
+	return holdfast.ReasonMissing, "its repository was not read since the server was started", nil
 }
 
 // heldBack is what keeps a run waiting besides its turn and its state; empty if nothing

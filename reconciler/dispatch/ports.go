@@ -80,6 +80,9 @@ type Fleet interface {
 type Source interface {
 	// Stopped reports whether a queued run must not start now. It may cancel it.
 	Stopped(ctx context.Context, run holdfast.Run) (bool, error)
+	// Unseen reports whether the repository of a run's cluster was not read since this
+	// process was started. It asks nobody else.
+	Unseen(ctx context.Context, run holdfast.Run) (bool, error)
 	// Assignment records on the run the world in which its attempt starts, and
 	// returns what the attempt needs to know of it. The Dispatcher adds what is
 	// the attempt's own: its reference, token, deadline and lease. An error ends
