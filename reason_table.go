@@ -73,10 +73,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "Or the drift rules have changed, and its result is judged again",
 		Hint: "The record says what was found",
 	},
-	ReasonClosed: {
-		Effect: Explains, Words: "the pull request was closed or merged",
-		More: "Its plans end",
-	},
+	ReasonClosed: {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
 	ReasonDependencyApplied: {
 		Effect: Passes, Words: "a cluster that it depends on was applied since",
 		More: "It is planned again",

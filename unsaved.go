@@ -15,6 +15,7 @@ type UnsavedState struct {
 	// the run's artefact ArtefactErrored, if there is one.
 	Version int64     `json:"version,omitempty"`
 	At      time.Time `json:"at"`
+	Earlier int       `json:"earlier,omitempty"` // how many of the run were refused before this one, and are kept in quarantine
 	// Job is the newest run that was to push it, Jobs how many there were.
 	Job  string `json:"job,omitempty"`
 	Jobs int    `json:"jobs,omitempty"`

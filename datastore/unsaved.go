@@ -11,12 +11,17 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const unsavedColumns = `location, cluster, run, attempt, version, found_at, job, jobs`
+const (
+	unsavedColumns = `location, cluster, run, attempt, version, found_at, job, jobs`
+	// earlierRefused counts what was refused of the run before that.
+	earlierRefused = `(SELECT COUNT(*) FROM state_versions AS v WHERE v.location = unsaved_states.location
+		AND v.run = unsaved_states.run AND v.quarantined = 1 AND v.version < unsaved_states.version)`
+)
 
 func scanUnsaved(row scanner) (holdfast.UnsavedState, error) {
 	var u holdfast.UnsavedState
 	var found int64
-	err := row.Scan(&u.Location, &u.Cluster, &u.Run, &u.Attempt, &u.Version, &found, &u.Job, &u.Jobs)
+	err := row.Scan(&u.Location, &u.Cluster, &u.Run, &u.Attempt, &u.Version, &found, &u.Job, &u.Jobs, &u.Earlier)
 	u.At = fromNanos(found)
 	return u, err
 }
@@ -29,7 +34,7 @@ func (s *StateStore) UnsavedStates(ctx context.Context, cluster string) ([]holdf
 		u, err := scanUnsaved(row)
 		list = append(list, u)
 		return err
-	}, `SELECT `+unsavedColumns+` FROM unsaved_states WHERE ? = '' OR cluster = ? ORDER BY found_at, location`, cluster, cluster)
+	}, `SELECT `+unsavedColumns+`, `+earlierRefused+` FROM unsaved_states WHERE ? = '' OR cluster = ? ORDER BY found_at, location`, cluster, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("list unsaved states: %w", err)
 	}

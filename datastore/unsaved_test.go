@@ -181,11 +181,13 @@ func TestRefusedUploadsOfAnApply(t *testing.T) {
 		uploads []string // the locks that they name
 		status  holdfast.RunStatus
 		want    int
+		earlier int
 	}{
-		"refused, then saved":             {[]string{refused, refused, taken}, holdfast.RunApplied, 0},
-		"saved, then refused":             {[]string{taken, refused}, holdfast.RunApplied, 1},
-		"only refused":                    {[]string{refused}, holdfast.RunApplied, 1},
-		"refused, then saved, and failed": {[]string{refused, taken}, holdfast.RunErrored, 1},
+		"refused, then saved":             {[]string{refused, refused, taken}, holdfast.RunApplied, 0, 0},
+		"saved, then refused":             {[]string{taken, refused}, holdfast.RunApplied, 1, 0},
+		"only refused":                    {[]string{refused}, holdfast.RunApplied, 1, 0},
+		"refused three times":             {[]string{refused, refused, refused}, holdfast.RunApplied, 1, 2},
+		"refused, then saved, and failed": {[]string{refused, taken}, holdfast.RunErrored, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +207,9 @@ func TestRefusedUploadsOfAnApply(t *testing.T) {
 				}
 			}
 			end(t, store, run, c.status)
-			standing(t, store, c.want)
+			if u := standing(t, store, c.want); u.Earlier != c.earlier {
+				t.Errorf("%d were refused before it, want %d", u.Earlier, c.earlier)
+			}
 		})
 	}
 }

@@ -127,8 +127,9 @@ type UnsavedState struct {
 	Attempt  int       `json:"attempt"`
 	Version  int64     `json:"version,omitempty"` // The quarantined version that holds it; absent: it is kept with the run.
 	At       time.Time `json:"at"`
-	Job      string    `json:"job,omitempty"`  // The newest run that was to push it.
-	Jobs     int       `json:"jobs,omitempty"` // How many there were.
+	Earlier  int       `json:"earlier,omitempty"` // How many of the run were refused before this one, and are kept in quarantine.
+	Job      string    `json:"job,omitempty"`     // The newest run that was to push it.
+	Jobs     int       `json:"jobs,omitempty"`    // How many there were.
 }
 
 // UnsavedStateOf returns what the API says of an unsaved state.

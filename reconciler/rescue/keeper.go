@@ -96,13 +96,13 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsave
 	}
 	u := list[0]
 	if u.Job == "" {
-		return &decision.Unsaved{State: u, Detail: fmt.Sprintf("run %s could not save its state", u.Run)}, nil
+		return &decision.Unsaved{State: u, Detail: notSaved(u)}, nil
 	}
 	job, err := k.pushOf(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	detail := fmt.Sprintf("run %s could not save its state; ", u.Run)
+	detail := notSaved(u) + "; "
 	switch {
 	case !job.Status.Done() && job.Failure == nil:
 		detail += "run " + u.Job + " pushes it"
@@ -118,6 +118,15 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsave
 		detail += "the backend did not take it"
 	}
 	return &decision.Unsaved{State: u, Detail: detail}, nil
+}
+
+// notSaved says whose state was not saved, and how many others were not.
+func notSaved(u holdfast.UnsavedState) string {
+	text := fmt.Sprintf("run %s could not save its state", u.Run)
+	if u.Earlier > 0 {
+		text += fmt.Sprintf(": this is the newest of %d that were refused", u.Earlier+1)
+	}
+	return text
 }
 
 // Pass queues the pushes that are due: one at once for each state that could not

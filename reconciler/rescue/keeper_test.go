@@ -38,3 +38,16 @@ func TestAgain(t *testing.T) {
 		}
 	}
 }
+
+// Whoever pushes the state of a run hears that others of it were refused.
+func TestNotSavedCountsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	for earlier, want := range map[int]string{
+		0: "run r could not save its state",
+		2: "run r could not save its state: this is the newest of 3 that were refused",
+	} {
+		if got := notSaved(holdfast.UnsavedState{Run: "r", Earlier: earlier}); got != want {
+			t.Errorf("with %d before it: %q, want %q", earlier, got, want)
+		}
+	}
+}
