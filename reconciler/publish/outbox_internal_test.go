@@ -252,7 +252,7 @@ func TestIntact(t *testing.T) {
 			if err := p.post(t.Context(), post); err != nil || (r.failed != "") != (test.failed != "") || !strings.Contains(r.failed, test.failed) {
 				t.Fatalf("it was written: %v, failed with %q", err, r.failed)
 			}
-			if test.edited != (r.edited != nil) && !(post.Echo == "" && post.Posted == 1) {
+			if test.edited != (r.edited != nil) && (post.Echo != "" || post.Posted != 1) {
 				t.Errorf("written over: %+v", r.edited)
 			}
 		})

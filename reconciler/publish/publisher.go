@@ -58,8 +58,6 @@ type outbox struct {
 	posts *queue.Broadcast // the outbox has something new
 
 	strangers *posting // repositories that are not configured here and have posts
-
-	mu sync.Mutex
 }
 
 // viewer gathers from the records what people are shown.
