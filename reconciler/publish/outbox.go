@@ -62,7 +62,7 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		var comment holdfast.Comment
 		comment, err = forge.PutComment(call, post.PullRequest, id, marker, post.Body)
 		post.ExternalID = comment.ID
-		if post.Kind == holdfast.PostComment && comment.Body != "" {
+		if post.Echo = ""; post.Kind == holdfast.PostComment && comment.Body != "" {
 			post.Echo = echoOf(comment)
 		}
 		if !comment.UpdatedAt.IsZero() {

@@ -191,6 +191,11 @@ func TestPostedByTheHostsClock(t *testing.T) {
 	if err := p.post(t.Context(), post); err != nil || !r.posted.Equal(theirs) || r.echo != holdfast.DigestOf([]byte("as the host has it")) {
 		t.Errorf("posted at %v as %s, %v, want %v", r.posted, r.echo, err, theirs)
 	}
+	post.Echo = r.echo
+	p = publisher(r, &watcher{}, host{back: holdfast.Comment{ID: "1"}})
+	if err := p.post(t.Context(), post); err != nil || r.echo != "" {
+		t.Errorf("of what the host does not give back it is known as %s, %v", r.echo, err)
+	}
 }
 
 // What somebody else has made of a comment of ours is noticed, also while it is written:
