@@ -164,9 +164,9 @@ var unrecorded = []holdfast.Reason{ //nolint:gochecknoglobals // a constant list
 	holdfast.CauseStateUnsaved, holdfast.CauseStateBackend, holdfast.CauseUntrustedPlan, holdfast.CauseInvalidOutcome,
 }
 
-// creations are the addresses that a run which died was at, or had created. They
-// are not whole if a list is full, if what the engine had said was lost, or if nobody is left who could have told: only an
-// agent that lives knows that its engine had begun nothing.
+// creations are the addresses that a run which died was at, or had created. They are not
+// whole if a list is full, if what the engine had said was lost, or if nobody is left who
+// could have said it: only an agent that lives knows that its engine had begun nothing.
 func creations(run holdfast.Run) (addresses []string, whole bool) {
 	f := run.Failure
 	if f == nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
-// What a push to the tracked branch has nothing to do with. Of an open pull request it is
-// remembered what its record was made from; a push that has nothing in common with that
-// leaves the record true. Where anything is in doubt, there is nothing to remember.
+// This file decides which open pull requests a push to the tracked branch leaves alone. What
+// the record of an open pull request was made from is kept in memory; a push that has nothing
+// in common with that leaves the record true. In cases of doubt nothing is kept, and the pull
+// request is looked at again.
 
 // origin is what the record of an open pull request was made from.
 type origin struct {
