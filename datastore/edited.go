@@ -20,18 +20,17 @@ func shownAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef, at 
 	return err
 }
 
-// attemptsMost bounds the attempts that are kept of a comment that cannot be posted.
-const attemptsMost = 50
-
-// attempted returns the attempts at a comment that are not on record as posted, with one at
-// what is wanted now.
-func attempted(post holdfast.Post) []string {
-	digest := string(holdfast.DigestOf([]byte(post.Body)))
-	if post.Kind != holdfast.PostComment || slices.Contains(post.Attempts, digest) {
-		return post.Attempts
+// PostTried records what may be on the forge of a comment besides what was posted last: the
+// digests of the bodies that were sent since, and whose end is not known.
+func (s *PostStore) PostTried(ctx context.Context, key string, attempts []string) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `UPDATE posts SET attempts = ? WHERE post_key = ?`, encodeList(attempts), key)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record an attempt at post %q: %w", key, err)
 	}
-	all := append(slices.Clone(post.Attempts), digest)
-	return all[max(0, len(all)-attemptsMost):]
+	return nil
 }
 
 // attemptsAfter are those that were made after the one that is on record as posted now.

@@ -264,10 +264,9 @@ func (s *PostStore) ClaimPosts(
 		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
 			return err
 		}
-		for i := range posts {
-			posts[i].Attempts = attempted(posts[i])
-			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted, attempts = ? WHERE post_key = ?`,
-				owner, nanos(now.Add(ttl)), encodeList(posts[i].Attempts), posts[i].Key); err != nil {
+		for _, p := range posts {
+			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted WHERE post_key = ?`,
+				owner, nanos(now.Add(ttl)), p.Key); err != nil {
 				return err
 			}
 		}

@@ -253,6 +253,13 @@ func testOutboxEdited(t *testing.T, open opener) {
 	want(t, store, commentPost("three", "abc", "run-0002"))
 	over := claimPosts(t, store, noon)[0]
 	over.ExternalID = "" // deleted
+	sent := over
+	sent.Attempts = []string{string(holdfast.DigestOf([]byte(over.Body)))}
+	if err := store.PostTried(ctx, over.Key, sent.Attempts); err != nil {
+		t.Fatal(err)
+	}
+	edit(over, time.Time{}, time.Time{}, false) // it was sent since it was read
+	over = sent
 	edit(over, time.Time{}, time.Time{}, true)
 	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.IsZero() {
 		t.Errorf("what was deleted counts as posted at %s and %s", first, second)
@@ -264,6 +271,9 @@ func testOutboxEdited(t *testing.T, open opener) {
 	posted(t, store, over, noon.Add(2*time.Hour))
 	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("after it was written over, posted at %s and %s", first, second)
+	}
+	if post := must[holdfast.Post](t)(store.Post(ctx, over.Key)); len(post.Attempts) > 0 {
+		t.Errorf("attempts after the last one is on record: %v", post.Attempts)
 	}
 }
 

@@ -239,9 +239,7 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 	if run.HeartbeatAt.Before(old.HeartbeatAt) {
 		run.HeartbeatAt, run.Step = old.HeartbeatAt, old.Step
 	}
-	if !old.PostedAt.IsZero() {
-		run.PostedAt = old.PostedAt
-	}
+	run.PostedAt = old.PostedAt // what posts comments sets it
 	run.Version++
 	if err := s.storeRun(ctx, q, run); err != nil {
 		return run, err

@@ -119,7 +119,10 @@ func newLeaves(r *Reconciler) leaves {
 		DriftMoved: func(ctx context.Context) { r.wake(ctx, topicDrift) },
 	})
 	l.outputs = outputs.NewReader(store, logger, now)
-	l.gates = gate.NewKeeper(func(repo string) gate.Forge { return r.opts.Sources.Forges[repo] }, now)
+	l.gates = gate.NewKeeper(func(repo string) gate.Forge { return r.opts.Sources.Forges[repo] },
+		func(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error) {
+			return r.publish.Intact(ctx, pr, was)
+		}, now)
 	return l
 }
 

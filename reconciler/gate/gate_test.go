@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,7 @@ func TestMergeable(t *testing.T) {
 type host struct {
 	comment    holdfast.Comment
 	deleted    error
+	unread     error
 	permission holdfast.Permission
 	verdicts   []holdfast.Verdict
 	asked      int
@@ -177,7 +179,11 @@ func TestStanding(t *testing.T) {
 	t.Parallel()
 	now := noon.Add(time.Hour)
 	h := &host{permission: holdfast.PermissionWrite, comment: holdfast.Comment{CreatedAt: noon, UpdatedAt: noon}}
-	k := gate.NewKeeper(func(string) gate.Forge { return h }, func() time.Time { return now })
+	intact := true
+	look := func(context.Context, holdfast.PullRequest, holdfast.PullRequestState) (bool, error) {
+		return intact, h.unread
+	}
+	k := gate.NewKeeper(func(string) gate.Forge { return h }, look, func() time.Time { return now })
 	pr := approvals(holdfast.Approval{By: "lead", Head: "head", At: noon, Said: noon, CommentID: "1", Runs: []string{"run-1"}})
 	ended := func() string {
 		t.Helper()
@@ -194,6 +200,15 @@ func TestStanding(t *testing.T) {
 	if _, err := k.Standing(t.Context(), pr); err != nil || h.asked != 1 {
 		t.Errorf("the forge was asked %d times, want once in ten seconds, %v", h.asked, err)
 	}
+	now, intact = now.Add(time.Minute), false
+	if got, err := k.Standing(t.Context(), pr); err != nil || !got.ShownSince.After(now) {
+		t.Errorf("an edited comment counts as shown since %s, %v", got.ShownSince, err)
+	}
+	now, h.unread = now.Add(time.Minute), errors.New("no answer")
+	if _, err := k.Standing(t.Context(), pr); !errors.Is(err, h.unread) {
+		t.Errorf("a comment that cannot be read: %v", err)
+	}
+	intact, h.unread = true, nil
 	h.comment.UpdatedAt = noon.Add(time.Second)
 	if got := ended(); !strings.Contains(got, "edited") {
 		t.Errorf("of an edited comment it is %q", got)

@@ -23,10 +23,15 @@ type Forge interface {
 	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 }
 
+// Intact reports whether our comment of a pull request is on the forge as it was written
+// there, if it was: was is the state of the pull request on record.
+type Intact func(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error)
+
 // Keeper knows which approvals still stand. It is safe for concurrent use.
 type Keeper struct {
-	forge func(repo string) Forge
-	now   func() time.Time
+	forge  func(repo string) Forge
+	intact Intact
+	now    func() time.Time
 
 	mu   sync.Mutex
 	said map[holdfast.PullRequestRef]word
@@ -41,8 +46,8 @@ type word struct {
 }
 
 // NewKeeper returns a Keeper. Forge returns nil for a repository without one.
-func NewKeeper(forge func(repo string) Forge, now func() time.Time) *Keeper {
-	return &Keeper{forge: forge, now: now, said: make(map[holdfast.PullRequestRef]word)}
+func NewKeeper(forge func(repo string) Forge, intact Intact, now func() time.Time) *Keeper {
+	return &Keeper{forge: forge, intact: intact, now: now, said: make(map[holdfast.PullRequestRef]word)}
 }
 
 // Check returns the approvals of a pull request with those ended that stand no
@@ -97,7 +102,8 @@ func (k *Keeper) Standing(ctx context.Context, pr holdfast.PullRequestRecord) (h
 }
 
 // Fresh is Standing with what the forge says at this moment: a review may have
-// been written that no delivery has told of yet.
+// been written that no delivery has told of yet, and of a comment of ours that somebody
+// has edited.
 func (k *Keeper) Fresh(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	forge := k.forge(pr.Repo)
 	if forge == nil {
@@ -107,6 +113,14 @@ func (k *Keeper) Fresh(ctx context.Context, pr holdfast.PullRequestRecord) (hold
 	found, err := forge.PullRequest(ctx, pr.PullRequestRef)
 	if err != nil {
 		return pr, fmt.Errorf("ask for the reviews of %s: %w", pr.PullRequestRef, err)
+	}
+	// After the reviews: what they speak of was there then.
+	intact, err := k.intact(ctx, found, pr.State)
+	if err != nil {
+		return pr, fmt.Errorf("see what the reviews of %s speak of: %w", pr.PullRequestRef, err)
+	}
+	if !intact {
+		pr.ShownSince = now.AddDate(1, 0, 0) // it is not there yet
 	}
 	ended, err := k.Check(ctx, pr)
 	if err != nil {

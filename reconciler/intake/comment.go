@@ -18,7 +18,7 @@ func (p *pullRequests) keepComment(
 	}
 	switch _, err := p.Publisher.Intact(ctx, rec.PullRequest, was); {
 	case err == nil:
-	case rec.State == holdfast.PullRequestMerged && was != holdfast.PullRequestMerged:
+	case rec.State == holdfast.PullRequestMerged:
 		return fmt.Errorf("see what was reviewed: %w", err)
 	default:
 		// What it says will be seen to with the next change.

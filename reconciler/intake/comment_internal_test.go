@@ -40,7 +40,7 @@ func TestKeepComment(t *testing.T) {
 		"merged":                          {was: open, state: merged, looks: true},
 		"out of reach":                    {was: open, state: open, err: broken, looks: true},
 		"out of reach when it was merged": {was: open, state: merged, err: broken, looks: true, fails: true},
-		"out of reach after the merge":    {was: merged, state: merged, err: broken, looks: true},
+		"out of reach after the merge":    {was: merged, state: merged, err: broken, looks: true, fails: true},
 		"closed":                          {was: open, state: holdfast.PullRequestClosed},
 		"without a host":                  {repo: Repository{Local: true}, was: open, state: open},
 	} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
 )
 
 const (
@@ -25,6 +26,8 @@ const (
 	inTheFuture = 365 * 24 * time.Hour
 	// readsLag is for how long after a write that is taken to be so.
 	readsLag = time.Minute
+	// attemptsMost bounds the attempts that are kept of a comment that cannot be posted.
+	attemptsMost = 50
 )
 
 // errOldRead is a forge's answer with a comment from before a write that it has confirmed.
@@ -58,29 +61,67 @@ func (o *outbox) Intact(ctx context.Context, pr holdfast.PullRequest, was holdfa
 	return true, nil
 }
 
-// lookFirst looks at a comment that is about to be written again: that would hide what
-// somebody else has made of it. One that was deleted loses its ExternalID.
-func (o *outbox) lookFirst(ctx context.Context, forge Comments, post *holdfast.Post) error {
-	if post.Kind != holdfast.PostComment {
-		return nil
+// putComment writes a comment or a reply. A comment that is there is looked at first: to
+// write it again would hide what somebody else has made of it.
+func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.Post) (holdfast.Comment, error) {
+	marker, id := report.Marker(post.PullRequest), post.ExternalID
+	if post.Kind == holdfast.PostReply {
+		marker = replyMarker(post.Key)
+	}
+	if post.Kind == holdfast.PostReply || post.Posted == 0 {
+		if post.Tried {
+			// It is read back: what is there already is not written again, and is
+			// there since then.
+			id = ""
+		}
+		return o.write(ctx, forge, post, id, marker)
 	}
 	found, intact, err := o.look(ctx, forge, *post)
-	if err != nil {
-		return fmt.Errorf("read the comment before it is written again: %w", err)
+	switch {
+	case err != nil:
+		return found, fmt.Errorf("read the comment before it is written again: %w", err)
+	case intact && post.Tried && found.ID != "" && plain(found.Body) == plain(post.Body):
+		post.Echo = echoOf(found)
+		return found, nil // written by an attempt whose end is not on record
+	case intact:
+		return o.tryComment(ctx, forge, post, id, marker)
 	}
-	if intact {
-		return nil
-	}
-	post.ExternalID = found.ID
 	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
 	if err != nil {
-		return fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
+		return found, fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
 	}
-	if pr.ShownSince.After(o.opts.Settings.Now().Add(inTheFuture)) {
-		return nil // it is written again for that
+	if !pr.ShownSince.After(o.opts.Settings.Now().Add(inTheFuture)) { // else it is written again for that
+		if _, err := o.edited(ctx, *post, found, pr.PullRequest, pr.State); err != nil {
+			return found, err
+		}
 	}
-	_, err = o.edited(ctx, *post, found, pr.PullRequest, pr.State)
-	return err
+	return o.tryComment(ctx, forge, post, found.ID, marker)
+}
+
+// tryComment writes a comment that was posted before. As long as nobody knows whether that
+// was done, what it says may be there, and is nobody else's.
+func (o *outbox) tryComment(ctx context.Context, forge Comments, post *holdfast.Post, id, marker string) (holdfast.Comment, error) {
+	digest := string(holdfast.DigestOf([]byte(post.Body)))
+	before := slices.DeleteFunc(slices.Clone(post.Attempts), func(d string) bool { return d == digest })
+	post.Attempts = append(before[max(0, len(before)-attemptsMost):len(before):len(before)], digest)
+	if err := o.opts.Store.PostTried(ctx, post.Key, post.Attempts); err != nil {
+		return holdfast.Comment{}, err
+	}
+	comment, err := o.write(ctx, forge, post, id, marker)
+	if limited := (*holdfast.RateLimitError)(nil); err != nil && (final(err) || errors.As(err, &limited)) {
+		// The forge has said that it was not done.
+		post.Attempts = before
+		return comment, errors.Join(err, o.opts.Store.PostTried(ctx, post.Key, before))
+	}
+	return comment, err
+}
+
+func (o *outbox) write(ctx context.Context, forge Comments, post *holdfast.Post, id, marker string) (holdfast.Comment, error) {
+	comment, err := forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
+	if post.Echo = ""; err == nil && comment.Body != "" {
+		post.Echo = echoOf(comment)
+	}
+	return comment, err
 }
 
 // look returns a comment as the forge has it, and whether that is as it was written there.
@@ -122,16 +163,18 @@ func (o *outbox) look(ctx context.Context, forge Comments, post holdfast.Post) (
 // not edited since, or as it may have been written later. Of a forge that does not say when
 // a comment was edited, the text alone counts.
 func untouched(post holdfast.Post, found holdfast.Comment) bool {
+	edited := found.UpdatedAt.After(post.PostedAt.Add(stampSlack))
+	if post.Echo != "" && post.Echo == echoOf(found) {
+		return !edited // whatever was tried: it is what was posted, or was put back
+	}
 	for _, text := range []string{found.Body, plain(found.Body), plain(found.Body) + "\n"} {
 		if slices.Contains(post.Attempts, string(holdfast.DigestOf([]byte(text)))) {
 			return true
 		}
 	}
 	switch {
-	case found.UpdatedAt.After(post.PostedAt.Add(stampSlack)), older(post, found):
+	case edited, older(post, found), post.Echo != "":
 		return false
-	case post.Echo != "":
-		return post.Echo == echoOf(found)
 	case post.Wanted == post.Posted: // posted by a version that has kept no echo
 		return plain(post.Body) == plain(found.Body)
 	}

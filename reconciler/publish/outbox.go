@@ -46,25 +46,9 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
-		if err = o.lookFirst(call, forge, &post); err != nil {
-			break
-		}
-		marker := report.Marker(post.PullRequest)
-		if post.Kind == holdfast.PostReply {
-			marker = replyMarker(post.Key)
-		}
-		id := post.ExternalID
-		if post.Tried {
-			// It is read back: what is there already is not written again, and is
-			// there since then.
-			id = ""
-		}
 		var comment holdfast.Comment
-		comment, err = forge.PutComment(call, post.PullRequest, id, marker, post.Body)
+		comment, err = o.putComment(call, forge, &post)
 		post.ExternalID = comment.ID
-		if post.Echo = ""; post.Kind == holdfast.PostComment && comment.Body != "" {
-			post.Echo = echoOf(comment)
-		}
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock of merges
 		}

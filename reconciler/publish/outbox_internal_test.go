@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type records struct {
 	notBefore time.Time
 	posted    time.Time
 	echo      holdfast.Digest
+	tried     []string
 }
 
 func (r *records) Want(_ context.Context, post holdfast.Post) error {
@@ -78,6 +80,11 @@ func (r *records) PostEdited(_ context.Context, post holdfast.Post, seen, since 
 	return true, nil
 }
 
+func (r *records) PostTried(_ context.Context, _ string, attempts []string) error {
+	r.tried = attempts
+	return nil
+}
+
 type watcher struct{ gaveUp int }
 
 func (*watcher) Wanted(context.Context)                 {}
@@ -91,6 +98,8 @@ type host struct {
 	back, now holdfast.Comment
 	gone      error
 	hidden    bool
+	refused   error
+	puts      *int
 }
 
 func (h host) PullRequest(context.Context, holdfast.PullRequestRef) (holdfast.PullRequest, error) {
@@ -105,7 +114,10 @@ func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfas
 }
 
 func (h host) PutComment(context.Context, holdfast.PullRequestRef, string, string, string) (holdfast.Comment, error) {
-	return h.back, nil
+	if h.puts != nil {
+		*h.puts++
+	}
+	return h.back, h.refused
 }
 
 var (
@@ -216,19 +228,23 @@ func TestIntact(t *testing.T) {
 		edited bool
 		failed string
 	}{
-		"as we wrote it":                 {host: host{now: was}},
-		"with other ends of lines":       {host: as("the plans\r\n", 0)},
-		"stamped late":                   {host: as("the plans", time.Second)},
-		"edited at once":                 {host: as("no changes", 0), edited: true},
-		"edited, and put back":           {host: as("the plans", hour), edited: true},
-		"deleted":                        {host: host{gone: holdfast.ErrNotFound}, edited: true},
-		"hidden with its repository":     {host: host{gone: holdfast.ErrNotFound, hidden: true}, failed: "not found"},
-		"out of reach":                   {host: host{gone: broken}, failed: "connection refused"},
-		"read late":                      {host: as("the plans before", -hour), failed: "as it was before"},
-		"older for good":                 {host: as("the plans before", -hour), change: func(p *holdfast.Post) { p.PostedAt, p.WantedAt = noon.Add(-2*hour), noon.Add(-2*hour) }, edited: true},
-		"edited while it is written":     {host: as("no changes", hour), change: attempt, edited: true},
-		"put back while it is written":   {host: as("the plans", hour), change: attempt, edited: true},
-		"written, and not on record":     {host: as("the next plans", hour), change: attempt},
+		"as we wrote it":               {host: host{now: was}},
+		"with other ends of lines":     {host: as("the plans\r\n", 0)},
+		"stamped late":                 {host: as("the plans", time.Second)},
+		"edited at once":               {host: as("no changes", 0), edited: true},
+		"edited, and put back":         {host: as("the plans", hour), edited: true},
+		"deleted":                      {host: host{gone: holdfast.ErrNotFound}, edited: true},
+		"hidden with its repository":   {host: host{gone: holdfast.ErrNotFound, hidden: true}, failed: "not found"},
+		"out of reach":                 {host: host{gone: broken}, failed: "connection refused"},
+		"read late":                    {host: as("the plans before", -hour), failed: "as it was before"},
+		"older for good":               {host: as("the plans before", -hour), change: func(p *holdfast.Post) { p.PostedAt, p.WantedAt = noon.Add(-2*hour), noon.Add(-2*hour) }, edited: true},
+		"edited while it is written":   {host: as("no changes", hour), change: attempt, edited: true},
+		"put back while it is written": {host: as("the plans", hour), change: attempt, edited: true},
+		"written, and not on record":   {host: as("the next plans", hour), change: attempt},
+		"put back after attempts": {host: as("the plans", hour), change: func(p *holdfast.Post) {
+			attempt(p)
+			p.Attempts = append(p.Attempts, string(holdfast.DigestOf([]byte("the plans"))))
+		}, edited: true},
 		"given back otherwise":           {host: as("the next plans\r\n", hour), change: attempt},
 		"given up, and edited":           {host: as("no changes", hour), change: func(p *holdfast.Post) { attempt(p); p.GivenUp = true }, edited: true},
 		"from before echoes were kept":   {host: as("the plans", 0), change: func(p *holdfast.Post) { p.Echo = "" }},
@@ -259,6 +275,45 @@ func TestIntact(t *testing.T) {
 			}
 			if test.edited != (r.edited != nil) && (post.Echo != "" || post.Posted != 1) {
 				t.Errorf("written over: %+v", r.edited)
+			}
+		})
+	}
+}
+
+// What was sent may be there until the host says that it was not done.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
+	next := string(holdfast.DigestOf([]byte("the next plans")))
+	for name, test := range map[string]struct {
+		refused error
+		now     string // what is there
+		tried   bool
+		puts    int
+		left    []string
+	}{
+		"done":                 {now: "the plans", puts: 1, left: []string{"sha256:before", next}}, // that it is posted ends them
+		"no answer":            {now: "the plans", refused: errors.New("connection reset"), puts: 1, left: []string{"sha256:before", next}},
+		"limited":              {now: "the plans", refused: limited, puts: 1, left: []string{"sha256:before"}},
+		"refused":              {now: "the plans", refused: holdfast.ErrForbidden, puts: 1, left: []string{"sha256:before"}},
+		"done, without answer": {now: "the next plans", tried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			puts := 0
+			h := host{now: holdfast.Comment{ID: "1", Body: test.now, UpdatedAt: noon}, refused: test.refused, puts: &puts}
+			r := &records{}
+			p := publisher(r, &watcher{}, h)
+			post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
+			post.Posted, post.Wanted, post.PostedAt, post.Attempts = 1, 2, noon, []string{"sha256:before"}
+			if test.tried {
+				post.Tried, post.Attempts = true, []string{next}
+			}
+			if err := p.post(t.Context(), post); err != nil {
+				t.Fatal(err)
+			}
+			if puts != test.puts || !slices.Equal(r.tried, test.left) || r.edited != nil {
+				t.Errorf("%d writes, attempts %v, edited %v", puts, r.tried, r.edited)
 			}
 		})
 	}

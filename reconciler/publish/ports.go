@@ -46,6 +46,9 @@ type Changed interface {
 	// under none. Of the runs that it showed, those that count as posted later than seen
 	// do so since another time or, if that is zero, from when it is there again.
 	PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
+	// PostTried records what may be on the forge of a comment besides what was posted
+	// last: the digests of the bodies that were sent since, and whose end is not known.
+	PostTried(ctx context.Context, key string, attempts []string) error
 }
 
 // Outbox is what of it is still to be done.
