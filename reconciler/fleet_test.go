@@ -711,6 +711,7 @@ func (h *codeHost) Comment(_ context.Context, _ holdfast.PullRequestRef, id stri
 	if i < 0 {
 		return holdfast.Comment{}, holdfast.ErrNotFound
 	}
+	h.calls["Comment of "+h.comments[i].Author]++
 	return h.comments[i], nil
 }
 
