@@ -12,7 +12,7 @@ import (
 // PullRequestStore keeps pull requests and what people commanded in them.
 type PullRequestStore struct{ *records }
 
-// scanPullRequest reads repo, number, doc.
+// scanPullRequest reads repo, number, shown_since, doc.
 func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
 	var ref holdfast.PullRequestRef
 	var doc []byte

@@ -116,7 +116,7 @@ func (s *rebuilder) rebuildMerges(ctx context.Context, q querier) error {
 		pr, err := prs.scanPullRequest(row)
 		merged[pr.PullRequestRef] = nanos(pr.MergedAt)
 		return err
-	}, `SELECT repo, number, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
+	}, `SELECT repo, number, shown_since, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
 	if err != nil {
 		return err
 	}
