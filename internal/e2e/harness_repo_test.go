@@ -388,7 +388,7 @@ func (p *pull) untilReacted(comment int64, reaction holdfast.Reaction) {
 	p.r.w.t.Helper()
 	p.r.w.until(fmt.Sprintf("comment %d has the reaction %s", comment, reaction), func() (bool, string) {
 		all := p.r.hub.Reactions(comment)
-		return slices.Contains(all, string(reaction)), fmt.Sprint(all)
+		return slices.Contains(all, string(reaction)), fmt.Sprintf("%v, and these replies: %q", all, p.replies())
 	})
 }
 

@@ -113,7 +113,8 @@ func TestApprovalEnds(t *testing.T) {
 		r.hub.EditComment(comment, lead, "Not yet.")
 	})
 	pr := approved("gone", "guest", func(int64) { r.hub.SetPermission("guest", "read") })
-	pr.say(lead, "/holdfast approve")
+	pr.untilComment("held: NotApproved")
+	pr.untilReacted(pr.say(lead, "/holdfast approve"), holdfast.ReactionDone)
 	pr.untilApplied("1 created")
 	for name, why := range map[string]string{"deleted": "its comment was deleted", "edited": "its comment was edited"} {
 		if got := w.record(name).WaitingDetail; !strings.Contains(got, why) {
