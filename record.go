@@ -240,6 +240,9 @@ type Post struct {
 	PostDelivery
 }
 
+// Attempt names what is wanted among Attempts.
+func (p Post) Attempt() string { return string(DigestOf([]byte(p.Body))) }
+
 // PostDelivery is how far a post has come.
 type PostDelivery struct {
 	Wanted    int64     `json:"wanted"` // grows with each change of the content

@@ -35,7 +35,7 @@ func (s *PostStore) PostTried(ctx context.Context, key string, attempts []string
 
 // attemptsAfter are those that were made after the one that is on record as posted now.
 func attemptsAfter(attempts []string, post holdfast.Post) []string {
-	return attempts[slices.Index(attempts, string(holdfast.DigestOf([]byte(post.Body))))+1:]
+	return attempts[slices.Index(attempts, post.Attempt())+1:]
 }
 
 // PostEdited has a post made again that somebody else has edited or deleted on the forge,
@@ -61,7 +61,7 @@ func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since 
 		}
 		// What is being written may be there before the edit. What was given up is tried once
 		// more: it may not be refused any longer.
-		again := row.Wanted == row.Posted || slices.Contains(row.Attempts, string(holdfast.DigestOf([]byte(row.Body))))
+		again := row.Wanted == row.Posted || slices.Contains(row.Attempts, row.Attempt())
 		if _, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + ?, wanted_at = ?, external_id = ?, posted_runs = '[]', posted_head = ''
 			WHERE post_key = ?`, map[bool]int{true: 1}[again], nanos(s.now()), post.ExternalID, post.Key); err != nil {
 			return err

@@ -83,7 +83,7 @@ func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Clust
 
 // byHand reports whether a merge is applied only when a person says so.
 func byHand(in Input) bool {
-	settings := Conditions(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
+	settings := conditions(in)
 	return slices.ContainsFunc(settings, func(p holdfast.ApplySettings) bool { return p.Manual })
 }
 

@@ -101,9 +101,9 @@ func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.
 // tryComment writes a comment that was posted before. As long as nobody knows whether that
 // was done, what it says may be there, and is nobody else's.
 func (o *outbox) tryComment(ctx context.Context, forge Comments, post *holdfast.Post, id, marker string) (holdfast.Comment, error) {
-	digest := string(holdfast.DigestOf([]byte(post.Body)))
-	before := slices.DeleteFunc(slices.Clone(post.Attempts), func(d string) bool { return d == digest })
-	post.Attempts = append(before[max(0, len(before)-attemptsMost):len(before):len(before)], digest)
+	attempt := post.Attempt()
+	before := slices.DeleteFunc(slices.Clone(post.Attempts), func(a string) bool { return a == attempt })
+	post.Attempts = append(before[max(0, len(before)-attemptsMost):len(before):len(before)], attempt)
 	if err := o.opts.Store.PostTried(ctx, post.Key, post.Attempts); err != nil {
 		return holdfast.Comment{}, err
 	}
@@ -168,7 +168,7 @@ func untouched(post holdfast.Post, found holdfast.Comment) bool {
 		return !edited // whatever was tried: it is what was posted, or was put back
 	}
 	for _, text := range []string{found.Body, plain(found.Body), plain(found.Body) + "\n"} {
-		if slices.Contains(post.Attempts, string(holdfast.DigestOf([]byte(text)))) {
+		if slices.Contains(post.Attempts, holdfast.Post{Body: text}.Attempt()) {
 			return true
 		}
 	}
