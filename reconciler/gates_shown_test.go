@@ -120,6 +120,38 @@ func TestAnApprovalIsOfOneMerge(t *testing.T) {
 	}
 }
 
+// A head that is planned again when it is merged was reviewed by the plan before, and is
+// approved by that.
+func TestAnApprovalOfAHeadThatWasPlannedAgain(t *testing.T) {
+	t.Parallel()
+	for name, begun := range map[string]bool{"queued": false, "begun": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gated(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.obeys(1, "alice", "/holdfast plan")
+			if begun {
+				f.claim()
+			}
+			f.merge(1, byMerge)
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved {
+				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			f.post()
+			if body := f.forge.comment(1); !strings.Contains(body, "held: NotApproved") || strings.Contains(body, "no longer valid") {
+				t.Errorf("its comment does not show the plan to approve:\n%s", body)
+			}
+			f.clock.Advance(2 * time.Second) // the stamps of a forge have seconds
+			f.obeys(1, "alice", "/holdfast approve")
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+		})
+	}
+}
+
 // A pull request that changes settings of a cluster alone has nothing planned, and a
 // comment and a green status that say what it changes.
 func TestAPullRequestThatChangesSettings(t *testing.T) {

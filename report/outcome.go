@@ -36,7 +36,7 @@ type outcome struct {
 	plan    *holdfast.Plan  // to be shown
 	key     string          // of plan: equal for those that may be shown as one
 	counts  holdfast.Counts
-	stale   bool            // plan is of an older head
+	stale   bool            // plan is an earlier one
 	broken  bool            // plan was being applied when that failed
 	applied bool            // plan has been applied
 	destroy bool            // of all of the cluster

@@ -114,7 +114,7 @@ func (w planWriter) groupTitle(g group) string {
 	counts := countsInWords(o.plan.Counts, o.applied)
 	switch {
 	case o.stale:
-		return "<i>" + title + ": plan of an older commit, no longer valid (" + counts + ")</i>"
+		return "<i>" + title + ": earlier plan, no longer valid (" + counts + ")</i>"
 	case o.broken && o.destroy:
 		return title + ": what was to be destroyed (" + counts + ")"
 	case o.broken:

@@ -39,12 +39,12 @@ type Cluster struct {
 	Added    bool // it was changed while merging: the plans of the pull request do not have it
 	// Sample: the merge leaves it as it is. Its plan shows what a template that
 	// the pull request changes would do to it, and is a sample of an Impact. It
-	// is of an older head only if Previous says so.
+	// is an earlier one only if Previous says so.
 	Sample bool
 
 	Plan    *holdfast.Run  // the newest plan run; nil if there is none yet
 	Summary *holdfast.Plan // its plan, or with Previous an older one; nil if there is none
-	// Previous is true if Summary is of an older head, which is planned again.
+	// Previous is true if Summary is of an older head, or of this one, which is planned again.
 	Previous bool
 	// Engine is what has written the state so far, such as "terraform 1.11.4"; empty if
 	// nobody knows.

@@ -33,6 +33,9 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		if err != nil {
 			return view, false, err
 		}
+		if pr.State == holdfast.PullRequestMerged {
+			plans = reviewable(pr, plans)
+		}
 		if err := v.viewPlan(ctx, &rc, plans); err != nil {
 			return view, false, err
 		}
@@ -190,6 +193,19 @@ func (v *viewer) viewRelated(
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
 	return last, nil
+}
+
+// reviewable are the plans of a cluster in a merged pull request, newest first, without
+// those that the merge came before the end of, if its head was planned before: that is what
+// people saw.
+func reviewable(pr holdfast.PullRequestRecord, plans []holdfast.Run) []holdfast.Run {
+	ended := slices.IndexFunc(plans, func(run holdfast.Run) bool {
+		return run.Status.Done() && run.Status != holdfast.RunCanceled
+	})
+	if ended > 0 && plans[ended].Status.Good() && plans[ended].Revision == pr.Head {
+		return plans[ended:]
+	}
+	return plans
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
