@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // ticks lets time pass in which nothing else happens.
@@ -148,6 +149,60 @@ func TestAMergeThatLeftNothingToDo(t *testing.T) {
 	f.lookAt(2)
 	f.ticks()
 	check("after a restart,")
+}
+
+// A merge that brings back what is applied is not done as long as something else is being
+// written: its status stays pending, and that of what comes after it, too.
+func TestAMergeThatTakesBackWhatIsBeingApplied(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{"an apply": "infra/prod/main.tf", "a destroy": "clusters/prod.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			change, destroys := module("two"), name == "a destroy"
+			if destroys {
+				change = gitserver.Delete
+			}
+			f.open(2, map[string]string{file: change})
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			if write := f.claim(); !write.Kind.Writes() {
+				t.Fatalf("a %s is handed out: %v", write.Kind, f.runs("prod"))
+			}
+			f.open(3, map[string]string{file: twoClusters()[file]})
+			f.merge(3, byMerge)
+			f.ticks()
+			merged := f.forge.get(3).MergeCommit
+			if told := f.forge.told(merged, holdfast.ContextApply); f.forge.status(merged, holdfast.ContextApply) != holdfast.StatusPending {
+				t.Errorf("while it is being written the status is %q\n%s", told, f.forge.comment(3))
+			}
+		})
+	}
+}
+
+// Two merges that leave nothing of a branch remove nothing, and say so.
+func TestMergesThatRemoveEverything(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	for number, name := range map[int]string{2: "prod", 3: "preprod"} {
+		f.open(number, map[string]string{"clusters/" + name + ".yaml": gitserver.Delete})
+		f.executeAll(good)
+	}
+	f.mergeUnnoticed(2, byMerge)
+	f.merge(3, byMerge)
+	f.lookAt(2)
+	f.ticks()
+	for number := 2; number <= 3; number++ {
+		told := f.forge.told(f.forge.get(number).MergeCommit, holdfast.ContextApply)
+		if last := told[len(told)-1]; !strings.Contains(last, "Missing") || strings.Contains(strings.Join(told, "\n"), "success") {
+			t.Errorf("#%d: %q, want it held, and never green\n%s", number, told, f.forge.comment(number))
+		}
+		if comment := f.forge.comment(number); !strings.Contains(comment, "held: Missing") {
+			t.Errorf("#%d says\n%s", number, comment)
+		}
+	}
 }
 
 // What a cluster waited for before a merge is nothing that the merge waits for:

@@ -120,10 +120,20 @@ func (l life) desires(run holdfast.Run) bool {
 	return !destroys && run.SourceDigest.Equal(l.rec.Desired.SourceDigest)
 }
 
-// settled reports whether what Git desires is what is applied.
+// settled reports whether what Git desires is what is applied, and nothing else is being
+// applied.
 func (l life) settled() bool {
 	d := l.rec.Desired
-	return !d.Removed && l.failed == nil && !l.destroying() && d.SourceDigest.Equal(l.rec.Applied.SourceDigest)
+	leaves := l.working() && !l.desires(l.write)
+	return !d.Removed && l.failed == nil && !leaves && d.SourceDigest.Equal(l.rec.Applied.SourceDigest)
+}
+
+// Settled reports whether a cluster's record and the runs of its tracked branch, newest
+// first, say that it is as Git says, that nobody knows of anything left to do, and that
+// the record is not behind.
+func Settled(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
+	_, behind := RecordOutcome(Input{Cluster: rec, Runs: runs})
+	return rec.Waiting == "" && rec.Desired.Missing == "" && newLife(rec, runs).settled() && !behind
 }
 
 // working reports whether something is written, or will be without a person: an

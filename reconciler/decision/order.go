@@ -71,9 +71,11 @@ func RelationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 	if rec.Drift.Hold != "" {
 		waiting = "" // what Git asks for is applied
 	}
+	// As Git says, and changed: by an apply of what Git has left meanwhile, or a revert.
+	written := rec.Phase == holdfast.PhaseUpdating || rec.Phase == holdfast.PhaseDeleting
 	return holdfast.Relation{
 		Name: rec.Name, Phase: rec.Phase, Waiting: string(rec.Waiting),
-		Settled: waiting == "" && !rec.Desired.Removed && rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
+		Settled: waiting == "" && !written && !rec.Desired.Removed && rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest),
 		Failed: rec.Phase == holdfast.PhaseFailed ||
 			slices.Contains([]holdfast.Reason{holdfast.ReasonApplyFailed, holdfast.ReasonMayExist, holdfast.ReasonPlanFailed, holdfast.ReasonDestroyFailed, holdfast.ReasonInvalid, holdfast.ReasonDependencyFailed}, rec.Waiting),
 	}

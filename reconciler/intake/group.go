@@ -84,7 +84,13 @@ func (p *pullRequests) judgeGroup(
 	if err := p.compare(ctx, from, to, &result); err != nil {
 		return holdfast.CommitStatus{}, err
 	}
-	status := mergequeue.Judge(group.Commit, members, result.Clusters, len(result.Faults))
+	unproven := ""
+	if to.Len() == 0 {
+		if unproven, err = emptied(ctx, p.opts.Store, repo); err != nil {
+			return holdfast.CommitStatus{}, err
+		}
+	}
+	status := mergequeue.Judge(group.Commit, members, result.Clusters, len(result.Faults), unproven)
 	return status, p.Publisher.WantGroup(ctx, repo.Name, status)
 }
 

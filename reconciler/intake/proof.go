@@ -57,12 +57,12 @@ func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHea
 
 // emptied says that a branch that no longer defines anything had several clusters;
 // empty if it was the last one that went.
-func (b *branches) emptied(ctx context.Context, repo Repository) (string, error) {
-	all, err := b.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+func emptied(ctx context.Context, store Clusters, repo Repository) (string, error) {
+	all, err := store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {
 		return "", fmt.Errorf("count clusters of %q: %w", repo.Name, err)
 	}
-	going, err := b.opts.Store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
+	going, err := store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name, Phase: holdfast.PhaseDeleting})
 	if err != nil {
 		return "", fmt.Errorf("count removed clusters of %q: %w", repo.Name, err)
 	}
@@ -91,9 +91,9 @@ func (b *branches) missing(ctx context.Context, repo Repository, now branchHead,
 		}
 	}
 	if now.cat.Len() == 0 {
-		emptied, err := b.emptied(ctx, repo)
-		if err != nil || emptied != "" {
-			return emptied, err
+		why, err := emptied(ctx, b.opts.Store, repo)
+		if err != nil || why != "" {
+			return why, err
 		}
 	}
 	last := rec.Applied.Revision

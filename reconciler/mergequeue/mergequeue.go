@@ -51,8 +51,11 @@ type Member struct {
 
 // Judge returns the plan status of a group's commit, which changes clusters and has
 // that many faults. It is green if each pull request is, and each cluster equals
-// what one of them has planned.
-func Judge(commit holdfast.Revision, members []Member, clusters []holdfast.PullRequestCluster, faults int) holdfast.CommitStatus {
+// what one of them has planned. Unproven is why what it removes would not count as
+// removed; empty: it would.
+func Judge(
+	commit holdfast.Revision, members []Member, clusters []holdfast.PullRequestCluster, faults int, unproven string,
+) holdfast.CommitStatus {
 	says := func(state holdfast.StatusState, format string, args ...any) holdfast.CommitStatus {
 		return holdfast.CommitStatus{Revision: commit, Context: holdfast.ContextPlan, State: state, Description: fmt.Sprintf(format, args...)}
 	}
@@ -70,6 +73,9 @@ func Judge(commit holdfast.Revision, members []Member, clusters []holdfast.PullR
 	}
 	if faults > 0 {
 		return says(holdfast.StatusFailure, "the merge result has %d faults that no pull request of the group has alone", faults)
+	}
+	if unproven != "" {
+		return says(holdfast.StatusFailure, "%s", unproven)
 	}
 	for _, c := range clusters {
 		if touching := unplanned(c, members); touching != "" {

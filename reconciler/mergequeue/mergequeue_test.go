@@ -68,8 +68,13 @@ func TestJudge(t *testing.T) {
 		"one is not known":       {[]mergequeue.Member{{Number: 4}}, nil, 0, waits, "waits for the plan of #4"},
 		"a fault of them all":    {[]mergequeue.Member{pr(1, ok), pr(2, ok)}, nil, 2, fails, "2 faults"},
 	}
+	removals := []holdfast.PullRequestCluster{c("a", ""), c("b", "")}
+	both := mergequeue.Judge("g", []mergequeue.Member{pr(1, ok, removals[0]), pr(2, ok, removals[1])}, removals, 0, "nothing is left")
+	if both.State != fails || both.Description != "nothing is left" {
+		t.Errorf("removals that prove nothing together: %+v", both)
+	}
 	for name, test := range tests {
-		got := mergequeue.Judge("g", test.members, test.clusters, test.faults)
+		got := mergequeue.Judge("g", test.members, test.clusters, test.faults, "")
 		if got.State != test.want || got.Revision != "g" || got.Context != holdfast.ContextPlan || !strings.Contains(got.Description, test.says) {
 			t.Errorf("%s: %+v; want %s with %q", name, got, test.want, test.says)
 		}

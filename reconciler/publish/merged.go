@@ -113,7 +113,8 @@ func (v *viewer) viewRecord(
 		if err != nil {
 			return err
 		}
-		if about {
+		// What is not proven to be removed waits with the revision that still had it.
+		if about || rec.Waiting == holdfast.ReasonMissing && rc.Removed {
 			rc.Waiting, rc.WaitingDetail = rec.Waiting, rec.WaitingDetail
 			if err := v.viewConditions(ctx, rc, rec, pr, runs); err != nil {
 				return err
@@ -123,7 +124,7 @@ func (v *viewer) viewRecord(
 	if rc.Apply != nil && rc.Apply.Status != holdfast.RunCanceled {
 		return nil
 	}
-	obsolete, err := v.nothingLeft(ctx, rec, pr)
+	obsolete, err := v.nothingLeft(ctx, rec, pr, runs)
 	if obsolete {
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, holdfast.ReasonUpToDate, ""
 	}
@@ -322,8 +323,10 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 // nothingLeft reports whether a merge is in what the branch desires of a
 // cluster, and that is what is applied: it was reverted before its apply began, or
 // somebody else had brought the same.
-func (v *viewer) nothingLeft(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
-	if rec.Waiting != "" || rec.Desired.Removed || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) {
+func (v *viewer) nothingLeft(
+	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
+) (bool, error) {
+	if !decision.Settled(rec, runs) {
 		return false, nil
 	}
 	source, err := v.opts.Store.RepositoryState(ctx, pr.Repo)
