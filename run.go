@@ -310,6 +310,8 @@ type ClaimFilter struct {
 	Providers []string  // not those of clusters with these providers
 	Limit     int       // at most so many
 	Turns     Turns     // the order of the lanes; nil: by priority, then the oldest run
+
+	CappedRepos []string // not those of pull requests of these repositories
 }
 
 // Lane is the runs that are in one line to be handed out, the oldest first: those of

@@ -148,5 +148,6 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	return (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
-		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.Providers, lane.Provider)
+		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
+		!slices.Contains(filter.Providers, lane.Provider)
 }

@@ -44,6 +44,45 @@ func TestPullRequestsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestLastRunIsKeptForOthers: clusters of one project whose runs hang do not take the last
+// run from another project, and say what they wait for.
+func TestLastRunIsKeptForOthers(t *testing.T) {
+	t.Parallel()
+	files, changes := make(map[string]string), make(map[string]string)
+	for _, name := range []string{"a-1", "a-2", "a-3", "b-1"} {
+		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+		changes["infra/"+name+"/main.tf"] = module("two")
+	}
+	files["clusters/b-1.yaml"] = strings.Replace(document("b-1"), "project: p", "project: q", 1)
+	other := map[string]string{"infra/b-1/main.tf": changes["infra/b-1/main.tf"]}
+	delete(changes, "infra/b-1/main.tf")
+	f := newFleet(t, files, func(opts *reconciler.Options) { opts.Limits.Runs = 3 })
+	f.adopt()
+	f.open(1, changes)
+	first := f.claim()
+	second := f.claim(first.AttemptRef)
+	if second.Run == "" {
+		t.Fatal("the second run is not handed out")
+	}
+	if third := f.claim(first.AttemptRef, second.AttemptRef); third.Run != "" {
+		t.Fatalf("%s has the last run", third.Cluster)
+	}
+	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	f.must(err)
+	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonProjectCapped || !strings.Contains(queue[0].Detail, "project p") {
+		t.Errorf("the queue is %+v", queue)
+	}
+	f.open(2, other)
+	third := f.claim(first.AttemptRef, second.AttemptRef)
+	if third.Cluster != "b-1" {
+		t.Fatalf("%q has the last run, want the other project's", third.Cluster)
+	}
+	f.finish(first, planned(first))
+	if fourth := f.claim(second.AttemptRef, third.AttemptRef); !strings.HasPrefix(fourth.Cluster, "a-") {
+		t.Errorf("beside the other project %q is handed out", fourth.Cluster)
+	}
+}
+
 // TestCapOfAProject: the runs of a project that has all that it may wait, and the
 // comment says for what; those of others do not.
 func TestCapOfAProject(t *testing.T) {

@@ -18,10 +18,23 @@ func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
 		Limits: dispatch.Limits{
 			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Project: limits.Project, Timeout: limits.Timeout,
 			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
-			Lock: decision.LockWait{Timeout: limits.LockTimeout, Pause: limits.RetryDelay},
+			Lock:         decision.LockWait{Timeout: limits.LockTimeout, Pause: limits.RetryDelay},
+			Repositories: forClusters(r.opts.Sources.Repositories),
 		},
 		Metrics: r.opts.Telemetry.Metrics, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})
+}
+
+// forClusters are the repositories that define clusters, whether there are any yet, and
+// publish no templates.
+func forClusters(repositories []Repository) []string {
+	var names []string
+	for _, repo := range repositories {
+		if len(repo.Clusters) > 0 && len(repo.Templates) == 0 {
+			names = append(names, repo.Name)
+		}
+	}
+	return names
 }
 
 // fleet is the Reconciler as the Dispatcher sees it.

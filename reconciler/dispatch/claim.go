@@ -82,7 +82,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	if d.draining.Load() {
 		return holdfast.Assignment{}, holdfast.ErrNotFound
 	}
-	filter, some, err := d.claimFilter(ctx, req)
+	filter, share, some, err := d.claimFilter(ctx, req)
 	if err != nil || !some {
 		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
@@ -91,7 +91,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, id := range ids {
-		claimed, err := d.claimOne(ctx, id, req.Ref(), filter.Now)
+		claimed, err := d.claimOne(ctx, id, req.Ref(), filter.Now, share)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
@@ -108,7 +108,9 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 // is about to claim it: two claims of a run would have one name as the owner of its
 // lock, and the one that fails would let go what is the other's. Its record is read only
 // here: of those that could be claimed instead, none is.
-func (d *Dispatcher) claimOne(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
+func (d *Dispatcher) claimOne(
+	ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, share share,
+) (claimed holdfast.Run, err error) {
 	err = d.alone(ctx, []string{"claim:" + id}, func() error {
 		run, err := d.opts.Store.Run(ctx, id)
 		if errors.Is(err, holdfast.ErrNotFound) {
@@ -116,13 +118,15 @@ func (d *Dispatcher) claimOne(ctx context.Context, id string, agent holdfast.Age
 		} else if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
-		claimed, err = d.claimAlone(ctx, run, agent, now)
+		claimed, err = d.claimAlone(ctx, run, agent, now, share.most(run))
 		return err
 	})
 	return claimed, err
 }
 
-func (d *Dispatcher) claimAlone(ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time) (claimed holdfast.Run, err error) {
+func (d *Dispatcher) claimAlone(
+	ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time, most int,
+) (claimed holdfast.Run, err error) {
 	if stopped, err := d.opts.Fleet.Stopped(ctx, run); err != nil {
 		return run, err
 	} else if stopped || !d.breakers.admits(run.Document.Provider, run.ID) {
@@ -142,7 +146,7 @@ func (d *Dispatcher) claimAlone(ctx context.Context, run holdfast.Run, agent hol
 		return run, fmt.Errorf("lock %s: %w", run.StateLocation, err)
 	}
 	err = d.withinCap(ctx, run, func() error {
-		claimed, err = d.opts.Store.ClaimRun(ctx, run.ID, agent, now, d.opts.Limits.Runs)
+		claimed, err = d.opts.Store.ClaimRun(ctx, run.ID, agent, now, most)
 		return err
 	})
 	if err != nil {
@@ -168,11 +172,15 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 // providers that need a break, nor of providers and projects that have as many runs as
 // they may, and no more drift checks than there may be. It is false if there can be
 // none.
-func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, bool, error) {
+func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, share, bool, error) {
 	kinds, now := req.Kinds, d.opts.Now()
 	running, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
-		return holdfast.ClaimFilter{}, false, fmt.Errorf("list running runs: %w", err)
+		return holdfast.ClaimFilter{}, share{}, false, fmt.Errorf("list running runs: %w", err)
+	}
+	of, err := d.shares.of(ctx, running)
+	if err != nil {
+		return holdfast.ClaimFilter{}, of, false, err
 	}
 	if slices.Contains(kinds, holdfast.RunApply) && !slices.Contains(kinds, holdfast.RunState) {
 		kinds = append(slices.Clone(kinds), holdfast.RunState) // who may apply puts states right
@@ -193,14 +201,15 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 			filter.Capped = append(filter.Capped, project)
 		}
 	}
+	of.limits(&filter, len(running))
 	if load.drift < d.opts.Limits.Drift {
-		return filter, true, nil
+		return filter, of, true, nil
 	}
 	if len(kinds) == 0 {
 		kinds = append(holdfast.AgentKinds(), holdfast.RunState)
 	}
 	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(k holdfast.RunKind) bool { return k == holdfast.RunDrift })
-	return filter, len(filter.Kinds) > 0, nil
+	return filter, of, len(filter.Kinds) > 0, nil
 }
 
 // capLease bounds for how long a claim that dies keeps others of its run, or of its

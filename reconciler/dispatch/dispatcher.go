@@ -29,16 +29,19 @@ type Options struct {
 
 // Limits bound runs. None has a default of its own: the reconciler's apply.
 type Limits struct {
-	Runs       int            // at once in the fleet
-	Drift      int            // drift checks at once
-	Provider   map[string]int // at once by provider; one that is not named has no limit of its own
-	Project    int            // at once of each project; zero: no limit
-	Timeout    time.Duration  // of a run: its engine is interrupted then
-	Lease      time.Duration  // how long a silent attempt is believed in
-	Retries    int            // of an attempt that failed for a transient cause; negative means none
-	RetryDelay time.Duration  // before the first retry; doubles with each
-	Lock       decision.LockWait
-	Break      time.Duration // of a provider that throttles; doubles up to 15 times; zero means a minute
+	Runs     int            // at once in the fleet
+	Drift    int            // drift checks at once
+	Provider map[string]int // at once by provider; one that is not named has no limit of its own
+	Project  int            // at once of each project; zero: all but one of Runs, if there are several projects and Runs is at least 3
+	// Repositories are those for clusters alone. With others, each is limited as projects
+	// are, if Project is zero.
+	Repositories []string
+	Timeout      time.Duration // of a run: its engine is interrupted then
+	Lease        time.Duration // how long a silent attempt is believed in
+	Retries      int           // of an attempt that failed for a transient cause; negative means none
+	RetryDelay   time.Duration // before the first retry; doubles with each
+	Lock         decision.LockWait
+	Break        time.Duration // of a provider that throttles; doubles up to 15 times; zero means a minute
 }
 
 // Dispatcher hands out runs. Its methods are safe for concurrent use.
@@ -52,6 +55,7 @@ type Dispatcher struct {
 	renewals *renewals
 	signs    *signs
 	results  results
+	shares   *shares
 	draining atomic.Bool // no run is handed out any longer
 }
 
@@ -82,6 +86,7 @@ func New(opts Options) (*Dispatcher, error) {
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
 		agents: newAgents(opts.Now), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
+		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now},
 	}, nil
 }
 

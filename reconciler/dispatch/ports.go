@@ -18,6 +18,12 @@ type Store interface {
 	Attempts
 	Inventory
 	Keeper
+	Clusters
+}
+
+// Clusters are the records of clusters.
+type Clusters interface {
+	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
 }
 
 // Runs are the records of runs.

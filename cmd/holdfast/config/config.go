@@ -196,7 +196,7 @@ type Runs struct {
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"How long no run of a provider is started after the provider throttled three clusters or failed. Each break that follows is twice as long, up to 15 times this value."`
 	Limits         Limits         `yaml:"limits" doc:"The limits of each start of an engine, including every process that it starts. A run that hits a limit fails with a reason that says so."`
-	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: limited by max alone."`
+	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: with max of at least 3, all but one of max if there are several projects, and the same for each repository."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
 
