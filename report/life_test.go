@@ -282,6 +282,26 @@ var failures = map[string]holdfast.Run{
 	},
 }
 
+func TestCommentOfAPlanThatFailsAfterAKilledApply(t *testing.T) {
+	t.Parallel()
+	c := planned("prod-eu", smallPlan("prod-eu"))
+	c.Apply = run("run-8", "prod-eu", holdfast.RunPlan, holdfast.RunErrored, nil)
+	c.Apply.Failure = &holdfast.Failure{Step: "plan", Summary: "the state is locked", Cause: holdfast.CauseStateLocked}
+	killed := failures["killed"]
+	c.Failed = &killed
+	r := pullRequest(c)
+	r.PullRequest.State, r.PullRequest.MergeCommit = holdfast.PullRequestMerged, head
+	body := report.Comment(r)
+	for _, want := range []string{"the state is locked", "These may exist without being in the state", "aws_instance.a"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the comment does not say %q:\n%s", want, body)
+		}
+	}
+	if len(c.Apply.Failure.Unrecorded) > 0 {
+		t.Error("the run that was given has changed")
+	}
+}
+
 func TestFailureText(t *testing.T) {
 	t.Parallel()
 

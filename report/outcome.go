@@ -297,7 +297,12 @@ func position(queue int) string {
 }
 
 func (o outcome) failed(run holdfast.Run, result string) outcome {
+	before := o.failure
 	o.failure, o.failing, o.broken = run.Failure, &run, run.Kind.Writes()
+	if before != nil && run.Failure != nil && len(run.Failure.Unrecorded) == 0 { // a plan does not know
+		failure := *run.Failure
+		failure.Unrecorded, o.failure = before.Unrecorded, &failure
+	}
 	return o.as(stageFailed, "❌", result)
 }
 

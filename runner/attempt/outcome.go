@@ -40,7 +40,8 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		shown.Cause, shown.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
 		if reason == holdfast.ReasonTimeout {
 			shown.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
-			shown.Hint = "raise runs.timeout in holdfast.yaml if runs need more time"
+			shown.Hint = "look at the end of its log: a state store, registry or provider that does not answer ends here, too; " +
+				"raise runs.timeout in holdfast.yaml if runs need more time"
 		}
 	}
 	if t.result.Applying && t.progress != nil {
