@@ -45,38 +45,15 @@ func attemptsAfter(attempts []string, post holdfast.Post) []string {
 // seen does so since another time or, if that is zero, from when it is there again.
 func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		edited = false
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
-		if err != nil || row.Posted == 0 || row.Posted != post.Posted || !slices.Equal(row.Attempts, post.Attempts) {
+		edited = err == nil && row.Posted != 0 && row.Posted == post.Posted && slices.Equal(row.Attempts, post.Attempts)
+		if !edited {
 			return err
 		}
-		edited = true
-		var runs string
-		if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, post.Key).Scan(&runs); err != nil {
+		if err := s.postUnseen(ctx, q, row.Post, seen, since); err != nil {
 			return err
 		}
-		shown, err := decodeList(runs)
-		if err != nil {
-			return err
-		}
-		// What is being written may be there before the edit. What was given up is tried once
-		// more: it may not be refused any longer.
-		again := row.Wanted == row.Posted || slices.Contains(row.Attempts, row.Attempt())
-		if _, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + ?, wanted_at = ?, external_id = ?, posted_runs = '[]', posted_head = ''
-			WHERE post_key = ?`, map[bool]int{true: 1}[again], nanos(s.now()), post.ExternalID, post.Key); err != nil {
-			return err
-		}
-		ref := row.PullRequest
-		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE pr_repo = ? AND pr_number = ? AND posted_at > ?`,
-			nanos(since), ref.Repo, ref.Number, nanos(seen)); err != nil {
-			return err
-		}
-		for _, id := range append(shown, row.Runs...) { // those of the tracked branch, too
-			if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
-				return err
-			}
-		}
-		if _, err := q.exec(ctx, `UPDATE pull_requests SET shown_since = ? WHERE repo = ? AND number = ?`, int64(notShown), ref.Repo, ref.Number); err != nil {
+		if err := s.postAgain(ctx, q, row.Post, post.ExternalID); err != nil {
 			return err
 		}
 		// Their authors may have read what somebody else had written. Stamps of forges do not
@@ -89,4 +66,39 @@ func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since 
 		return false, fmt.Errorf("record that post %q was edited: %w", post.Key, err)
 	}
 	return edited, nil
+}
+
+// postUnseen has what counts as posted in a comment later than seen do so since another
+// time: the runs of its pull request, and those that it showed, of the tracked branch, too.
+func (s *Store) postUnseen(ctx context.Context, q querier, row holdfast.Post, seen, since time.Time) error {
+	var runs string
+	if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, row.Key).Scan(&runs); err != nil {
+		return err
+	}
+	shown, err := decodeList(runs)
+	if err != nil {
+		return err
+	}
+	ref := row.PullRequest
+	if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE pr_repo = ? AND pr_number = ? AND posted_at > ?`,
+		nanos(since), ref.Repo, ref.Number, nanos(seen)); err != nil {
+		return err
+	}
+	for _, id := range append(shown, row.Runs...) {
+		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at > ?`, nanos(since), id, nanos(seen)); err != nil {
+			return err
+		}
+	}
+	_, err = q.exec(ctx, `UPDATE pull_requests SET shown_since = ? WHERE repo = ? AND number = ?`, int64(notShown), ref.Repo, ref.Number)
+	return err
+}
+
+// postAgain has a comment written again that is on the forge under id, or not at all if
+// that is empty. What is being written may be there before the edit. What was given up is
+// tried once more: it may not be refused any longer.
+func (s *Store) postAgain(ctx context.Context, q querier, row holdfast.Post, id string) error {
+	again := row.Wanted == row.Posted || slices.Contains(row.Attempts, row.Attempt())
+	_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + ?, wanted_at = ?, external_id = ?, posted_runs = '[]', posted_head = ''
+		WHERE post_key = ?`, map[bool]int{true: 1}[again], nanos(s.now()), id, row.Key)
+	return err
 }
