@@ -84,18 +84,30 @@ func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.
 		post.Echo = echoOf(found)
 		return found, nil // written by an attempt whose end is not on record
 	case intact:
-		return o.tryComment(ctx, forge, post, id, marker)
-	}
-	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
-	if err != nil {
-		return found, fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
-	}
-	if !pr.ShownSince.After(o.opts.Settings.Now().Add(inTheFuture)) { // else it is written again for that
-		if _, err := o.edited(ctx, *post, found, pr.PullRequest, pr.State); err != nil {
-			return found, err
+		comment, err := o.tryComment(ctx, forge, post, id, marker)
+		if err == nil && id != "" && comment.ID != id { // it was deleted since the look
+			err = o.notice(ctx, *post, holdfast.Comment{})
 		}
+		return comment, err
+	}
+	if err := o.notice(ctx, *post, found); err != nil {
+		return found, err
 	}
 	return o.tryComment(ctx, forge, post, found.ID, marker)
+}
+
+// notice is edited before or after a write, unless that was noticed before: it is written
+// again for that.
+func (o *outbox) notice(ctx context.Context, post holdfast.Post, found holdfast.Comment) error {
+	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
+	if err != nil {
+		return fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
+	}
+	if pr.ShownSince.After(o.opts.Settings.Now().Add(inTheFuture)) {
+		return nil
+	}
+	_, err = o.edited(ctx, post, found, pr.PullRequest, pr.State)
+	return err
 }
 
 // tryComment writes a comment that was posted before. As long as nobody knows whether that

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,8 @@ func (h host) Comment(context.Context, holdfast.PullRequestRef, string) (holdfas
 	return h.now, h.gone
 }
 
-func (h host) PutComment(context.Context, holdfast.PullRequestRef, string, string, string) (holdfast.Comment, error) {
+func (h host) PutComment(_ context.Context, _ holdfast.PullRequestRef, id, _, _ string) (holdfast.Comment, error) {
+	h.back.ID = cmp.Or(h.back.ID, id)
 	if h.puts != nil {
 		*h.puts++
 	}
@@ -316,6 +318,26 @@ func TestAttempts(t *testing.T) {
 				t.Errorf("%d writes, attempts %v, edited %v", puts, r.tried, r.edited)
 			}
 		})
+	}
+}
+
+// A comment that is deleted between the look and the write is written as another one: what it
+// showed was not there meanwhile.
+func TestDeletedWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	for id, deleted := range map[string]bool{"1": false, "2": true} {
+		h := host{now: holdfast.Comment{ID: "1", Body: "the plans", UpdatedAt: noon}}
+		h.back = holdfast.Comment{ID: id, Body: "the next plans", UpdatedAt: noon}
+		r := &records{}
+		p := publisher(r, &watcher{}, h)
+		post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
+		post.Posted, post.Wanted, post.PostedAt = 1, 2, noon
+		if err := p.post(t.Context(), post); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.edited != nil; got != deleted || r.posted.IsZero() {
+			t.Errorf("written as %s: noticed %t, posted at %v; want %t", id, got, r.posted, deleted)
+		}
 	}
 }
 
