@@ -374,3 +374,39 @@ func newestWrite(runs []holdfast.Run) holdfast.Run {
 	}
 	return runs[i]
 }
+
+// What Git says is applied is settled only when nothing else is being written: neither a
+// merge is done, nor may others that depend on it go on.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	write := func(kind holdfast.RunKind, status holdfast.RunStatus, of holdfast.Digest) func(*living) {
+		return func(l *living) {
+			run := ran("run-1", kind, status)
+			run.SourceDigest = of
+			l.runs = append(l.runs, run)
+		}
+	}
+	for name, test := range map[string]struct {
+		is   living
+		want bool
+	}{
+		"as Git says":                {cluster(), true},
+		"not applied":                {cluster(moved), false},
+		"something else is applied":  {cluster(write(holdfast.RunApply, holdfast.RunRunning, oldDigest)), false},
+		"something else was applied": {cluster(write(holdfast.RunApply, holdfast.RunApplied, oldDigest)), false},
+		"it is destroyed":            {cluster(write(holdfast.RunDestroy, holdfast.RunRunning, "")), false},
+		"drift is reverted":          {cluster(write(holdfast.RunApply, holdfast.RunRunning, newDigest)), true},
+		"its document is missing":    {cluster(func(l *living) { l.rec.Desired.Missing = "a file cannot be read" }), false},
+		"it waits":                   {cluster(func(l *living) { l.rec.Waiting = holdfast.ReasonSuspended }), false},
+	} {
+		rec := test.is.rec
+		if got := decision.Settled(rec, test.is.runs); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+		rec.Phase, _ = decision.Lifecycle(time.Time{}, rec, test.is.runs)
+		writes := len(test.is.runs) > 0 && !test.is.runs[0].Status.Done()
+		if got := decision.RelationOf(rec).Settled; writes && got {
+			t.Errorf("%s (%s): others that depend on it go on", name, rec.Phase)
+		}
+	}
+}
