@@ -114,10 +114,10 @@ func TestAnApprovalThroughTheAPIIsOfWhatIsShown(t *testing.T) {
 			t.Errorf("the comment does not say %q:\n%s", words, comment)
 		}
 	}
-	approve(nil, holdfast.CommandRefused, "no plan of the pull request was shown yet")
+	approve(nil, holdfast.CommandRefused, "no plan is shown in the pull request now")
 	first := f.execute(planned)
 	f.post()
-	approve([]string{}, holdfast.CommandRefused, "no plan of the pull request was shown yet")
+	approve([]string{}, holdfast.CommandRefused, "no plan is shown in the pull request now")
 	approve([]string{"run-00000000000000000000"}, holdfast.CommandRefused, "the newest plan is `"+first.ID+"`")
 	says(missing + "nobody has approved it")
 

@@ -77,7 +77,8 @@ func (h *Handler) shownNow(ctx context.Context, c holdfast.Command, targets []ta
 		return clustersOf(targets), nil, nil
 	}
 	if len(c.Shown) == 0 {
-		return nil, nil, refusal("no plan of the pull request was shown yet: wait for it, and look at it")
+		return nil, nil, refusal("no plan is shown in the pull request now: wait for its comment, and look at it. If " +
+			"somebody has edited or deleted it, it is written again; `holdfast describe pullrequest` says if the code host refuses that")
 	}
 	var clusters []string
 	moved := make(map[string]error)
