@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,108 @@ func TestAMergeThatTakesBackWhatIsBeingApplied(t *testing.T) {
 	}
 }
 
+// A merge that waits, and whose cluster goes on without it, gets a last word.
+func TestAMergeWhoseClusterGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		goesOn  func(*testing.T, *fleet)
+		says    string
+		success bool
+	}{
+		"renamed": {func(t *testing.T, f *fleet) {
+			f.open(3, map[string]string{
+				"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": strings.Replace(renamedDocument("live", "prod"), "infra/live", "infra/prod", 1),
+			})
+			f.executeAll(good)
+			f.merge(3, byMerge)
+			f.suspend("live", false, "alice", "")
+		}, "superseded by its rename to live", true},
+		"given to another repository": {func(t *testing.T, f *fleet) {
+			second, look := withOther(t, f)
+			second.Commit(master, "prod", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+			look()
+			f.must(f.r.Transfer(t.Context(), "prod", other, "alice"))
+			f.settle()
+		}, "superseded by its transfer to " + other, true},
+		"killed, held, and reverted": {func(t *testing.T, f *fleet) {
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+			f.dies([]string{"null_resource.main"})
+			f.clock.Advance(time.Minute)
+			f.ask("prod")
+			f.execute(func(a holdfast.Assignment) holdfast.Result {
+				result := planned(a)
+				result.Reason, result.Detail = holdfast.ReasonMayExist, "may exist already: null_resource.main"
+				return result
+			})
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMayExist {
+				t.Fatalf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			f.open(3, map[string]string{"infra/prod/main.tf": module("one")})
+			f.executeAll(good)
+			f.merge(3, byMerge)
+		}, "null_resource.main", false},
+		"removed, and brought back": {func(t *testing.T, f *fleet) {
+			f.open(3, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+			f.executeAll(good)
+			f.merge(3, byMerge)
+			f.open(4, map[string]string{"clusters/prod.yaml": document("prod")})
+			f.executeAll(good)
+			f.merge(4, byMerge)
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+			f.executeAll(good)
+			f.ticks()
+			if comment := f.forge.comment(3); strings.Contains(comment, "destroyed") || !strings.Contains(comment, "superseded by #4") {
+				t.Errorf("the removal says\n%s", comment)
+			}
+		}, "is applied", true},
+		"removed": {func(t *testing.T, f *fleet) {
+			f.open(3, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+			f.executeAll(good)
+			f.suspend("prod", false, "alice", "")
+			f.merge(3, byMerge)
+		}, "superseded by #3", true},
+		"canceled half-way, and reverted": {func(t *testing.T, f *fleet) {
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+			f.execute(func(a holdfast.Assignment) holdfast.Result {
+				stopped := failing(a)
+				stopped.Status, stopped.Reason = holdfast.RunCanceled, holdfast.ReasonCanceled
+				return stopped
+			})
+			f.open(3, map[string]string{"infra/prod/main.tf": module("one")})
+			f.executeAll(good)
+			f.merge(3, byMerge)
+		}, "superseded by #3", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.suspend("prod", true, "alice", "not now")
+			f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			test.goesOn(t, f)
+			f.executeAll(good)
+			f.ticks()
+			want := holdfast.StatusFailure
+			if test.success {
+				want = holdfast.StatusSuccess
+			}
+			merged := f.forge.get(2).MergeCommit
+			comment := f.forge.comment(2)
+			if got := f.forge.status(merged, holdfast.ContextApply); got != want || !strings.Contains(comment, test.says) {
+				t.Errorf("its status is %q, want %s; runs %v %v\n%s", f.forge.told(merged, holdfast.ContextApply), want, f.runs("prod"), f.runs("live"), comment)
+			}
+		})
+	}
+}
+
 // Two merges that leave nothing of a branch remove nothing, and say so.
 func TestMergesThatRemoveEverything(t *testing.T) {
 	t.Parallel()
@@ -202,6 +305,44 @@ func TestMergesThatRemoveEverything(t *testing.T) {
 		if comment := f.forge.comment(number); !strings.Contains(comment, "held: Missing") {
 			t.Errorf("#%d says\n%s", number, comment)
 		}
+	}
+}
+
+// A merge that waits for a fault which was there before says so, also if it brings it again.
+func TestAMergeOntoAFault(t *testing.T) {
+	t.Parallel()
+	fault := func(n int) map[string]string {
+		return map[string]string{"clusters/prod.yaml": document("prod", fmt.Sprintf("nonsense: %d", n))}
+	}
+	unread := map[string]string{"clusters/prod.yaml": "kind: [\n"}
+	for name, test := range map[string]struct {
+		before, merged map[string]string
+		reason         string
+	}{
+		"the same fault":        {fault(1), fault(2), "Invalid"},
+		"another file":          {fault(1), map[string]string{"infra/prod/main.tf": module("two")}, "Invalid"},
+		"one that hides it":     {fault(1), unread, "Missing"},
+		"one that was not read": {unread, map[string]string{"clusters/prod.yaml": "kind: [[\n"}, "Missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.repo.Commit(master, "fault", test.before)
+			f.look()
+			f.ticks()
+			f.open(2, test.merged)
+			f.executeAll(good)
+			f.merge(2, byMerge)
+			f.ticks()
+			told := f.forge.told(f.forge.get(2).MergeCommit, holdfast.ContextApply)
+			if len(f.pullRequest(2).Clusters) > 0 && (len(told) == 0 || !strings.Contains(told[len(told)-1], test.reason)) {
+				t.Errorf("its status is %q, the cluster waits for %q\n%s", told, f.cluster("prod").Waiting, f.forge.comment(2))
+			}
+			if comment := f.forge.comment(2); len(f.pullRequest(2).Clusters) > 0 && !strings.Contains(comment, "held: "+test.reason) {
+				t.Errorf("it says\n%s", comment)
+			}
+		})
 	}
 }
 

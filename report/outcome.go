@@ -193,8 +193,8 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		o = o.failed(*apply, string(kindWord(apply.Kind))+" failed")
 		o.reason, o.detail = c.Waiting, c.WaitingDetail
 		return o
-	case apply != nil && apply.Status == holdfast.RunInterrupted:
-		o = o.failed(*apply, string(kindWord(apply.Kind))+" interrupted")
+	case apply != nil && (apply.Status == holdfast.RunInterrupted || apply.Status == holdfast.RunCanceled && apply.Begun && c.Superseded != ""):
+		o = o.failed(*apply, string(kindWord(apply.Kind))+" "+string(apply.Status))
 		o.reason, o.detail = orElse(c.Waiting, apply.Reason), orElse(c.WaitingDetail, apply.Detail)
 		return o
 	case apply != nil && c.Waiting == "" && slices.Contains(begun, apply.Reason):

@@ -117,6 +117,8 @@ type Outbox interface {
 	Retry(ctx context.Context, ref holdfast.PullRequestRef) error
 	// Show has what a pull request shows made true.
 	Show(ref holdfast.PullRequestRef)
+	// Waited has the merges shown that a cluster may have waited with.
+	Waited(ctx context.Context, rec holdfast.ClusterRecord)
 	// UpdateIssue has the drift issue of a cluster in a repository made true.
 	UpdateIssue(repo, cluster string)
 }

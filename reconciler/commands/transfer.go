@@ -20,7 +20,7 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 		if err != nil {
 			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
-		from := rec.Owner
+		before, from := rec, rec.Owner
 		if err := o.transferable(ctx, rec, to); err != nil {
 			return err
 		}
@@ -42,6 +42,7 @@ func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) er
 		o.Intake.Recheck(repo, cluster)
 		o.Intake.Recheck(from, cluster)
 		o.Publisher.UpdateIssue(from, cluster)
+		o.Publisher.Waited(ctx, before)
 		return nil
 	}
 }

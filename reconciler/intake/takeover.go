@@ -47,8 +47,9 @@ func (b *branches) takeOver(
 		}
 		b.Agenda.RequestCluster(old.Name)
 	case why == "":
-		if err == nil { // a merge that has brought the new name and nothing else says so
+		if err == nil { // merges that have brought the new name and nothing else say so, and those that waited
 			b.Publisher.Waited(ctx, rec)
+			b.Publisher.Waited(ctx, old)
 		}
 		return taken{ask: true}, err
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,18 +19,17 @@ import (
 func (v *viewer) viewApply(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) error {
-	runs, err := history.Branch(ctx, v.opts.Store, rc.Name)
+	rec, known, err := v.present(ctx, rc)
+	if err != nil {
+		return err
+	}
+	runs, err := history.Branch(ctx, v.opts.Store, rec.Name)
 	if err != nil {
 		return err
 	}
 	mine := runsOf(runs, pr.PullRequestRef)
 	if len(mine) > 0 {
 		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
-	}
-	rec, err := v.opts.Store.Cluster(ctx, rc.Name)
-	known := !errors.Is(err, holdfast.ErrNotFound)
-	if err != nil && known {
-		return fmt.Errorf("read cluster %q: %w", rc.Name, err)
 	}
 	if known {
 		showState(rc, rec, runs, c)
@@ -43,7 +43,10 @@ func (v *viewer) viewApply(
 		}
 	}
 	if known && !superseded {
-		if rc.Superseded, err = v.replaced(ctx, rec, pr, runs, mine); err != nil {
+		if rc.Superseded, err = v.displaced(ctx, rc, rec, pr); err == nil && rc.Superseded == "" {
+			rc.Superseded, err = v.replaced(ctx, rec, pr, runs, mine)
+		}
+		if err != nil {
 			return err
 		}
 		if rc.Superseded != "" { // what becomes of it is shown there
@@ -67,6 +70,45 @@ func (v *viewer) viewApply(
 		return nil
 	}
 	return v.viewRecord(ctx, rc, rec, pr, runs)
+}
+
+// present is the record of a cluster as it is called now: state and history of one that was
+// renamed continue under the new name.
+func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.ClusterRecord, known bool, err error) {
+	name, seen := rc.Name, make(map[string]bool)
+	for !seen[name] {
+		seen[name] = true
+		rec, err = v.opts.Store.Cluster(ctx, name)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return holdfast.ClusterRecord{Name: name}, false, nil
+		} else if err != nil {
+			return rec, false, fmt.Errorf("read cluster %q: %w", name, err)
+		}
+		if !rc.Removed && rec.Deletion != nil && rec.Deletion.To != "" {
+			name = rec.Deletion.To
+		}
+	}
+	return rec, true, nil
+}
+
+// displaced is what took the place of a merge of which nothing was applied: the cluster was
+// renamed or given to another repository, or a later merge removed it, or brought it back. Empty if it is still
+// to be applied.
+func (v *viewer) displaced(ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (string, error) {
+	wrote := rc.Apply != nil && rc.Apply.Kind.Writes()
+	switch {
+	case rc.Apply != nil && rc.Apply.Destroys() != rc.Removed:
+		next, err := v.nextMerge(ctx, rec.Name, pr, func(holdfast.PullRequestRef) bool { return true })
+		return cmp.Or(next, rc.Apply.Revision.Short()), err
+	case rc.Removed:
+		return "", nil
+	case rec.Owner != pr.Repo && !wrote:
+		return "its transfer to " + rec.Owner, nil
+	case rec.Name != rc.Name && !wrote:
+		return "its rename to " + rec.Name, nil
+	default:
+		return "", nil
+	}
 }
 
 // cameAndWent returns the head that has taken the place of a merge which brought a
@@ -110,11 +152,13 @@ func (v *viewer) viewRecord(
 	// this pull request's; and what was waited for before it is not, either.
 	if rec.Waiting != "" && (rc.Apply == nil || rc.Apply.ID > rec.Applied.Run) {
 		about, err := v.includes(ctx, pr, rec.WaitingFor)
+		if err == nil && !about && (rec.Desired.Missing != "" || len(rec.Desired.Faults) > 0) {
+			about, err = v.unread(ctx, rec, pr)
+		}
 		if err != nil {
 			return err
 		}
-		// What is not proven to be removed waits with the revision that still had it.
-		if about || rec.Waiting == holdfast.ReasonMissing && rc.Removed {
+		if about {
 			rc.Waiting, rc.WaitingDetail = rec.Waiting, rec.WaitingDetail
 			if err := v.viewConditions(ctx, rc, rec, pr, runs); err != nil {
 				return err
@@ -166,7 +210,8 @@ func runsOf(runs []holdfast.Run, ref holdfast.PullRequestRef) []holdfast.Run {
 func failedItself(mine []holdfast.Run) *holdfast.Run {
 	var last *holdfast.Run // of those that wrote, or else of all
 	for i, run := range mine {
-		own := run.Revision == mine[len(mine)-1].Revision && run.Status != holdfast.RunCanceled
+		held := run.Kind.Writes() && run.Status == holdfast.RunPlanned
+		own := run.Revision == mine[len(mine)-1].Revision && !held && (run.Status != holdfast.RunCanceled || run.Begun)
 		if own && last == nil && run.Status == holdfast.RunNoChanges {
 			return nil
 		}
@@ -174,7 +219,7 @@ func failedItself(mine []holdfast.Run) *holdfast.Run {
 			last = &mine[i]
 		}
 	}
-	if last == nil || last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted {
+	if last == nil || !last.Status.Done() || last.Status.Good() {
 		return nil
 	}
 	return last
@@ -185,19 +230,9 @@ func failedItself(mine []holdfast.Run) *holdfast.Run {
 func (v *viewer) successor(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, mine []holdfast.Run, failed holdfast.Run,
 ) (string, error) {
-	first := 0
-	err := history.Merges(ctx, v.opts.Store, pr.Repo, rec.Name, func(other holdfast.PullRequestRecord) (bool, error) {
-		later := other.MergedAt.After(pr.MergedAt)
-		if later && !failed.StandsFor(other.PullRequestRef) {
-			first = other.Number // the last one that is found was merged first
-		}
-		return !later, nil
-	})
-	if err != nil {
-		return "", err
-	}
-	if first != 0 {
-		return fmt.Sprintf("#%d", first), nil
+	next, err := v.nextMerge(ctx, rec.Name, pr, func(other holdfast.PullRequestRef) bool { return !failed.StandsFor(other) })
+	if next != "" || err != nil {
+		return next, err
 	}
 	by := rec.Desired.Revision
 	for _, run := range mine { // the oldest one is the last
@@ -206,6 +241,22 @@ func (v *viewer) successor(
 		}
 	}
 	return by.Short(), nil
+}
+
+// nextMerge is the first pull request of a cluster that was merged after another one, of
+// those that count; empty if there is none.
+func (v *viewer) nextMerge(
+	ctx context.Context, cluster string, pr holdfast.PullRequestRecord, counts func(holdfast.PullRequestRef) bool,
+) (string, error) {
+	next := ""
+	err := history.Merges(ctx, v.opts.Store, pr.Repo, cluster, func(other holdfast.PullRequestRecord) (bool, error) {
+		later := other.MergedAt.After(pr.MergedAt)
+		if later && counts(other.PullRequestRef) {
+			next = fmt.Sprintf("#%d", other.Number) // the last one that is found was merged first
+		}
+		return !later, nil
+	})
+	return next, err
 }
 
 // replaced is the pull request that took the place of a merge which was to be applied by
@@ -255,12 +306,29 @@ func (v *viewer) seenBefore(
 	return v.includes(ctx, pr, rec.WaitingFor)
 }
 
+// unread reports whether a merge waits for a document that says nothing which could be
+// planned: that wait may have begun with a revision which the merge is not in.
+func (v *viewer) unread(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+	if waits, err := v.notApplied(ctx, rec, pr); err != nil || !waits {
+		return false, err
+	}
+	return v.inHead(ctx, pr)
+}
+
 // unapplied reports whether a merge is among what a cluster waits with, and not in what
 // is applied.
 func (v *viewer) unapplied(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
 	waits, err := v.includes(ctx, pr, rec.WaitingFor)
-	if err != nil || !waits || rec.Applied.Revision == "" {
+	if err != nil || !waits {
 		return waits, err
+	}
+	return v.notApplied(ctx, rec, pr)
+}
+
+// notApplied reports whether a merge is not in what is applied.
+func (v *viewer) notApplied(ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (bool, error) {
+	if rec.Applied.Revision == "" {
+		return true, nil
 	}
 	done, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, rec.Applied.Revision)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
@@ -329,6 +397,11 @@ func (v *viewer) nothingLeft(
 	if !decision.Settled(rec, runs) {
 		return false, nil
 	}
+	return v.inHead(ctx, pr)
+}
+
+// inHead reports whether a merge is in the head of its branch that was taken in.
+func (v *viewer) inHead(ctx context.Context, pr holdfast.PullRequestRecord) (bool, error) {
 	source, err := v.opts.Store.RepositoryState(ctx, pr.Repo)
 	if err != nil {
 		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
