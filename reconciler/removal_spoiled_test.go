@@ -339,3 +339,39 @@ func TestFaultyFormerNameRemovesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A pull request that deletes a file which cannot be read removes the clusters whose
+// documents were in it: it is planned and shown as that.
+func TestDeletingAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.repo.Commit(master, "spoil", map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "spec:", "spec: [", 1)})
+	f.look()
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonMissing {
+		t.Fatalf("it waits for %q", rec.Waiting)
+	}
+	f.open(1, map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "spec:", "spec: [[", 1)})
+	f.open(2, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.open(3, map[string]string{"README.md": "more"})
+	f.executeAll(good)
+	f.post()
+	one, two, three := f.pullRequest(1), f.pullRequest(2), f.pullRequest(3)
+	if len(one.Clusters) != 1 || one.Clusters[0].Removed || len(one.Faults) == 0 {
+		t.Errorf("a file that still cannot be read: %+v, %v", one.Clusters, one.Faults)
+	}
+	if len(two.Clusters) != 1 || !two.Clusters[0].Removed || len(two.Faults) > 0 {
+		t.Errorf("a file that is deleted: %+v, %v", two.Clusters, two.Faults)
+	}
+	if len(three.Clusters) > 0 {
+		t.Errorf("another file: %+v", three.Clusters)
+	}
+	if comment := f.forge.comment(2); !strings.Contains(comment, "**destroys the cluster**") {
+		t.Errorf("its comment says\n%s", comment)
+	}
+	f.merge(2, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Deletion == nil {
+		t.Errorf("it is %s and waits for %q: %v", rec.Phase, rec.Waiting, f.runs("prod"))
+	}
+}

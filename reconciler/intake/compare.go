@@ -25,7 +25,11 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			rec.Faults = append(rec.Faults, f.Faults...)
 		}
 	}
-	for _, name := range differ.Names {
+	unread, err := p.unread(ctx, from, differ)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(differ.Names, unread) {
 		res, err := p.Catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
@@ -70,19 +74,46 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	return nil
 }
 
+// unread are the clusters that wait because the files that had their documents cannot be
+// read, where the two trees differ in these: of them neither tree has a document.
+func (p *pullRequests) unread(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
+	faulty := slices.ContainsFunc(differ.Files, func(path string) bool { f := from.File(path); return f != nil && len(f.Faults) > 0 })
+	if !faulty {
+		return nil, nil
+	}
+	waiting, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: from.Repo, Waiting: holdfast.ReasonMissing})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters of %q whose documents are missing: %w", from.Repo, err)
+	}
+	var names []string
+	for _, rec := range waiting {
+		if slices.Contains(differ.Files, rec.Desired.Document.Path) && !slices.Contains(differ.Names, rec.Name) {
+			names = append(names, rec.Name)
+		}
+	}
+	return names, nil
+}
+
 // compareGone says of a cluster whose document is gone why that is not a removal, if it
 // is not; and of the documents that may be its own that this is to be settled first.
 func (p *pullRequests) compareGone(
 	ctx context.Context, from, to *catalog.Catalog, known holdfast.ClusterRecord, c *holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) error {
-	why := ""
+	why, since := "", from.ID
+	var documents []holdfast.Cluster
 	for _, gone := range from.Named(c.Name) { // several are a fault, and each may still be there
+		documents = append(documents, gone.Doc.Cluster)
+	}
+	if len(documents) == 0 && known.Name != "" { // the file that had it could not be read
+		documents, since = append(documents, known.Desired.Document), string(known.Desired.Revision)
+	}
+	for _, document := range documents {
 		var err error
-		c.Document = gone.Doc.Cluster
-		if why, err = p.Lineage.Unproven(ctx, to, from.ID, c.Document, known); err != nil {
+		c.Document = document
+		if why, err = p.Lineage.Unproven(ctx, to, since, c.Document, known); err != nil {
 			return err
 		}
-		others, err := p.Lineage.Retitled(ctx, to, from.ID, c.Document, known)
+		others, err := p.Lineage.Retitled(ctx, to, since, c.Document, known)
 		if err != nil {
 			return err
 		}

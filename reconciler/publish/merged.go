@@ -92,9 +92,11 @@ func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.
 }
 
 // displaced is what took the place of a merge of which nothing was applied: the cluster was
-// renamed or given to another repository, or a later merge removed it, or brought it back. Empty if it is still
-// to be applied.
-func (v *viewer) displaced(ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord) (string, error) {
+// renamed or given to another repository, or a later merge removed it, or brought it back.
+// Empty if it is still to be applied.
+func (v *viewer) displaced(
+	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord,
+) (string, error) {
 	wrote := rc.Apply != nil && rc.Apply.Kind.Writes()
 	switch {
 	case rc.Apply != nil && rc.Apply.Destroys() != rc.Removed:
