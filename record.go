@@ -158,7 +158,8 @@ type PullRequestRecord struct {
 	Assessed Digest `json:"assessed,omitempty"`
 	// Approvals are those given by /holdfast approve.
 	Approvals  []Approval `json:"approvals,omitempty"`
-	ShownSince time.Time  `json:"-"` // our comment is as we wrote it since then, by the forge's clock; zero: always
+	ShownSince time.Time  `json:"-"`              // our comment is as we wrote it since then, by the forge's clock; zero: always
+	Left       Revision   `json:"left,omitempty"` // the head that no longer has its merge, after a forced push
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
 	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`

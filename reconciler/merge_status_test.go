@@ -224,6 +224,24 @@ func TestAMergeWhoseClusterGoesOn(t *testing.T) {
 			f.executeAll(good)
 			f.merge(3, byMerge)
 		}, "null_resource.main", false},
+		"forced away": {func(t *testing.T, f *fleet) {
+			f.repo.SetRef("refs/heads/"+master, f.repo.Rev(master+"^1"))
+			f.look()
+			f.post()
+			f.suspend("prod", false, "alice", "")
+			f.look()
+		}, "superseded by ", true},
+		"forced away, and back": {func(t *testing.T, f *fleet) {
+			head := f.repo.Rev(master)
+			f.repo.SetRef("refs/heads/"+master, f.repo.Rev(master+"^1"))
+			f.look()
+			f.post()
+			f.repo.SetRef("refs/heads/"+master, head)
+			f.look()
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+		}, "is applied", true},
 		"removed, and brought back": {func(t *testing.T, f *fleet) {
 			f.open(3, map[string]string{"clusters/prod.yaml": gitserver.Delete})
 			f.executeAll(good)

@@ -128,6 +128,9 @@ func (b *branches) takeHead(
 		if merged, err = b.takeMerges(ctx, repo, now); err != nil {
 			return nil, nil, err
 		}
+		if err := b.markLeft(ctx, repo, *now); err != nil {
+			return nil, nil, err
+		}
 	}
 	if all {
 		former = ""

@@ -92,7 +92,8 @@ func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.
 }
 
 // displaced is what took the place of a merge of which nothing was applied: the cluster was
-// renamed or given to another repository, or a later merge removed it, or brought it back.
+// renamed or given to another repository, a later merge removed it or brought it back, or
+// the branch was forced to a history without the merge.
 // Empty if it is still to be applied.
 func (v *viewer) displaced(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord,
@@ -102,6 +103,8 @@ func (v *viewer) displaced(
 	case rc.Apply != nil && rc.Apply.Destroys() != rc.Removed:
 		next, err := v.nextMerge(ctx, rec.Name, pr, func(holdfast.PullRequestRef) bool { return true })
 		return cmp.Or(next, rc.Apply.Revision.Short()), err
+	case pr.Left != "" && !wrote:
+		return pr.Left.Short(), nil
 	case rc.Removed:
 		return "", nil
 	case rec.Owner != pr.Repo && !wrote:
