@@ -43,7 +43,7 @@ func (v *viewer) viewApply(
 		}
 	}
 	if known && !superseded {
-		if rc.Superseded, err = v.displaced(ctx, rc, rec, pr); err == nil && rc.Superseded == "" {
+		if rc.Superseded, err = v.displaced(ctx, rc, rec, pr, c); err == nil && rc.Superseded == "" {
 			rc.Superseded, err = v.replaced(ctx, rec, pr, runs, mine)
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.
 // the branch was forced to a history without the merge.
 // Empty if it is still to be applied.
 func (v *viewer) displaced(
-	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord,
+	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) (string, error) {
 	wrote := rc.Apply != nil && rc.Apply.Kind.Writes()
 	switch {
@@ -107,7 +107,7 @@ func (v *viewer) displaced(
 		return pr.Left.Short(), nil
 	case rc.Removed:
 		return "", nil
-	case rec.Owner != pr.Repo && !wrote:
+	case rec.Owner != pr.Repo && !wrote && c.SourceDigest != "": // else it was never this repository's
 		return "its transfer to " + rec.Owner, nil
 	case rec.Name != rc.Name && !wrote:
 		return "its rename to " + rec.Name, nil
