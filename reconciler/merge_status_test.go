@@ -185,19 +185,48 @@ func TestAMergeThatTakesBackWhatIsBeingApplied(t *testing.T) {
 // A merge that waits, and whose cluster goes on without it, gets a last word.
 func TestAMergeWhoseClusterGoesOn(t *testing.T) {
 	t.Parallel()
+	rename := map[string]string{
+		"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": strings.Replace(renamedDocument("live", "prod"), "infra/live", "infra/prod", 1),
+	}
+	canceled := func(a holdfast.Assignment) holdfast.Result {
+		stopped := failing(a)
+		stopped.Status, stopped.Reason = holdfast.RunCanceled, holdfast.ReasonCanceled
+		return stopped
+	}
 	for name, test := range map[string]struct {
 		goesOn  func(*testing.T, *fleet)
 		says    string
 		success bool
 	}{
 		"renamed": {func(t *testing.T, f *fleet) {
-			f.open(3, map[string]string{
-				"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": strings.Replace(renamedDocument("live", "prod"), "infra/live", "infra/prod", 1),
-			})
+			f.open(3, rename)
 			f.executeAll(good)
 			f.merge(3, byMerge)
 			f.suspend("live", false, "alice", "")
 		}, "superseded by its rename to live", true},
+		"applied, and renamed": {func(t *testing.T, f *fleet) {
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+			f.executeAll(good)
+			f.post()
+			f.open(3, rename)
+			f.executeAll(good)
+			f.merge(3, byMerge)
+			f.executeAll(good)
+			f.restart()
+			f.look()
+		}, "is applied", true},
+		"canceled half-way, and renamed": {func(t *testing.T, f *fleet) {
+			f.suspend("prod", false, "alice", "")
+			f.look()
+			f.ask("prod")
+			f.execute(canceled)
+			f.executeAll(good)
+			f.open(3, rename)
+			f.executeAll(good)
+			f.merge(3, byMerge)
+		}, "superseded by #3", false},
 		"given to another repository": {func(t *testing.T, f *fleet) {
 			second, look := withOther(t, f)
 			second.Commit(master, "prod", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
@@ -268,11 +297,7 @@ func TestAMergeWhoseClusterGoesOn(t *testing.T) {
 			f.suspend("prod", false, "alice", "")
 			f.look()
 			f.ask("prod")
-			f.execute(func(a holdfast.Assignment) holdfast.Result {
-				stopped := failing(a)
-				stopped.Status, stopped.Reason = holdfast.RunCanceled, holdfast.ReasonCanceled
-				return stopped
-			})
+			f.execute(canceled)
 			f.open(3, map[string]string{"infra/prod/main.tf": module("one")})
 			f.executeAll(good)
 			f.merge(3, byMerge)

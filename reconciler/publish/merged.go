@@ -28,6 +28,13 @@ func (v *viewer) viewApply(
 		return err
 	}
 	mine := runsOf(runs, pr.PullRequestRef)
+	if len(mine) == 0 && rec.Name != rc.Name { // its runs keep the former name
+		former, err := history.Branch(ctx, v.opts.Store, rc.Name)
+		if err != nil {
+			return err
+		}
+		mine = runsOf(former, pr.PullRequestRef)
+	}
 	if len(mine) > 0 {
 		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
 	}
@@ -72,8 +79,8 @@ func (v *viewer) viewApply(
 	return v.viewRecord(ctx, rc, rec, pr, runs)
 }
 
-// present is the record of a cluster as it is called now: state and history of one that was
-// renamed continue under the new name.
+// present is the record of a cluster as it is called now: one that was renamed continues
+// under the new name.
 func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.ClusterRecord, known bool, err error) {
 	name, seen := rc.Name, make(map[string]bool)
 	for !seen[name] {
