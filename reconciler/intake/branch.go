@@ -128,12 +128,13 @@ func (b *branches) takeHead(
 		if merged, err = b.takeMerges(ctx, repo, now); err != nil {
 			return nil, nil, err
 		}
+		now.rewritten = b.rewritten(ctx, repo, former, now.revision)
 		if err := b.markLeft(ctx, repo, *now); err != nil {
 			return nil, nil, err
 		}
 	}
 	if all {
-		former = ""
+		former, now.rewritten = "", false
 	}
 	asked, err = b.desireAll(ctx, repo, former, *now, retagged)
 	return asked, merged, err

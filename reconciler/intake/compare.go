@@ -25,11 +25,11 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			rec.Faults = append(rec.Faults, f.Faults...)
 		}
 	}
-	unread, err := p.unread(ctx, from, differ)
+	spoiled, err := p.spoiled(ctx, from, differ)
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(differ.Names, unread) {
+	for _, name := range slices.Concat(differ.Names, spoiled) {
 		res, err := p.Catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
@@ -74,9 +74,9 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	return nil
 }
 
-// unread are the clusters that wait because the files that had their documents cannot be
+// spoiled are the clusters that wait because the files that had their documents cannot be
 // read, where the two trees differ in these: of them neither tree has a document.
-func (p *pullRequests) unread(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
+func (p *pullRequests) spoiled(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
 	faulty := slices.ContainsFunc(differ.Files, func(path string) bool { f := from.File(path); return f != nil && len(f.Faults) > 0 })
 	if !faulty {
 		return nil, nil

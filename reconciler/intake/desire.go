@@ -25,7 +25,6 @@ func (b *branches) desireAll(
 	ctx context.Context, repo Repository, former holdfast.Revision, now branchHead, retagged catalog.TagSet,
 ) (map[string]bool, error) {
 	cat := now.cat
-	now.rewritten = b.rewritten(ctx, repo, former, now.revision)
 	changed, err := b.namesSince(ctx, repo, former, now.revision, cat)
 	if err != nil {
 		return nil, err

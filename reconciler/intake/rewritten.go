@@ -15,7 +15,7 @@ const leftLooked = 100
 // markLeft records which merges a branch has lost that was forced to another history, and
 // which it has again, and shows these.
 func (b *branches) markLeft(ctx context.Context, repo Repository, now branchHead) error {
-	if !b.rewritten(ctx, repo, now.former, now.revision) {
+	if !now.rewritten {
 		return nil
 	}
 	last, err := b.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
