@@ -100,8 +100,7 @@ func (v *viewer) present(ctx context.Context, rc *report.Cluster) (rec holdfast.
 
 // displaced is what took the place of a merge of which nothing was applied: the cluster was
 // renamed or given to another repository, a later merge removed it or brought it back, or
-// the branch was forced to a history without the merge.
-// Empty if it is still to be applied.
+// the branch was forced to a history without the merge. Empty if it is still to be applied.
 func (v *viewer) displaced(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) (string, error) {
@@ -342,11 +341,8 @@ func (v *viewer) notApplied(ctx context.Context, rec holdfast.ClusterRecord, pr 
 	if rec.Applied.Revision == "" {
 		return true, nil
 	}
-	done, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, rec.Applied.Revision)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, rec.Applied.Revision.Short(), err)
-	}
-	return !done, nil
+	done, err := v.mergedInto(ctx, pr, rec.Applied.Revision)
+	return !done && err == nil, err
 }
 
 // includes reports whether the merge of a pull request is part of a revision; so
@@ -418,9 +414,14 @@ func (v *viewer) inHead(ctx context.Context, pr holdfast.PullRequestRecord) (boo
 	if err != nil {
 		return false, fmt.Errorf("read source %q: %w", pr.Repo, err)
 	}
-	in, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, source.Head)
+	return v.mergedInto(ctx, pr, source.Head)
+}
+
+// mergedInto reports whether the merge of a pull request is known to be part of a revision.
+func (v *viewer) mergedInto(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
+	in, err := v.opts.Git.IsAncestor(ctx, pr.Repo, pr.MergeCommit, revision)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, source.Head.Short(), err)
+		return false, fmt.Errorf("look for %s in %s: %w", pr.PullRequestRef, revision.Short(), err)
 	}
 	return in, nil
 }
