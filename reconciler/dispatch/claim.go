@@ -201,7 +201,7 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 			filter.Capped = append(filter.Capped, project)
 		}
 	}
-	of.limits(&filter, len(running))
+	of.limits(&filter)
 	if load.drift < d.opts.Limits.Drift {
 		return filter, of, true, nil
 	}

@@ -51,9 +51,8 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 			entry.Reason, entry.Detail = holdfast.ReasonLocked, "another run is running on its state"
 		default:
 			entry.Reason, entry.Detail = d.heldBack(entry.Run, load, now)
-			if of := share.holds(entry.Run); entry.Reason == "" && of != "" && len(served) >= share.last {
-				entry.Reason = holdfast.ReasonProjectCapped
-				entry.Detail = fmt.Sprintf("all running runs are of %s, and the last of %d is kept for others", of, share.last+1)
+			if entry.Reason == "" {
+				entry.Reason, entry.Detail = share.waits(entry.Run)
 			}
 			if entry.Reason == "" {
 				if entry.Reason, entry.Detail, err = d.unproven(ctx, entry.Run); err != nil {

@@ -30,11 +30,12 @@ type shares struct {
 type share struct {
 	project, repo string // empty: of several, or there are no others
 	last          int    // how many runs they may have
+	running       int    // how many there are
 }
 
 // of is the share of those that have all of the running runs.
 func (h *shares) of(ctx context.Context, running []holdfast.Lane) (share, error) {
-	s := share{last: h.limits.Runs - 1}
+	s := share{last: h.limits.Runs - 1, running: len(running)}
 	if h.limits.Project > 0 || s.last < 2 || len(running) == 0 {
 		return s, nil
 	}
@@ -92,8 +93,8 @@ func (h *shares) hasOthers(ctx context.Context, filter holdfast.ClusterFilter) (
 
 // limits has a filter leave out those of whom all running runs are, if only the last run
 // of the fleet is left.
-func (s share) limits(filter *holdfast.ClaimFilter, running int) {
-	if running < s.last {
+func (s share) limits(filter *holdfast.ClaimFilter) {
+	if s.running < s.last {
 		return
 	}
 	if s.project != "" {
@@ -102,6 +103,15 @@ func (s share) limits(filter *holdfast.ClaimFilter, running int) {
 	if s.repo != "" {
 		filter.CappedRepos = append(filter.CappedRepos, s.repo)
 	}
+}
+
+// waits is why a run is not handed out; empty if it may be.
+func (s share) waits(run holdfast.Run) (reason holdfast.Reason, detail string) {
+	of := s.holds(run)
+	if of == "" || s.running < s.last {
+		return "", ""
+	}
+	return holdfast.ReasonProjectCapped, fmt.Sprintf("all running runs are of %s, and the last of %d is kept for others", of, s.last+1)
 }
 
 // most is how many runs there may be at once for one to be handed out.
