@@ -236,6 +236,25 @@ func unserved(outcomes []outcome) string {
 	return "no living agent for " + markdown.List(names, 3)
 }
 
+// queuedBehind says, after a separator, which other clusters are waited for; empty if
+// anything is being done here.
+func queuedBehind(outcomes []outcome) string {
+	var names []string
+	words := ""
+	for _, o := range outcomes {
+		c := o.cluster
+		switch {
+		case o.stage != stageWorking:
+		case c.Waiting == holdfast.ReasonDependencyPending, c.Waiting == holdfast.ReasonHasDependents:
+			names = append(names, c.Name)
+			words = orElse(words, string(c.Waiting)+": "+orElse(c.WaitingDetail, plain(reasonOf(c.Waiting).Words)))
+		default:
+			return ""
+		}
+	}
+	return "; " + waitWord(names) + ", " + words
+}
+
 // heldForGood are the reasons after which a commit has not been applied and
 // will not be automatically: its status is a failure. What only waits to be begun
 // is pending.
@@ -257,7 +276,7 @@ func applyState(outcomes []outcome) (holdfast.StatusState, string) {
 	case unserved(outcomes) != "":
 		return holdfast.StatusPending, unserved(outcomes)
 	case t.by[stageWorking] > 0:
-		return holdfast.StatusPending, applying + markdown.Plural(t.all, "cluster")
+		return holdfast.StatusPending, applying + markdown.Plural(t.all, "cluster") + queuedBehind(outcomes)
 	case t.by[stageFailed] > 0:
 		return holdfast.StatusFailure, failedDescription(outcomes, "failed for ")
 	case forGood:
