@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // How merges stand to the conditions of an apply.
@@ -22,12 +23,22 @@ func recorded(_ context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRe
 	return pr, nil
 }
 
-// asked is standing by what the code host says now. What is new of that is put on record:
-// an apply that is queued because of it is judged by the record when an agent takes it.
+// asked is standing by what the code host says now, if ctx may wait for it. What is new of
+// that is put on record: an apply that is queued because of it is judged by the record when
+// an agent takes it.
 func (o *observer) asked(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
-	now, err := o.Gates.Standing(ctx, pr)
-	if err != nil || gate.Alike(pr, now) {
-		return now, err
+	now, known := o.Gates.Standing(pr)
+	if !known {
+		if err := queue.MayWait(ctx, pr.Repo); err != nil {
+			return pr, err
+		}
+		var err error
+		if now, err = o.Gates.Fresh(ctx, pr); err != nil {
+			return now, err
+		}
+	}
+	if gate.Alike(pr, now) {
+		return now, nil
 	}
 	saved, err := o.opts.Store.SavePullRequest(ctx, now)
 	if errors.Is(err, holdfast.ErrConflict) {

@@ -45,6 +45,7 @@ type Agenda struct {
 	opts     Options
 	looks    *queue.Lanes[Look] // by repository
 	requests *queue.Queue[holdfast.Request]
+	asking   *queue.Lanes[asking] // by the repository whose host is asked
 }
 
 // New returns an empty Agenda.
@@ -52,6 +53,7 @@ func New(opts Options) *Agenda {
 	return &Agenda{
 		opts:  opts,
 		looks: queue.NewLanes(func(l Look) string { return l.Repo }), requests: queue.New[holdfast.Request](),
+		asking: queue.NewLanes(func(of asking) string { return of.repo }),
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // records has open pull requests by cluster, dependents by cluster, and runs.
@@ -114,6 +117,49 @@ func TestRequestTwice(t *testing.T) {
 	want := []string{"look acme/clusters#0", "app", "app at acme/clusters#1"}
 	if got := asked(t, a); !slices.Equal(got, want) {
 		t.Errorf("asked for %q, want %q", got, want)
+	}
+}
+
+// Decisions that wait for the host of one repository keep no other waiting, however many
+// they are; what somebody else decides about comes again.
+func TestHostThatHangs(t *testing.T) {
+	t.Parallel()
+	a := open(records{}, new(shown))
+	for number := range 20 {
+		a.Request(holdfast.Request{Cluster: fmt.Sprint("hangs ", number)})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	hang, decided, worked := make(chan struct{}), make(chan string), make(chan error, 1)
+	var tries atomic.Int32
+	go func() {
+		worked <- a.Work(ctx, nil, func(ctx context.Context, req holdfast.Request) error {
+			switch {
+			case req.Cluster == "taken" && tries.Add(1) == 1:
+				return &queue.WaitError{}
+			case strings.HasPrefix(req.Cluster, "hangs"):
+				if err := queue.MayWait(ctx, "acme/bad"); err != nil {
+					return fmt.Errorf("observe: %w", err)
+				}
+				<-hang
+			default:
+				decided <- req.Cluster
+			}
+			return nil
+		})
+	}()
+	for _, name := range []string{"app", "taken", "db"} {
+		a.RequestCluster(name)
+		if got := <-decided; got != name {
+			t.Errorf("decided about %q, want %q", got, name)
+		}
+	}
+	if !a.Deciding() {
+		t.Error("decisions hang, and nothing is being decided")
+	}
+	stop()
+	close(hang)
+	if err := <-worked; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -83,25 +83,25 @@ func (k *Keeper) Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]ho
 	return approvals, nil
 }
 
-// Standing returns a pull request with the reviews and approvals that stand now.
-// What the forge said less than ten seconds ago is not asked for again, unless
-// the record has changed since.
-func (k *Keeper) Standing(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
+// Standing returns a pull request with the reviews and approvals that stand now, by what
+// the forge said less than ten seconds ago; false if it has to be asked, since the record
+// has changed meanwhile, or that is longer ago.
+func (k *Keeper) Standing(pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, bool) {
 	if len(pr.Verdicts)+len(pr.Approvals) == 0 {
-		return pr, nil
+		return pr, true
 	}
 	k.mu.Lock()
 	last, ok := k.said[pr.PullRequestRef]
 	k.mu.Unlock()
 	now := k.now()
 	if !ok || last.version != pr.Version || now.Sub(last.at) >= fresh || now.Before(last.at) {
-		return k.Fresh(ctx, pr)
+		return pr, false
 	}
 	pr.Verdicts, pr.Approvals = last.verdicts, last.ended
-	return pr, nil
+	return pr, true
 }
 
-// Fresh is Standing with what the forge says at this moment: a review may have
+// Fresh is Standing by what the forge says at this moment: a review may have
 // been written that no delivery has told of yet, and of a comment of ours that somebody
 // has edited.
 func (k *Keeper) Fresh(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type showKey struct {
 	left        bool // a cluster has left the commit: of interest only while its status waits
 	calm        bool // left, and others had the time to follow
 }
+
+// repository is whose comment or status it is of: that of one keeps no other waiting.
+func (k showKey) repository() string { return cmp.Or(k.repo, k.pullRequest.Repo) }
 
 // Show asks for a pull request's comment and statuses to be made true.
 func (p *Publisher) Show(ref holdfast.PullRequestRef) {

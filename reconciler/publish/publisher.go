@@ -43,7 +43,7 @@ type Publisher struct {
 	*issues
 	*pushes
 	opts  Options
-	shows *queue.Queue[showKey]
+	shows *queue.Lanes[showKey]
 
 	mu            sync.Mutex                            // guards what follows
 	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
@@ -54,7 +54,7 @@ type Publisher struct {
 // outbox brings to the forges what is wanted there.
 type outbox struct {
 	opts  Options
-	shows *queue.Queue[showKey]
+	shows *queue.Lanes[showKey]
 	posts *queue.Broadcast // the outbox has something new
 
 	strangers *posting // repositories that are not configured here and have posts
@@ -84,7 +84,7 @@ type pushes struct {
 	*outbox
 	*viewer
 	opts  Options
-	shows *queue.Queue[showKey]
+	shows *queue.Lanes[showKey]
 
 	mu        sync.Mutex
 	checkedAt map[showKey]pushLook // when the status of a commit with many clusters was looked at
@@ -92,7 +92,7 @@ type pushes struct {
 
 // New returns a Publisher.
 func New(opts Options) *Publisher {
-	shows := queue.New[showKey]()
+	shows := queue.NewLanes(showKey.repository)
 	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting()}
 	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
 	return &Publisher{
@@ -110,7 +110,7 @@ func New(opts Options) *Publisher {
 // done.
 func (p *Publisher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.shows, p.showOnce) })
+	g.Go(func() error { return p.shows.Work(ctx, p.opts.Logger, 1, p.showOnce) })
 	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.drifts, p.showDrift) })
 	g.Go(func() error { return p.postAll(ctx) })
 	return g.Wait()
@@ -145,7 +145,7 @@ func (p *Publisher) Settle(ctx context.Context) error {
 	for {
 		switch {
 		case p.shows.Depth() > 0:
-			if err := queue.Step(ctx, p.shows, p.showOnce); err != nil {
+			if _, err := p.shows.Step(ctx, p.showOnce); err != nil {
 				return err
 			}
 		case p.drifts.Depth() > 0:

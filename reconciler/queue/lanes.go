@@ -41,6 +41,16 @@ func (l *Lanes[K]) Depth() (depth int) {
 	return depth
 }
 
+// Busy reports whether keys wait, or any is worked on.
+func (l *Lanes[K]) Busy() bool {
+	for _, q := range l.from(0) {
+		if q.Busy() {
+			return true
+		}
+	}
+	return false
+}
+
 // Close drops what waits and takes nothing more.
 func (l *Lanes[K]) Close() {
 	l.mu.Lock()

@@ -92,7 +92,7 @@ type Options struct {
 type Keeper struct {
 	opts   Options
 	repos  map[string]Repository
-	asked  *queue.Queue[string] // repositories that are to be looked at
+	asked  *queue.Lanes[string] // repositories that are to be looked at, each in its lane
 	one    queue.Locks          // looks at one repository, too
 	checks *upgradeChecks
 
@@ -113,7 +113,7 @@ type refusedProposal struct {
 func NewKeeper(opts Options) *Keeper {
 	k := &Keeper{
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
-		asked: queue.New[string](), every: upgradesEvery,
+		asked: queue.NewLanes(func(repo string) string { return repo }), every: upgradesEvery,
 		checks: &upgradeChecks{last: make(map[string]map[upgradeCheck]holdfast.Faults)},
 		looked: make(map[string]time.Time), settled: make(map[string]holdfast.Digest),
 		refused: make(map[string]refusedProposal),
@@ -127,11 +127,14 @@ func NewKeeper(opts Options) *Keeper {
 // Run looks at the upgrades that are asked for until ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.asked.Close()
-	return queue.Work(ctx, k.opts.Logger, k.asked, k.Look)
+	return k.asked.Work(ctx, k.opts.Logger, 1, k.Look)
 }
 
 // Step works off one look that is asked for, for those who do not Run.
-func (k *Keeper) Step(ctx context.Context) error { return queue.Step(ctx, k.asked, k.Look) }
+func (k *Keeper) Step(ctx context.Context) error {
+	_, err := k.asked.Step(ctx, k.Look)
+	return err
+}
 
 // Depth is how many looks are asked for.
 func (k *Keeper) Depth() int { return k.asked.Depth() }
