@@ -348,7 +348,7 @@ func (p *Process) spawn() error {
 	}
 	exited := make(chan struct{})
 	p.setAgent(cmd.Process.Pid, exited)
-	p.opts.Logger.Info("agent was started", "agent", cmd.Process.Pid)
+	p.opts.Logger.Info("agent was started", "agent", cmd.Process.Pid, "log", out.Name())
 	// The only goroutine that nobody waits for: it ends with the agent, which
 	// may well outlive this process.
 	go func() {

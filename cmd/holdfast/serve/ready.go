@@ -10,6 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// Everybody may read what follows, code in a run too: it names neither agents nor paths.
+
 // waitsFor is what keeps the server from being ready: repositories that were not
 // read yet, and agents of its own that do not live.
 func (s *services) waitsFor() []string {
@@ -17,14 +19,22 @@ func (s *services) waitsFor() []string {
 	for _, repo := range s.reconciler.Ready() {
 		out = append(out, "repository "+repo+" was not read yet"+s.whyUnread(repo))
 	}
-	heard := s.reconciler.Dispatcher().Heard()
+	kinds := make(map[string][]holdfast.RunKind)
 	for _, agent := range s.agents {
-		id := s.agentID(agent)
+		kinds[s.agentID(agent)] = agent.kinds
+	}
+	return append(out, silent(kinds, s.reconciler.Dispatcher().Heard())...)
+}
+
+// silent are the agents of this machine that do not respond, given their kinds by ID.
+func silent(local map[string][]holdfast.RunKind, heard []holdfast.AgentStatus) []string {
+	var out []string
+	for id, kinds := range local {
 		if !slices.ContainsFunc(heard, func(a holdfast.AgentStatus) bool { return a.ID == id && a.Living }) {
-			out = append(out, fmt.Sprintf("agent %s, which executes %s runs, is not heard of: see %s",
-				id, holdfast.KindNames(agent.kinds), s.path(agent.name, "agent.log")))
+			out = append(out, fmt.Sprintf("the server's own agent for %s runs is not responding: see the server's log", holdfast.KindNames(kinds)))
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -72,7 +82,7 @@ func lacking(heard []holdfast.AgentStatus) []string {
 	}
 	for _, a := range heard {
 		if a.Living && a.Isolation == "" && len(a.Kinds) > 0 {
-			out = append(out, fmt.Sprintf("agent %s refuses all runs: it cannot isolate engines, its log says why", a.ID))
+			out = append(out, fmt.Sprintf("an agent for %s runs refuses them all: it cannot isolate engines, its log says why", holdfast.KindNames(a.Kinds)))
 		}
 	}
 	return out

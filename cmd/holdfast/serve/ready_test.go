@@ -21,10 +21,32 @@ func TestLackingAgents(t *testing.T) {
 	}{
 		"none":  {nil, []string{"no living agent executes plan, apply, drift, destroy runs"}},
 		"some":  {[]holdfast.AgentStatus{plans, gone}, []string{"no living agent executes apply, destroy runs"}},
-		"bare":  {[]holdfast.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "agent c refuses all runs: it cannot isolate engines, its log says why"}},
+		"bare":  {[]holdfast.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "an agent for apply runs refuses them all: it cannot isolate engines, its log says why"}},
 		"heard": {[]holdfast.AgentStatus{{ID: "d", Living: true}}, nil}, // by its heartbeats only: its kinds are not known yet
 	} {
 		if diff := cmp.Diff(test.want, lacking(test.heard)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Who asks whether the server is ready learns which runs nobody executes, and neither the
+// names of agents nor where they are.
+func TestSilentAgents(t *testing.T) {
+	t.Parallel()
+	local := map[string][]holdfast.RunKind{"main-plan": {"plan", "drift"}, "main-apply": {"apply", "destroy"}}
+	for name, test := range map[string]struct {
+		heard []holdfast.AgentStatus
+		want  []string
+	}{
+		"both live": {[]holdfast.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply", Living: true}}, nil},
+		"one died":  {[]holdfast.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply"}}, []string{"the server's own agent for apply, destroy runs is not responding: see the server's log"}},
+		"none yet": {[]holdfast.AgentStatus{{ID: "elsewhere", Living: true}}, []string{
+			"the server's own agent for apply, destroy runs is not responding: see the server's log",
+			"the server's own agent for plan, drift runs is not responding: see the server's log",
+		}},
+	} {
+		if diff := cmp.Diff(test.want, silent(local, test.heard)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
