@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // fleet is a Reconciler over a real store and real Git, with a code host that
@@ -645,7 +647,10 @@ func (h *codeHost) says(number int, author, body string) holdfast.Comment {
 	return c
 }
 
-func (h *codeHost) PullRequest(_ context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+func (h *codeHost) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error) {
+	if err := queue.MayWait(ctx, ref.Repo); err != nil { // it may hang
+		return holdfast.PullRequest{}, errors.New("asked by what keeps others waiting: " + err.Error())
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called("PullRequest"); err != nil {
