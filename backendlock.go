@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -23,15 +24,27 @@ type BackendLock struct {
 var (
 	// PostgreSQL does not say who holds a lock: "Lock Info" is the one that was asked
 	// for. It ends with the session that holds it, so that no engine can leave it.
-	lockOfSession = regexp.MustCompile(`Workspace is already locked: |Already locked for workspace creation: `)
+	lockOfSession = lazily(`(Workspace is already locked: |Already locked for workspace creation: )`)
 	// Of an http backend Terraform prints the ID of the lock that is held in its error
 	// message only: its "Lock Info" is the lock that it asked for itself. OpenTofu
 	// prints the one that is held in both places. Long lines are wrapped.
-	lockHeld    = regexp.MustCompile(`already locked:\s+ID=([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
-	lockID      = regexp.MustCompile(`(?s)Lock Info:.{0,80}?\bID:\s+([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
-	lockWho     = regexp.MustCompile(`(?s)Lock Info:.{0,600}?\bWho:\s+(\S{1,200})`)
-	lockCreated = regexp.MustCompile(`(?s)Lock Info:.{0,900}?\bCreated:\s+(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) \+0000 UTC`)
+	lockHeld    = lazily(`already locked:\s+ID=([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
+	lockID      = lazily(`(?s)Lock Info:.{0,80}?\bID:\s+([A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199})`)
+	lockWho     = lazily(`(?s)Lock Info:.{0,600}?\bWho:\s+(\S{1,200})`)
+	lockCreated = lazily(`(?s)Lock Info:.{0,900}?\bCreated:\s+(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) \+0000 UTC`)
 )
+
+// lazily returns what finds the first group of an expression; empty if there is none. It
+// is compiled when it is first used: it is large, and few commands need it.
+func lazily(expr string) func(text string) string {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+	return func(text string) string {
+		if found := compiled().FindStringSubmatch(text); found != nil {
+			return found[1]
+		}
+		return ""
+	}
+}
 
 // LockOf returns the lock of the backend that a run did not get, as its engine
 // printed it; false if the failure is another, or names none.
@@ -45,24 +58,14 @@ func LockOf(run Run) (BackendLock, bool) {
 		texts = append(texts, d.Detail)
 	}
 	for _, text := range texts {
-		if lockOfSession.MatchString(text) {
-			continue
+		switch id, held := lockID(text), lockHeld(text); {
+		case lockOfSession(text) != "": // no engine can leave it
+		case held != "" && held != id:
+			return BackendLock{ID: held, Run: run.ID}, true
+		case id != "":
+			created, _ := time.Parse("2006-01-02 15:04:05", lockCreated(text)) // zero if it is not there
+			return BackendLock{ID: id, Who: lockWho(text), Created: created, Run: run.ID}, true
 		}
-		id := lockID.FindStringSubmatch(text)
-		if held := lockHeld.FindStringSubmatch(text); held != nil && (id == nil || held[1] != id[1]) {
-			return BackendLock{ID: held[1], Run: run.ID}, true
-		}
-		if id == nil {
-			continue
-		}
-		lock := BackendLock{ID: id[1], Run: run.ID}
-		if who := lockWho.FindStringSubmatch(text); who != nil {
-			lock.Who = who[1]
-		}
-		if created := lockCreated.FindStringSubmatch(text); created != nil {
-			lock.Created, _ = time.Parse("2006-01-02 15:04:05", created[1])
-		}
-		return lock, true
 	}
 	return BackendLock{}, false
 }
