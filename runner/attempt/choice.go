@@ -66,6 +66,9 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 		return err
 	}
 	t.dir = t.place.Dir
+	if err := t.exec.opts.Isolation.Starter.Admit(t.dir, t.slot); err != nil {
+		return err
+	}
 	t.work, t.planFile = filepath.Join(t.dir, "work"), filepath.Join(t.dir, workspace.PlanName)
 	t.bundle = filepath.Join(t.work, "bundle")
 	if t.root, err = workspace.Inside(t.bundle, t.a.Dir); err != nil {

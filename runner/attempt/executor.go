@@ -276,8 +276,9 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 	return t.finish()
 }
 
-// tidy removes what a dead predecessor left half done.
+// tidy shuts and removes what a dead predecessor left half done.
 func (e *Executor) tidy() {
+	e.spaces.Shut()
 	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))
 	e.inits.Tidy()
 	go e.spaces.RemoveDiscarded()

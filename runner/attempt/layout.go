@@ -212,13 +212,16 @@ func (t *space) writeConfig() error {
 	if config == "" {
 		return nil
 	}
-	if _, err := os.Lstat(config); !errors.Is(err, fs.ErrNotExist) {
+	file, err := os.OpenFile(config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	if err := os.WriteFile(config, t.exec.cli.Data, 0o600); err != nil {
-		return err
+	if _, err = file.Write(t.exec.cli.Data); err == nil {
+		err = t.exec.opts.Isolation.Starter.Show(file, t.slot)
 	}
-	return os.Chmod(config, 0o444) //nolint:gosec // the engine reads it, as another user
+	return errors.Join(err, file.Close())
 }
 
 // backendFile is a file of ours in the root module.

@@ -72,14 +72,14 @@ func (t *stateJob) fetchRescued(ctx context.Context) error {
 		return fmt.Errorf("push: %w", err)
 	}
 	n, err := io.Copy(to, io.LimitReader(from, workspace.MaxState+1))
+	if err == nil {
+		err = t.exec.opts.Isolation.Starter.Show(to, t.slot)
+	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return fmt.Errorf("push: write the rescued state: %w", err)
 	}
 	if n > workspace.MaxState {
 		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Err: errors.New("push: the rescued state is too large")}
-	}
-	if err := os.Chmod(t.planFile, 0o444); err != nil { //nolint:gosec // the engine reads it, as another user
-		return fmt.Errorf("push: %w", err)
 	}
 	t.taken = true
 	return nil

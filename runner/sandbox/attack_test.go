@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -46,6 +47,7 @@ var attacks = []struct {
 	{name: "a descriptor of the agent is taken", root: []sandbox.Mode{none}, try: onAgent("descriptor")},
 	{name: "a private file of another run is read", works: []sandbox.Mode{none}, try: readPeer(0o700, 0o600)},
 	{name: "an open file of another run is read", works: []sandbox.Mode{users, none}, try: readPeer(0o755, 0o644)},
+	{name: "the files of another run are read", works: []sandbox.Mode{none}, try: readGiven},
 	{name: "a file is written outside of the workspace", works: []sandbox.Mode{none}, try: writeOutside},
 	{name: "a read-only file is written", works: []sandbox.Mode{none}, try: writeReadOnly},
 	{name: "a read-only mount is made writable", root: []sandbox.Mode{none}, try: remountReadOnly},
@@ -221,6 +223,47 @@ func readPeer(dir, file os.FileMode) func(*testing.T, *lab) bool {
 		}
 		return verb("read", path)(t, l)
 	}
+}
+
+// readGiven reads what an agent has for another run, next to its workspace: a plan file
+// that it took, and a file that it made, once with and once without the folder's mode.
+func readGiven(t *testing.T, l *lab) bool {
+	p := labOf(t, l.Starter, l.engine)
+	made, taken := filepath.Join(filepath.Dir(p.dir), "made"), filepath.Join(filepath.Dir(p.dir), "taken")
+	if err := p.Take(p.dir, "lock", p.slot, 1<<20, taken); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Show(file, p.slot), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	read := func(l *lab, given bool) (any bool) {
+		for _, path := range []string{made, taken} {
+			c := l.command("read", path)
+			if given {
+				c.Mounts = append(c.Mounts, sandbox.Mount{Source: path})
+			}
+			exit, said := l.run(t, c)
+			any = worked(t, exit, said) || any
+			if given && exit.Code != attackWorked {
+				t.Errorf("the run cannot read its own %s", filepath.Base(path))
+			}
+		}
+		return any
+	}
+	read(p, true)
+	if read(l, false) {
+		return true
+	}
+	// Below a folder of one slot even what is open to all is closed.
+	if err := errors.Join(os.Chmod(filepath.Dir(p.dir), 0o700), p.Admit(filepath.Dir(p.dir), p.slot), os.Chmod(made, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	read(p, true)
+	return read(l, false)
 }
 
 func writeOutside(t *testing.T, l *lab) bool {

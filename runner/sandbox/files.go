@@ -33,6 +33,35 @@ func (s *Starter) Give(ctx context.Context, dir string, slot Slot) error {
 	return nil
 }
 
+// Admit lets the engine of slot pass through dir, a folder of the agent's with what one
+// run is given, and no other slot's. It lists nothing.
+func (s *Starter) Admit(dir string, slot Slot) error {
+	if !s.Mode().OwnUser() || s.Mode().OwnRoot() {
+		return nil
+	}
+	err := os.Chown(dir, -1, slot.GID)
+	if err == nil {
+		err = os.Chmod(dir, 0o710) //nolint:gosec // for the group of one slot
+	}
+	if err != nil {
+		return fmt.Errorf("open %s to user %d: %w", dir, slot.UID, err)
+	}
+	return nil
+}
+
+// Show lets the engine of slot read a file of the agent's, and no other slot's. Nobody
+// writes it.
+func (s *Starter) Show(file *os.File, slot Slot) error {
+	mode := os.FileMode(0o400)
+	if s.Mode().OwnUser() {
+		if err := file.Chown(-1, slot.GID); err != nil {
+			return err
+		}
+		mode = 0o440
+	}
+	return file.Chmod(mode)
+}
+
 // Open opens a file that an engine made: name below dir, which the slot's user
 // can write. It is an error unless the file is regular, reached without links,
 // has one name only, belongs to the slot's user (to the agent's, where the mode
@@ -73,15 +102,15 @@ func (s *Starter) check(file *os.File, slot Slot, limit int64) error {
 }
 
 // Take copies a file that an engine made, as Open checks it, to a new file of
-// the agent's: to must not exist. Everyone who reaches it can read it, nobody
-// but the agent write it, so that it can be mounted for another start.
+// the agent's: to must not exist. The slot's engine can read it (see Show), so that
+// it can be mounted for another start.
 func (s *Starter) Take(dir, name string, slot Slot, limit int64, to string) error {
 	from, err := s.Open(dir, name, slot, limit)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("take %s: %w", name, err)
 	}
@@ -90,7 +119,7 @@ func (s *Starter) Take(dir, name string, slot Slot, limit int64, to string) erro
 		err = fmt.Errorf("it grew beyond %d bytes", limit)
 	}
 	if err == nil {
-		err = file.Chmod(0o644) // whatever the umask
+		err = s.Show(file, slot)
 	}
 	if closed := file.Close(); err == nil {
 		err = closed

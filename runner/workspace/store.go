@@ -50,20 +50,35 @@ var SafeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // concurrent use; one process has its folder at a time.
 type Store struct {
 	dir    string
-	mode   fs.FileMode // of folders that lead to what engines are given
 	logger *slog.Logger
 
 	discarding sync.Mutex // held while something in discardedDir is removed
 }
 
-// NewStore returns the store in dir, and makes its folders.
+// NewStore returns the store in dir, and makes its folders. Workspaces lie in one of
+// mode, for engines to pass through.
 func NewStore(dir string, mode fs.FileMode, logger *slog.Logger) (*Store, error) {
-	for _, name := range []string{workspacesDir, locationsDir, discardedDir} {
-		if err := os.MkdirAll(filepath.Join(dir, name), mode); err != nil {
+	for name, mode := range map[string]fs.FileMode{workspacesDir: mode, locationsDir: 0o700, discardedDir: 0o700} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(path, mode); err != nil {
+			return nil, err
+		}
+		if err := os.Chmod(path, mode); err != nil {
 			return nil, err
 		}
 	}
-	return &Store{dir: dir, mode: mode, logger: logger}, os.Chmod(filepath.Join(dir, workspacesDir), mode)
+	return &Store{dir: dir, logger: logger}, nil
+}
+
+// Shut keeps engines out of the workspaces of dead attempts: what is in them can
+// belong to the user that the engine of another run is next. Nobody has taken one yet.
+func (w *Store) Shut() {
+	dirs, _ := filepath.Glob(filepath.Join(w.dir, workspacesDir, "*"))
+	for _, dir := range dirs {
+		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // no engine still needs it
+			w.logger.Warn("workspace of a dead attempt stays open", "err", err)
+		}
+	}
 }
 
 // Folder is a folder that belongs to one attempt until release.
@@ -171,10 +186,7 @@ func SetAside(dir string) (string, error) {
 
 // ownFolder makes dir and writes down whose it is, before anything else is in it.
 func (w *Store) ownFolder(dir string, ref holdfast.AttemptRef) error {
-	if err := os.MkdirAll(dir, w.mode); err != nil {
-		return fmt.Errorf("make workspace: %w", err)
-	}
-	if err := os.Chmod(dir, w.mode); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(ownerName(ref)), 0o600); err != nil {
