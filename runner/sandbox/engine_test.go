@@ -81,6 +81,7 @@ func init() {
 		"deaf":        deaf,
 		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
 		"agent":       agent,
+		"without":     without,
 		"machine":     machine,
 		"connect":     connect,
 	}

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox/internal/stage"
 )
 
@@ -39,6 +43,9 @@ func Probe(ctx context.Context, o Options) (*Starter, error) {
 		err := s.possible()
 		if err == nil {
 			err = s.try(ctx, o)
+		}
+		if err == nil && mode.OwnUser() {
+			err = s.handOver(ctx, o.Slot)
 		}
 		if err == nil {
 			return s, nil
@@ -79,7 +86,47 @@ func (s *Starter) possible() error {
 	default:
 		return fmt.Errorf("there is no mode %q", s.mode)
 	}
+	if s.mode.OwnUser() && !maySignal() {
+		return errors.New("the agent lacks the capability KILL: it could not interrupt an engine")
+	}
 	return nil
+}
+
+// maySignal says whether this process may signal those of other users.
+func maySignal() bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_KILL) != 0
+}
+
+// handOver does with files what an agent does for a run: it gives a workspace to the
+// slot's user, takes a file from where only that user can go, and removes all of it. An
+// agent that may change users, and is kept from their folders, could do nothing else.
+func (s *Starter) handOver(ctx context.Context, slot Slot) (err error) {
+	dir, err := os.MkdirTemp("", "holdfast-probe-")
+	if err != nil {
+		return fmt.Errorf("make folder for temporary files: %w", err)
+	}
+	defer func() {
+		if removed := folders.RemoveAll(dir); err == nil && removed != nil {
+			err = fmt.Errorf("clear the workspace of another user: %w", removed)
+		}
+	}()
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(work, "plan"), nil, 0o600); err != nil {
+		return err
+	}
+	// What is in such a folder is removed by who owns it only, or has the right to.
+	if err := os.Chmod(work, 0o700|os.ModeSticky); err != nil {
+		return err
+	}
+	if err := s.Give(ctx, work, slot); err != nil {
+		return err
+	}
+	return s.Take(work, "plan", slot, 0, filepath.Join(dir, "taken"))
 }
 
 // inUserNamespace says whether users of this process are not those of the host.
