@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +27,9 @@ func (s *Starter) sweep(spec *stage.Spec, said []stage.Record) error {
 	case ModeLandlock:
 		return kill(func() { _ = syscall.Kill(-1, syscall.SIGKILL) }) // this thread is in a domain of its own
 	case ModeUsers:
-		done := make(chan error)
-		go func() {
-			runtime.LockOSThread() // and not unlocked: the thread takes another user, and ends with this function
-			done <- kill(func() { stage.KillUser(spec.UID) })
-		}()
-		return <-done
+		var err error
+		onThread(func() { err = kill(func() { stage.KillUser(spec.UID) }) })
+		return err
 	default:
 		return nil // ModeNone: nothing says what is its
 	}

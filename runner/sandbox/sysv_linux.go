@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +17,7 @@ func removeShared(uid int) {
 	if len(memory)+len(queues)+len(semaphores) == 0 {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and not unlocked: the thread takes another user, and ends with this function
+	onThread(func() {
 		id := uintptr(uid)
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); errno != 0 {
 			return
@@ -35,8 +31,7 @@ func removeShared(uid int) {
 		for _, id := range semaphores {
 			_, _, _ = unix.RawSyscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID)
 		}
-	}()
-	<-done
+	})
 }
 
 // createdBy returns the numbers of what a user has created of one kind, which is the
