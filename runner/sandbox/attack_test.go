@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -49,6 +50,8 @@ var attacks = []struct {
 	{name: "an open file of another run is read", works: []sandbox.Mode{users, none}, try: readPeer(0o755, 0o644)},
 	{name: "the files of another run are read", works: []sandbox.Mode{none}, try: readGiven},
 	{name: "a file is written outside of the workspace", works: []sandbox.Mode{none}, try: writeOutside},
+	{name: "a file is written where everybody may", works: []sandbox.Mode{users, none}, try: writeOpen},
+	{name: "a file outlives the engine where everybody may write", works: []sandbox.Mode{none}, try: leaveFiles},
 	{name: "a read-only file is written", works: []sandbox.Mode{none}, try: writeReadOnly},
 	{name: "a read-only mount is made writable", root: []sandbox.Mode{none}, try: remountReadOnly},
 	{name: "an abstract socket of the agent is reached", works: []sandbox.Mode{slots, mapped, userNamespace, users, none}, try: abstractSocket},
@@ -268,6 +271,46 @@ func readGiven(t *testing.T, l *lab) bool {
 
 func writeOutside(t *testing.T, l *lab) bool {
 	return verb("write", filepath.Join(openDir(t), "file"))(t, l)
+}
+
+// writeOpen writes to a file that everybody may write.
+func writeOpen(t *testing.T, l *lab) bool {
+	file := filepath.Join(openDir(t), "file")
+	if err := errors.Join(os.WriteFile(file, []byte("former"), 0o600), os.Chmod(file, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	verb("write", file)(t, l)
+	now, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(now) != "former"
+}
+
+// leaveFiles looks whether what an engine has made in folders that everybody may write
+// is there when it has ended.
+func leaveFiles(t *testing.T, l *lab) (there bool) {
+	open := filepath.Join(openDir(t), "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777), os.Chmod(filepath.Dir(open), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm", open} {
+		path := filepath.Join(dir, "left-"+filepath.Base(filepath.Dir(l.dir)))
+		t.Cleanup(func() { _ = folders.RemoveAll(path) })
+		paths = append(paths, path)
+	}
+	exit, said := l.run(t, l.command("leave", paths...))
+	if exit.Code != 0 {
+		t.Fatalf("%+v: %s", exit, said)
+	}
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err == nil {
+			there = true
+			t.Log("it has left " + path)
+		}
+	}
+	return there
 }
 
 func writeReadOnly(t *testing.T, l *lab) bool {

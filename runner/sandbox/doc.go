@@ -33,7 +33,8 @@
 //   - ModeLandlock covers neither stat, chmod and utime nor sockets that are
 //     files, and all sandboxes have one user.
 //   - ModeUsers covers what the permissions of files do: workspaces and secrets
-//     must be for their users only. /tmp is everybody's.
+//     must be for their users only. /tmp is everybody's, and what a slot's user
+//     has left there is removed before and after each start.
 //   - Limits are exact with control groups of version 2 only. Without them
 //     memory is that of each process, processes are counted where a sandbox has
 //     a user or a user namespace of its own, and there is no limit of CPU.

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -77,6 +78,7 @@ func init() {
 		"memory":      memory,
 		"shared":      shared,
 		"segment":     segment,
+		"leave":       leave,
 		"save":        save,
 		"deaf":        deaf,
 		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
@@ -381,4 +383,16 @@ func deaf(args []string) int {
 	hold(args[0], syscall.LOCK_SH)
 	say("ready")
 	return forever()
+}
+
+// leave makes folders with a file, and shuts them, as far as it can.
+func leave(paths []string) int {
+	for _, path := range paths {
+		err := os.MkdirAll(filepath.Join(path, "deep"), 0o700)
+		for _, name := range []string{"file", "deep/file"} {
+			_ = os.WriteFile(filepath.Join(path, name), nil, 0o600)
+		}
+		say(path, errors.Join(err, os.Chmod(filepath.Join(path, "deep"), 0), os.Chmod(path, 0)))
+	}
+	return 0
 }

@@ -174,6 +174,9 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	defer status.Close()
 	defer statusWrite.Close()
 
+	if s.mode == ModeUsers {
+		removeLeft(spec) // of a run whose agent has died
+	}
 	var heard listener
 	group, err := s.group(c.Limits)
 	if err != nil {
@@ -214,6 +217,7 @@ func (s *Starter) run(ctx context.Context, c Command, spec *stage.Spec) (Exit, e
 	}
 	if s.mode == ModeUsers {
 		removeShared(spec.UID)
+		removeLeft(spec)
 	}
 	if group != nil {
 		group.conclude(&exit)

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -105,3 +107,40 @@ type full struct{}
 var errFull = errors.New("no space")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// TestStartRemovesWhatIsLeft: what a slot's user has in /tmp is removed before a start, whoever has
+// died meanwhile, and what the start is given stays, as does what is another user's.
+func TestStartRemovesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	if !slices.Contains(modes(t), users) {
+		t.Log("no mode in which users share a /tmp")
+		return
+	}
+	l := newLab(t, users)
+	other := newSlot()
+	make := func(uid int) string {
+		dir, err := os.MkdirTemp("/tmp", "sandbox-test-left-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = folders.RemoveAll(dir) })
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), folders.Chown(t.Context(), dir, uid, uid, folders.Workspace())); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	left, given, foreign := make(l.slot.UID), make(l.slot.UID), make(other.UID)
+	c := l.command("read", filepath.Join(given, "file"))
+	c.Mounts = append(c.Mounts, sandbox.Mount{Source: given, Writable: true})
+	if exit, said := l.run(t, c); exit.Code != attackWorked {
+		t.Errorf("%+v: %s", exit, said)
+	}
+	for _, dir := range []string{given, foreign} {
+		if _, err := os.Stat(filepath.Join(dir, "file")); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(left); err == nil {
+		t.Error("what was left is there")
+	}
+}
