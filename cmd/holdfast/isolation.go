@@ -94,12 +94,20 @@ func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
 		return sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.ModeNone})
 	}
 	slot := sandbox.Slot{UID: f.firstUser, GID: f.firstUser}
+	return strongest(f.wanted, func(mode sandbox.Mode) (*sandbox.Starter, error) {
+		return sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot})
+	})
+}
+
+// strongest returns a Starter of the strongest mode that probe finds to work, none that
+// is weaker than wanted. It never tries ModeNone.
+func strongest(wanted string, probe func(sandbox.Mode) (*sandbox.Starter, error)) (*sandbox.Starter, error) {
 	var refused []error
 	for _, mode := range sandbox.Modes() {
 		if mode == sandbox.ModeNone {
 			break // only if it was asked for
 		}
-		starter, err := sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot})
+		starter, err := probe(mode)
 		if err == nil {
 			return starter, nil
 		}
@@ -107,9 +115,9 @@ func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
 			return nil, err
 		}
 		refused = append(refused, err)
-		if string(mode) == f.wanted {
+		if string(mode) == wanted {
 			break // what follows is weaker
 		}
 	}
-	return nil, fmt.Errorf("isolation %s: %w", f.wanted, errors.Join(refused...))
+	return nil, fmt.Errorf("isolation %s: %w", wanted, errors.Join(refused...))
 }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
+)
+
+// TestWeakestAcceptableMode: modes are tried strong ones first, none that is weaker than
+// the one that is wanted, and none at all only for who asks for that.
+func TestWeakestAcceptableMode(t *testing.T) {
+	t.Parallel()
+	all := sandbox.Modes()
+	for name, test := range map[string]struct {
+		wanted string
+		works  sandbox.Mode // and the weaker ones do as well
+		tried  []sandbox.Mode
+		ok     bool
+	}{
+		"the strongest works":                {"auto", all[0], all[:1], true},
+		"the strongest of those that work":   {"auto", sandbox.ModeLandlock, all[:4], true},
+		"nothing but none works":             {"auto", sandbox.ModeNone, all[:5], false},
+		"the weakest acceptable works":       {"user-namespace", sandbox.ModeUserNamespace, all[:3], true},
+		"a stronger one works":               {"users", sandbox.ModeRange, all[:2], true},
+		"only one that is too weak works":    {"user-namespace", sandbox.ModeLandlock, all[:3], false},
+		"the strongest is wanted, and fails": {"slots", sandbox.ModeRange, all[:1], false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tried []sandbox.Mode
+			works, found := false, &sandbox.Starter{}
+			starter, err := strongest(test.wanted, func(mode sandbox.Mode) (*sandbox.Starter, error) {
+				tried = append(tried, mode)
+				if works = works || mode == test.works; works {
+					return found, nil
+				}
+				return nil, fmt.Errorf("%w: %s", sandbox.ErrUnavailable, mode)
+			})
+			if diff := cmp.Diff(test.tried, tried); diff != "" {
+				t.Errorf("tried (-want +got):\n%s", diff)
+			}
+			if test.ok && (starter != found || err != nil) || !test.ok && !errors.Is(err, sandbox.ErrUnavailable) {
+				t.Errorf("got %v, %v", starter, err)
+			}
+		})
+	}
+	broken := errors.New("it cannot be found out")
+	if _, err := strongest("auto", func(sandbox.Mode) (*sandbox.Starter, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
