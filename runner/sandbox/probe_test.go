@@ -99,7 +99,7 @@ func TestProbeLacks(t *testing.T) {
 		}
 		slot := newSlot()
 		cmd := exec.CommandContext(t.Context(), program(t), append([]string{strconv.Itoa(slot.UID)}, keep...)...)
-		cmd.Env, cmd.Dir = append(os.Environ(), engineVerb+"=without", "SANDBOX_TEST_PROGRAM="+program(t)), "/"
+		cmd.Env, cmd.Dir = append(os.Environ(), engineVerb+"=without", "SANDBOX_TEST_PROGRAM="+program(t), "TMPDIR="+openDir(t)), "/"
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %s", err, out)
