@@ -3,6 +3,7 @@ package reconciler_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,18 +152,96 @@ func TestLockOfAnEarlierAttempt(t *testing.T) {
 	if again.Run != a.Run || again.Attempt != 2 {
 		t.Fatalf("handed out is %+v, want the second attempt of %s", again.AttemptRef, a.Run)
 	}
-	f.finish(again, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
-		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
-		Detail: fmt.Sprintf("Lock Info:\n  ID:        left-1\n  Created:   %s\n", made.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST")),
-	}})
+	f.finish(again, foundLocked(made))
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunRetrying {
 		t.Fatalf("the run is %s, %v", run.Status, err)
 	}
-	if lock, err := f.r.Rescue().BackendLock(t.Context(), "prod"); err != nil || lock.Dead != a.Run {
+	f.api("alice", holdfast.VerbPlan, "prod")
+	branch := f.claim()
+	f.finish(branch, foundLocked(made))
+	lock, err := f.r.Rescue().BackendLock(t.Context(), "prod")
+	if err != nil || lock.Dead != a.Run || lock.Run != branch.Run {
 		t.Errorf("BackendLock() = %+v, %v, want it left by an attempt of %s", lock, err, a.Run)
 	}
 	if _, err := f.r.Rescue().UnlockBackend(t.Context(), "prod", "left-1", "ana", false); err != nil {
 		t.Errorf("the lock is not released: %v", err)
+	}
+}
+
+// foundLocked is the result of a run that came upon the lock left-1, made at that time.
+func foundLocked(made time.Time) holdfast.Result {
+	return holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
+		Detail: fmt.Sprintf("Lock Info:\n  ID:        left-1\n  Created:   %s\n", made.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST")),
+	}}
+}
+
+// TestUnlockOfAPullRequest: the run that releases a lock has the credentials for applies.
+// It never has the root module, the document or the state of a pull request, and what a
+// pull request's plan says of a lock makes nobody believe that it is ours.
+func TestUnlockOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	applied := f.newest("prod")
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	dead := f.claim()
+	made := f.clock.Now()
+	f.clock.Advance(time.Minute)
+	f.finish(dead, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
+	f.executeAll(good)
+	unlock := func(cluster string, force bool) (holdfast.Run, error) {
+		return f.r.Rescue().UnlockBackend(t.Context(), cluster, "left-1", "ana", force)
+	}
+
+	f.open(2, map[string]string{
+		"infra/prod/main.tf":  module("evil"),
+		"clusters/prod.yaml":  strings.Replace(document("prod"), "spec:", "spec:\n  limits: {cpu: 1}", 1),
+		"clusters/other.yaml": document("other"), "infra/other/main.tf": module("evil"), "infra/other/backend.tf": foreignState()["infra/prod/backend.tf"],
+	})
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		return foundLocked(made)
+	})
+	plan := f.newest("prod")
+	lock, err := f.r.Rescue().BackendLock(t.Context(), "prod")
+	if err != nil || lock.Run != plan.ID || plan.PullRequest.Number != 2 || lock.Dead != "" {
+		t.Fatalf("BackendLock() = %+v, %v, want it seen by the plan of the pull request, and left by nobody", lock, err)
+	}
+	if _, err := unlock("prod", false); refusedWith(err) != "StateLocked holdfast replan prod" {
+		t.Errorf("a lock that only a pull request has seen is released: %v", err)
+	}
+	if _, err := unlock("other", true); refusedWith(err) != "NothingPlanned holdfast replan other" {
+		t.Errorf("a pull request's own cluster is unlocked: %v", err)
+	}
+	job, err := unlock("prod", true)
+	f.must(err)
+	switch {
+	case job.Bundle == plan.Bundle || job.Document.Limits != applied.Document.Limits:
+		t.Errorf("the job has the code of the pull request: %+v", job.RunSpec)
+	case job.StateLocation != applied.StateLocation || !job.PullRequest.IsZero():
+		t.Errorf("the job is of %s, at %q", job.PullRequest, job.StateLocation)
+	}
+	f.execute(good)
+
+	f.api("alice", holdfast.VerbPlan, "prod")
+	f.execute(func(holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	f.push(2, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	if lock, err = f.r.Rescue().BackendLock(t.Context(), "prod"); err != nil || lock.Dead != dead.Run {
+		t.Errorf("BackendLock() = %+v, %v, want it left by %s, as a run of the tracked branch has seen it, too", lock, err, dead.Run)
+	}
+
+	f.open(3, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		result := foundLocked(made)
+		result.Failure.Detail = strings.Replace(result.Failure.Detail, "left-1", "mine-1", 1)
+		return result
+	})
+	_, err = f.r.Rescue().UnlockBackend(t.Context(), "prod", "mine-1", "ana", true)
+	if refusedWith(err) != "StateLocked " || !strings.Contains(err.Error(), "force-unlock") {
+		t.Errorf("a lock of another state is released with the tracked branch's: %v", err)
 	}
 }
 

@@ -240,11 +240,15 @@ func (k *Keeper) queue(ctx context.Context, u holdfast.UnsavedState, actor strin
 }
 
 // jobOf is a run of kind state with the root module, the credentials and the
-// engine of another run.
+// engine of another run. It executes that code with the credentials for applies, which
+// no code has that is in a pull request only.
 func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, error) {
 	from, err := k.opts.Store.Run(ctx, id)
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("read run %s: %w", id, err)
+	}
+	if !from.PullRequest.IsZero() {
+		return holdfast.Run{}, &holdfast.RefusedError{Text: fmt.Sprintf("run %s is of %s, whose code is not on the tracked branch", id, from.PullRequest)}
 	}
 	now := k.opts.Now()
 	return holdfast.Run{

@@ -3,6 +3,7 @@ package rescue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,31 +18,55 @@ const lockSlack = time.Minute
 // runsLooked is how many of a cluster's runs are looked through for a lock.
 const runsLooked = 50
 
+// sighting is a lock of a cluster's own backend that a run has found.
+type sighting struct {
+	holdfast.BackendLock
+	in   holdfast.Run   // that found it
+	runs []holdfast.Run // of the cluster, newest first
+}
+
 // BackendLock returns the lock of a cluster's own backend that a run found
 // last; ErrNotFound if the newest run that has ended did not find one.
 func (k *Keeper) BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error) {
-	lock, _, err := k.backendLock(ctx, cluster)
-	return lock, err
+	seen, err := k.backendLock(ctx, cluster)
+	return seen.BackendLock, err
 }
 
-func (k *Keeper) backendLock(ctx context.Context, cluster string) (holdfast.BackendLock, []holdfast.Run, error) {
+func (k *Keeper) backendLock(ctx context.Context, cluster string) (sighting, error) {
 	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: runsLooked})
 	if err != nil {
-		return holdfast.BackendLock{}, nil, fmt.Errorf("list runs of %q: %w", cluster, err)
+		return sighting{}, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
+	seen := lastSeen(runs)
+	if seen.ID == "" {
+		return seen, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+	}
+	if !seen.in.PullRequest.IsZero() {
+		return seen, nil // whoever may open a pull request has written what its plan says
+	}
+	tried, err := k.tried(ctx, runs)
+	seen.Dead = deadHolder(seen, tried)
+	return seen, err
+}
+
+// lastSeen is the lock that the newest of the runs that have ended found, as a run of the
+// tracked branch has seen it, if one has: ID and time of a lock are the words of the
+// backend that the run's code names.
+func lastSeen(runs []holdfast.Run) sighting {
+	seen := sighting{runs: runs}
 	for _, run := range runs {
 		lock, ok := holdfast.LockOf(run)
-		if !ok && !run.Status.Done() {
-			continue // it has not come so far
+		switch {
+		case ok && (seen.ID == "" || seen.ID == lock.ID):
+			seen.BackendLock, seen.in = lock, run
+			if run.PullRequest.IsZero() {
+				return seen
+			}
+		case seen.ID == "" && run.Status.Done():
+			return seen
 		}
-		if !ok {
-			break
-		}
-		tried, err := k.tried(ctx, runs)
-		lock.Dead = deadHolder(lock, tried)
-		return lock, runs, err
 	}
-	return holdfast.BackendLock{}, runs, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+	return seen
 }
 
 // tried are runs and, of those that were tried again, the attempts before the last one, as
@@ -59,7 +84,8 @@ func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run
 		for _, a := range attempts {
 			if a.Attempt < run.Attempt {
 				tried = append(tried, holdfast.Run{
-					ID: run.ID, Status: a.Status, StartedAt: a.ClaimedAt, FinishedAt: a.EndedAt,
+					ID: run.ID, Kind: run.Kind, Status: a.Status, StartedAt: a.ClaimedAt, FinishedAt: a.EndedAt,
+					RunSpec:    holdfast.RunSpec{StateLocation: run.StateLocation, State: run.State},
 					RunOutcome: holdfast.RunOutcome{Failure: &holdfast.Failure{Cause: a.Reason}},
 				})
 			}
@@ -81,16 +107,16 @@ func mayLeaveLock(run holdfast.Run) bool {
 	return run.Failure != nil && slices.Contains(left, run.Failure.Cause)
 }
 
-// deadHolder is the run of ours that died while the lock was made; empty if there
-// is none. Clocks differ: of several that may be it, it is the one whose time is
-// nearest to the lock's.
-func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
+// deadHolder is the run of ours that died while the lock was made, of those with the
+// state in which it was seen; empty if there is none. Clocks differ: of several that may
+// be it, it is the one whose time is nearest to the lock's.
+func deadHolder(lock sighting, runs []holdfast.Run) string {
 	if lock.Created.IsZero() {
 		return ""
 	}
 	nearest, off := "", lockSlack
 	for _, run := range runs {
-		if !mayLeaveLock(run) {
+		if run.StateLocation != lock.in.StateLocation || !mayLeaveLock(run) {
 			continue
 		}
 		// How far the lock is outside of the run's time; zero: it was made within it.
@@ -107,47 +133,101 @@ func deadHolder(lock holdfast.BackendLock, runs []holdfast.Run) string {
 // that a dead run of ours has left; force passes over the latter. The release waits for
 // the attempt of a run that was refused this very lock, and goes before the next one.
 func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
-	lock, runs, err := k.backendLock(ctx, cluster)
-	if err != nil && !force {
-		return holdfast.Run{}, &holdfast.RefusedError{Text: "no run has found the state locked: an administrator can release a lock with --force"}
+	seen, err := k.backendLock(ctx, cluster)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.Run{}, err
 	}
-	var from string
-	for _, run := range runs {
-		switch {
-		case run.Status == holdfast.RunRunning && !awaits(run, id):
+	for _, run := range seen.runs {
+		if run.Status == holdfast.RunRunning && !awaits(run, id) {
 			return run, &holdfast.RefusedError{
 				Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
 				Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
 			}
-		case holdfast.OwnState(run.StateLocation):
-			return run, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
-		case from == "" && run.Attempt > 0 && run.Kind != holdfast.RunState:
-			from = run.ID
 		}
 	}
-	switch {
-	case from == "":
-		return holdfast.Run{}, &holdfast.RefusedError{Reason: holdfast.ReasonNothingPlanned, Text: "no run of it says which backend it has: plan it first"}
-	case force:
-	case lock.ID != id:
-		return holdfast.Run{}, lockRefusal(cluster, lock.ID,
-			fmt.Sprintf("run %s found lock %s, and not this one: an administrator can release another with --force", lock.Run, lock.ID))
-	case lock.Dead == "":
-		return holdfast.Run{}, lockRefusal(cluster, id+" --force", fmt.Sprintf(
-			"no dead run of Holdfast's is known to have made lock %s: %s may be alive; an administrator can release it with --force", id, cmp.Or(lock.Who, "its holder")))
+	from, err := k.unlocker(ctx, cluster, id, seen)
+	if err != nil {
+		return from, err
 	}
-	run, err := k.jobOf(ctx, from, actor)
+	if !force {
+		if err := released(cluster, id, seen); err != nil {
+			return holdfast.Run{}, err
+		}
+	}
+	run, err := k.jobOf(ctx, from.ID, actor)
 	if err != nil {
 		return run, err
 	}
 	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, holdfast.ReasonRequested
 	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "state.unlock", cluster,
-		fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, lock.Dead))
+		fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, seen.Dead))
 	if err := k.opts.Store.CreateRun(ctx, run, entry); err != nil {
 		return run, fmt.Errorf("queue the unlock: %w", err)
 	}
 	k.opts.Fleet.Queued(ctx)
 	return run, nil
+}
+
+// unlocker returns the run whose root module, credentials and engine release a lock: the
+// newest of the tracked branch or, if that has its state elsewhere than where the lock was
+// seen, what was applied last.
+func (k *Keeper) unlocker(ctx context.Context, cluster, id string, seen sighting) (holdfast.Run, error) {
+	branch, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: runsLooked,
+		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
+	})
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	var newest holdfast.Run
+	for _, run := range branch {
+		if run.Attempt == 0 {
+			continue // it has no root module that anybody has executed
+		}
+		if newest.ID == "" {
+			newest = run
+		}
+		if holdfast.OwnState(run.StateLocation) {
+			return run, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
+		}
+		if seen.ID != id || run.StateLocation == seen.in.StateLocation {
+			return run, nil
+		}
+		if run.Kind.Writes() {
+			break
+		}
+	}
+	if newest.ID == "" {
+		return newest, &holdfast.RefusedError{
+			Reason: holdfast.ReasonNothingPlanned, Command: "holdfast replan " + cluster,
+			Text: "no run of the tracked branch says which backend it has: plan it first; what only a pull request has is released by hand, with the engine's own force-unlock",
+		}
+	}
+	return seen.in, &holdfast.RefusedError{Reason: holdfast.CauseStateLocked, Text: fmt.Sprintf(
+		"run %s found lock %s in the state %q, and the tracked branch has %q: release it by hand, with the engine's own force-unlock",
+		seen.in.ID, id, seen.in.StateLocation, newest.StateLocation)}
+}
+
+// released is an error unless the lock with that ID is known to be one that a dead run of
+// ours has left.
+func released(cluster, id string, seen sighting) error {
+	switch {
+	case seen.ID == "":
+		return &holdfast.RefusedError{Text: "no run has found the state locked: an administrator can release a lock with --force"}
+	case seen.ID != id:
+		return lockRefusal(cluster, seen.ID,
+			fmt.Sprintf("run %s found lock %s, and not this one: an administrator can release another with --force", seen.Run, seen.ID))
+	case !seen.in.PullRequest.IsZero():
+		return &holdfast.RefusedError{
+			Reason: holdfast.CauseStateLocked, Command: "holdfast replan " + cluster,
+			Text: fmt.Sprintf("only run %s, a plan of a pull request, has found lock %s: plan the tracked branch, which finds it as well if it is there; an administrator can release it with --force", seen.Run, id),
+		}
+	case seen.Dead == "":
+		return lockRefusal(cluster, id+" --force", fmt.Sprintf(
+			"no dead run of Holdfast's is known to have made lock %s: %s may be alive; an administrator can release it with --force", id, cmp.Or(seen.Who, "its holder")))
+	default:
+		return nil
+	}
 }
 
 // awaits reports whether a run that is executed was refused a lock before, which so is

@@ -25,7 +25,7 @@ func TestDeadHolder(t *testing.T) {
 		-61: "", -5: "first", 0: "first", 10: "first", 20: "first", 24: "first", 26: "second", 35: "second", 45: "second", 55: "third", 70: "third",
 		139: "third", 141: "",
 	} {
-		if got := deadHolder(holdfast.BackendLock{ID: "l", Created: at(made)}, runs); got != want {
+		if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(made)}}, runs); got != want {
 			t.Errorf("of a lock made at %d: %q, want %q", made, got, want)
 		}
 	}
@@ -34,11 +34,11 @@ func TestDeadHolder(t *testing.T) {
 		holdfast.CauseStateBackend: "away", holdfast.CauseStateUnsaved: "away", holdfast.CauseStateLocked: "", holdfast.CauseEngineFailed: "",
 	} {
 		away.Failure = &holdfast.Failure{Cause: cause}
-		if got := deadHolder(holdfast.BackendLock{ID: "l", Created: at(205)}, []holdfast.Run{away}); got != want {
+		if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(205)}}, []holdfast.Run{away}); got != want {
 			t.Errorf("after a run that failed for %s: %q, want %q", cause, got, want)
 		}
 	}
-	if got := deadHolder(holdfast.BackendLock{ID: "l"}, runs); got != "" {
+	if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l"}}, runs); got != "" {
 		t.Errorf("of a lock without a time: %q", got)
 	}
 }
