@@ -263,6 +263,7 @@ type Failure struct {
 	Remaining   []string     `json:"remaining,omitempty"`  // a destroy: addresses that are left in the state, at most 200
 	// ProgressLost says that the apply may have begun or completed more than is listed.
 	ProgressLost bool `json:"progressLost,omitempty"`
+	Crashed      bool `json:"crashed,omitempty"` // the engine was killed or died: it may not have released the state's lock
 }
 
 // MaxCompleted is how many entries Failure.Completed has at most. CreatedSuffix is how

@@ -186,6 +186,9 @@ func TestApplyStopped(t *testing.T) {
 			if diff := cmp.Diff(c.unrecorded, got.Failure.Unrecorded); diff != "" || !got.Applying || got.Detail != "by ann" {
 				t.Errorf("applying %v, detail %q, unrecorded (-want +got):\n%s", got.Applying, got.Detail, diff)
 			}
+			if got.Failure.Crashed != (c.then == "hang-hard") { // one that ends has released its lock
+				t.Errorf("crashed: %v", got.Failure.Crashed)
+			}
 			if hint := got.Failure.Hint; !strings.Contains(hint, c.hint) || strings.Contains(hint, "memory") {
 				t.Errorf("the hint is %q", hint)
 			}

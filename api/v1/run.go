@@ -210,6 +210,7 @@ type Failure struct {
 	Remaining   []string        `json:"remaining,omitempty"`   // Of a destroy: addresses that are left in the state; at most 200.
 
 	ProgressLost bool `json:"progressLost,omitempty"` // The apply may have begun or completed more than is listed.
+	Crashed      bool `json:"crashed,omitempty"`      // The engine was killed or died: it may not have released the state's lock.
 }
 
 func failureOf(f *holdfast.Failure) *Failure {
@@ -219,7 +220,7 @@ func failureOf(f *holdfast.Failure) *Failure {
 	return &Failure{
 		Step: f.Step, Summary: f.Summary, Detail: f.Detail, Hint: f.Hint, Cause: f.Cause, Transient: f.Transient,
 		Diagnostics: all(f.Diagnostics, diagnosticOf), Unrecorded: f.Unrecorded, Address: f.Address, Completed: f.Completed, Remaining: f.Remaining,
-		ProgressLost: f.ProgressLost,
+		ProgressLost: f.ProgressLost, Crashed: f.Crashed,
 	}
 }
 
@@ -231,7 +232,7 @@ func (f *Failure) Failure() *holdfast.Failure {
 	return &holdfast.Failure{
 		Step: f.Step, Summary: f.Summary, Detail: f.Detail, Hint: f.Hint, Cause: f.Cause, Transient: f.Transient,
 		Diagnostics: all(f.Diagnostics, Diagnostic.diagnostic), Unrecorded: f.Unrecorded, Address: f.Address, Completed: f.Completed, Remaining: f.Remaining,
-		ProgressLost: f.ProgressLost,
+		ProgressLost: f.ProgressLost, Crashed: f.Crashed,
 	}
 }
 

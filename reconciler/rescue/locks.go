@@ -95,16 +95,25 @@ func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run
 }
 
 // mayLeaveLock reports whether a run that is over may not have released its lock: its
-// engine died, or did not reach the backend.
+// engine died, also by our hand, or did not reach the backend.
 func mayLeaveLock(run holdfast.Run) bool {
+	if run.State != nil && run.State.Action == holdfast.StateUnlock {
+		return false // it takes none
+	}
 	if run.Status == holdfast.RunInterrupted {
 		return true
 	}
 	left := []holdfast.Reason{
-		holdfast.CauseStateUnsaved, holdfast.CauseStateBackend,
+		holdfast.CauseStateUnsaved, holdfast.CauseStateBackend, holdfast.CauseInternal,
 		holdfast.ReasonAgentKilled, holdfast.ReasonEngineKilled, holdfast.ReasonLeaseLost, // attempts that were followed by another
 	}
-	return run.Failure != nil && slices.Contains(left, run.Failure.Cause)
+	f := run.Failure
+	return f != nil && (slices.Contains(left, f.Cause) || f.Crashed && takesLock(f.Step))
+}
+
+// takesLock reports whether the engine of a step locks the state.
+func takesLock(step string) bool {
+	return slices.Contains([]string{"plan", "apply", "push"}, step)
 }
 
 // deadHolder is the run of ours that died while the lock was made, of those with the

@@ -29,13 +29,44 @@ func TestDeadHolder(t *testing.T) {
 			t.Errorf("of a lock made at %d: %q, want %q", made, got, want)
 		}
 	}
-	away := holdfast.Run{ID: "away", Status: holdfast.RunErrored, StartedAt: at(200), FinishedAt: at(210)}
-	for cause, want := range map[holdfast.Reason]string{
-		holdfast.CauseStateBackend: "away", holdfast.CauseStateUnsaved: "away", holdfast.CauseStateLocked: "", holdfast.CauseEngineFailed: "",
+	failed := func(status holdfast.RunStatus, cause holdfast.Reason, step string, crashed bool) holdfast.Run {
+		run := died("away", 200, 210)
+		run.Status, run.StateLocation = status, "here"
+		run.Failure = &holdfast.Failure{Cause: cause, Step: step, Crashed: crashed}
+		return run
+	}
+	elsewhere := failed(holdfast.RunInterrupted, holdfast.ReasonAgentKilled, "plan", false)
+	elsewhere.StateLocation = "elsewhere"
+	unlocking := failed(holdfast.RunInterrupted, holdfast.ReasonAgentKilled, "unlock", false)
+	unlocking.State = &holdfast.StateJob{Action: holdfast.StateUnlock}
+	for name, c := range map[string]struct {
+		run  holdfast.Run
+		left bool
+	}{
+		"its backend is away":                    {failed(holdfast.RunErrored, holdfast.CauseStateBackend, "plan", false), true},
+		"its state was not saved":                {failed(holdfast.RunErrored, holdfast.CauseStateUnsaved, "apply", false), true},
+		"it was refused the lock":                {failed(holdfast.RunErrored, holdfast.CauseStateLocked, "plan", false), false},
+		"its engine failed":                      {failed(holdfast.RunErrored, holdfast.CauseEngineFailed, "apply", false), false},
+		"its engine crashed":                     {failed(holdfast.RunErrored, holdfast.CauseEngineFailed, "apply", true), true},
+		"it was canceled, and ended":             {failed(holdfast.RunCanceled, holdfast.ReasonCanceled, "apply", false), false},
+		"it was canceled, and was killed":        {failed(holdfast.RunCanceled, holdfast.ReasonCanceled, "apply", true), true},
+		"it was canceled before it was executed": {holdfast.Run{ID: "away", Status: holdfast.RunCanceled, FinishedAt: at(210)}, false},
+		"it was superseded, and was killed":      {failed(holdfast.RunCanceled, holdfast.ReasonSuperseded, "plan", true), true},
+		"its deadline passed, and it ended":      {failed(holdfast.RunErrored, holdfast.ReasonTimeout, "plan", false), false},
+		"its deadline passed, and it was killed": {failed(holdfast.RunErrored, holdfast.ReasonTimeout, "plan", true), true},
+		"it was killed in its init":              {failed(holdfast.RunErrored, holdfast.ReasonTimeout, "init", true), false},
+		"it was killed while it was read":        {failed(holdfast.RunErrored, holdfast.ReasonTimeout, "show", true), false},
+		"its memory ran out":                     {failed(holdfast.RunErrored, holdfast.CauseOutOfMemory, "apply", true), true},
+		"a provider's memory ran out":            {failed(holdfast.RunErrored, holdfast.CauseOutOfMemory, "apply", false), false},
+		"it had too many processes":              {failed(holdfast.RunErrored, holdfast.CauseTooManyProcesses, "plan", true), true},
+		"its agent panicked":                     {failed(holdfast.RunErrored, holdfast.CauseInternal, "prepare", false), true},
+		"a push was killed":                      {failed(holdfast.RunCanceled, holdfast.ReasonCanceled, "push", true), true},
+		"an unlock was killed":                   {unlocking, false},
+		"it has another state":                   {elsewhere, false},
 	} {
-		away.Failure = &holdfast.Failure{Cause: cause}
-		if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(205)}}, []holdfast.Run{away}); got != want {
-			t.Errorf("after a run that failed for %s: %q, want %q", cause, got, want)
+		lock := sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(205)}, in: holdfast.Run{RunSpec: holdfast.RunSpec{StateLocation: "here"}}}
+		if got := deadHolder(lock, []holdfast.Run{c.run}); (got == "away") != c.left {
+			t.Errorf("%s: %q has left the lock, want %v", name, got, c.left)
 		}
 	}
 	if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l"}}, runs); got != "" {

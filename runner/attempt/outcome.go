@@ -29,6 +29,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	shown := &holdfast.Failure{
 		Step: t.step, Summary: known.Err.Error(), Detail: known.Detail, Hint: known.Hint,
 		Cause: known.Cause, Transient: known.Transient, Diagnostics: known.Diagnostics, Address: known.Address,
+		Crashed: known.Exit != nil && known.Exit.Crashed(),
 	}
 	t.result.Status, t.result.Reason, t.result.Steps = holdfast.RunErrored, known.Cause, t.steps
 	if known.Killed || known.NotBegun {
