@@ -31,6 +31,13 @@ const (
 // answered a call: of a creation nobody knows what came of it.
 var providerDied = regexp.MustCompile(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancell?ed|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`)
 
+// What stands before the codes with which services answer: the status of HTTP in the
+// words of their clients, and the code of gRPC.
+const (
+	answered = `((status|code|http|error|response)\D{0,12}|\[|https?://\S+: |\bgot )`
+	rpc      = `rpc error: code = `
+)
+
 // symptoms in the order in which they are looked for in one error: the first
 // that fits counts, so the more telling ones come first. They are matched against
 // the summary, a space and the detail, with every run of white space as one space.
@@ -74,7 +81,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CausePermission, false, "the engine runs as the agent's user, who has no right to this file; code must stay inside of its own folder",
 	},
 	{
-		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |((status|code|http|error)\D{0,12}|\[|https?://\S+: )429\b`),
+		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |` + answered + `429\b`),
 		holdfast.CauseThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
 	},
 	{
@@ -90,11 +97,11 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseCredentials, false, "set user_project_override and billing_project for the provider, or use a service account",
 	},
 	{
-		regexp.MustCompile(`(?i)\bquotas?\b|limit ?exceeded|VcpuLimit|QuotaFailure|maximum number of .*(reached|exceeded)|(account|resource|cluster|node|droplet|instance|server|volume|load ?balancer) limit (has been )?(reached|exceeded)|exceed your \w+ limit|nodes exceed limits|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
+		regexp.MustCompile(`(?i)\bquotas?\b|limit[ _]?exceeded|VcpuLimit|` + rpc + `ResourceExhausted\b|QuotaFailure|maximum number of .*(reached|exceeded)|(account|resource|cluster|node|droplet|instance|server|volume|load ?balancer) limit (has been )?(reached|exceeded)|exceed your \w+ limit|nodes exceed limits|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
 		holdfast.CauseQuota, false, "raise the quota at the cloud, or ask for less",
 	},
 	{
-		regexp.MustCompile(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|does not have enough resources available`),
+		regexp.MustCompile(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|\((resource_unavailable|placement_error|no_space_left_in_location)[,)]|does not have enough resources available`),
 		holdfast.CauseQuota, false, "the cloud has no room for this now: choose another zone or size, or try again later",
 	},
 	{ // without a configuration Kubernetes' client asks localhost
@@ -102,7 +109,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseCredentials, false, hintKubernetes,
 	},
 	{
-		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication required|unable to authenticate you|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|could not read Username|Permission denied \(publickey|Host key verification failed`),
+		regexp.MustCompile(`(?i)no valid credential|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|could not find default credentials|ACCESS_TOKEN_SCOPE_INSUFFICIENT|invalid_(grant|client)|AADSTS\d+|authentication required|asked for the client to provide credentials|remote error: tls: (\w+ certificate|certificate required)|unable to authenticate you|(requires|invalid) auth\b|(credentials?|token) (are|is|has) (invalid|expired|missing)|could not read Username|Permission denied \(publickey|Host key verification failed`),
 		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
@@ -110,15 +117,15 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CausePermission, false, "the account does not use this service yet: enable the API, or register the resource provider, that the message names",
 	},
 	{
-		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_DENIED|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny|permission denied for (schema|table|sequence|relation|database)`),
+		regexp.MustCompile(`(?i)AccessDenied|UnauthorizedOperation|AuthorizationFailed|not authorized to (perform|use)|does not have (the )?(required |necessary )?(permission|authorization)|PERMISSION_?DENIED|\(token_readonly[,)]|permission '?\S+'? denied|insufficient (permission|privilege)|LinkedAuthorizationFailed|RequestDisallowedByPolicy|explicit deny|permission denied for (schema|table|sequence|relation|database)`),
 		holdfast.CausePermission, false, hintPermission,
 	},
 	{
-		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )401\b`),
+		regexp.MustCompile(`(?i)\bunauthori[sz]ed\b|` + answered + `401\b`),
 		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
-		regexp.MustCompile(`(?i)\bforbidden\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )403\b`),
+		regexp.MustCompile(`(?i)\bforbidden\b|` + answered + `403\b`),
 		holdfast.CausePermission, false, hintPermission,
 	},
 	{
@@ -130,19 +137,19 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseServiceUnavailable, true, "the mirror or registry answers with something else than it should: see what is at the address that the message names",
 	},
 	{
-		regexp.MustCompile(`(?i)service ?unavailable|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(408|50[0-4])\b`),
+		regexp.MustCompile(`(?i)service( is)?( currently| temporarily)? ?unavailable|` + rpc + `(Unavailable|Internal)\b|\((unavailable|robot_unavailable|service_error|server_error|bad_gateway|timeout|maintenance)[,)]|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|` + answered + `(408|50[0-4])\b`),
 		holdfast.CauseServiceUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
 	},
 	{
-		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|http2: client connection lost|driver: bad connection|gnutls_handshake\(\) failed|GnuTLS (recv|send) error|OpenSSL SSL_\w+:|the remote end hung up unexpectedly|early EOF|(^|: )EOF\b`),
+		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|\bhttp2: (server|client conn|Transport|stream|timeout)|stream error: stream ID \d+|RST_STREAM|net/http: (request canceled|timeout)|server closed idle connection|transport connection broken|use of closed network connection|remote error: tls: (internal error|unexpected message|bad record MAC|record overflow|error \w+ message|user canceled)|transport: per-RPC creds failed|driver: bad connection|gnutls_handshake\(\) failed|GnuTLS (recv|send) error|OpenSSL SSL_\w+:|the remote end hung up unexpectedly|early EOF|(^|: )EOF\b`),
 		holdfast.CauseNetwork, true, hintNetwork,
 	},
 	{ // unless it was out of reach
-		regexp.MustCompile(`(?i)authentication failed|unable to (authenticate|build authorizer)|Authenticat(ion|ing) (error|using)`),
+		regexp.MustCompile(`(?i)` + rpc + `Unauthenticated\b|invalid authentication credentials|authentication failed|unable to (authenticate|build authorizer)|Authenticat(ion|ing) (error|using)`),
 		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
-		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)`),
+		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline ?exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)`),
 		holdfast.CauseResourceTimeout, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
 	},
 	{
@@ -150,30 +157,30 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseInvalidConfiguration, false, "correct the code or the cluster's document where the message says",
 	},
 	{
-		regexp.MustCompile(`(?i)another (operation|update|request) |operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
+		regexp.MustCompile(`(?i)another (operation|update|request) |` + rpc + `Aborted\b|\((locked|conflict)[,)]|operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
 		holdfast.CauseConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
 	},
 	{
-		regexp.MustCompile(`(?i)already ?(exists|owned|been taken)|AlreadyExists|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
+		regexp.MustCompile(`(?i)already ?(exists|owned|been taken)|AlreadyExists|uniqueness_error|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
 		holdfast.CauseConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
 	},
 	{
-		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|((status|code|http|error)\D{0,12}|\[|https?://\S+: )(409|412)\b|\b409 Conflict|deletion protection`),
+		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|` + rpc + `FailedPrecondition\b|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|` + answered + `(409|412)\b|\b409 Conflict|deletion protection`),
 		holdfast.CauseConflict, false, "the cloud refuses this in the current state of the resource: free it of what still uses it, or wait until its own change has ended",
 	},
 	{
-		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|pathspec '[^']*' did not match|remote branch \S+ not found|((status|code|http|error)\D{0,12}|\[|https?://\S+: )404\b`),
+		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|pathspec '[^']*' did not match|remote branch \S+ not found|` + answered + `404\b`),
 		holdfast.CauseNotFound, false, "create what the message names, or correct its name, region or account in the code",
 	},
 	{
-		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|BadRequest)\b|not been declared|is required|does not match configured version constraint|((status|code|http|error)\D{0,12}|\[|https?://\S+: )4(00|22)\b`),
+		regexp.MustCompile(`(?i)\b(invalid|unsupported|undeclared|missing|malformed|ValidationException|InvalidParameter\w*|InvalidArgument|BadRequest)\b|not been declared|is required|does not match configured version constraint|` + answered + `4(00|22)\b`),
 		holdfast.CauseInvalidConfiguration, false, "correct the code or the cluster's document where the message says",
 	},
 }
 
 // retries finds what clouds' libraries say of their own tries around what failed:
 // how many there were, and that no more of them are allowed.
-var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (retry )?(attempts|retries)|max(imum)?( number of)? (retry )?(attempts|retries)( has been| was)? (exceeded|reached|exhausted)|(the )?number of retries has been exceeded|retry limit exceeded)(, (max )?\d+)?,?:?` +
+var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (retry )?(attempts|retries)|max(imum)?( number of)? (retry )?(attempts|retries|tries)( \(\d+\))?( has been| have been| was| were)? (exceeded|reached|exhausted)|(the )?number of (attempts|retries|tries)( has been)? exceeded( the (limit|maximum))?|retry limit exceeded)(, (max )?\d+)?,?:?` +
 	`|(failed to get rate limit token, )?retry quota exceeded, \d+ available, \d+ requested` +
 	`|giving up after \d+ attempts?(\(s\))?:?|retry failed with [^;]*; last error:|client rate limiter wait returned an error:`)
 

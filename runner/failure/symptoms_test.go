@@ -173,6 +173,18 @@ func TestSymptomsOfRetries(t *testing.T) {
 	}
 }
 
+// TestSymptomsOfLibraries: what protocols and the clients of clouds write gets its cause
+// by its code, whatever the words next to that are.
+func TestSymptomsOfLibraries(t *testing.T) {
+	t.Parallel()
+	seen := corpus(t, "libraries")
+	for _, cause := range []holdfast.Reason{"ServiceUnavailable", "Network", "Credentials", "Conflict", "Quota", "Throttled", "Permission"} {
+		if seen[string(cause)] < 2 {
+			t.Errorf("%s: %d examples", cause, seen[string(cause)])
+		}
+	}
+}
+
 // corpus tries a file of testdata/said, and returns how often it has each cause.
 func corpus(t *testing.T, name string) map[string]int {
 	t.Helper()
