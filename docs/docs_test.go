@@ -236,9 +236,20 @@ func TestUnitOfSystemd(t *testing.T) {
 	for _, want := range []string{
 		"NoNewPrivileges=true", "PrivateTmp=true", "TasksMax=16384", "MemoryMax=80%", "UMask=0077",
 		"LockPersonality=true", "RestrictRealtime=true", "KillMode=process", "Delegate=yes", "DelegateSubgroup=server",
+		"ProtectClock=true", "ProtectHostname=true", "ProtectKernelModules=true", "SystemCallArchitectures=native",
+		"SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap", "SystemCallErrorNumber=EPERM",
+		"CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_SETPCAP CAP_SYS_ADMIN CAP_SYS_CHROOT CAP_CHOWN CAP_DAC_OVERRIDE " +
+			"CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("the unit has no line %s", want)
+		}
+	}
+	for _, never := range []string{ // sandboxes need a /proc, namespaces and control groups of their own
+		"ProtectKernelTunables=", "ProtectKernelLogs=", "ProtectControlGroups=", "RestrictNamespaces=", "ProcSubset=", "ProtectProc=",
+	} {
+		if slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, never) }) {
+			t.Errorf("the unit sets %s", never)
 		}
 	}
 }
