@@ -7,13 +7,19 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner"
 )
 
 // TestEngineThatDidNotWriteTheState: a state from elsewhere is taken over by the
 // engine that wrote it, or by the one that the document names.
 func TestEngineThatDidNotWriteTheState(t *testing.T) {
 	t.Parallel()
-	e, _ := engineExecutor(t, nil) // terraform
+	terraform, _ := engineExecutor(t, nil)
+	both, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { // of which tofu goes first
+		bin := t.TempDir()
+		installEngine(t, bin, "tofu")
+		o.Engines.Dirs = append(o.Engines.Dirs, bin)
+	})
 	state := func(version, provider string) string {
 		return fmt.Sprintf(`{"version": 4, "terraform_version": %q, "resources": [{"provider": "provider[\"%s\"]"}]}`, version, provider)
 	}
@@ -21,7 +27,15 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 		state      string
 		named, pin string
 		own, fault bool
+		both       bool   // engines are installed
+		other      string // engine that wrote it; empty: tofu
 	}{
+		"Terraform's, and tofu would be chosen": {state: state("1.11.4", "registry.terraform.io/hashicorp/aws"), both: true, fault: true, other: "terraform"},
+		"the same, and tofu is named":           {state: state("1.11.4", "registry.terraform.io/hashicorp/aws"), both: true, named: "tofu"},
+		"the same, and terraform is named":      {state: state("1.11.4", "registry.terraform.io/hashicorp/aws"), both: true, named: "terraform"},
+		"the same, applied with terraform":      {state: state("1.11.4", "registry.terraform.io/hashicorp/aws"), both: true, pin: "terraform"},
+		"OpenTofu's, and tofu is chosen":        {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), both: true},
+
 		"OpenTofu's":          {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), fault: true},
 		"in a module":         {state: strings.Replace(state("1.12.6", "registry.opentofu.org/hashicorp/aws"), "provider[", "module.a.provider[", 1), fault: true},
 		"and named":           {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), named: "terraform"},
@@ -42,6 +56,10 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 			if c.pin != "" {
 				a.PinName, a.PinVersion = c.pin, "1.9.9"
 			}
+			e, other := terraform, cmp.Or(c.other, "tofu")
+			if c.both {
+				e = both
+			}
 			got := e.Execute(t.Context(), a, s)
 			if c.state == "{" {
 				wantStatus(t, got, holdfast.RunErrored, "UnreadablePlan", s)
@@ -52,7 +70,7 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 				return
 			}
 			wantStatus(t, got, holdfast.RunErrored, "InvalidConfiguration", s)
-			if f := got.Failure; !strings.Contains(f.Summary, "written by tofu") || !strings.Contains(f.Hint, "spec.engine.name to tofu to keep") {
+			if f := got.Failure; !strings.Contains(f.Summary, "written by "+other) || !strings.Contains(f.Hint, "spec.engine.name to "+other+" to keep") {
 				t.Errorf("failure %+v", f)
 			}
 			if strings.Contains(s.logged(), "hashicorp/aws") {
