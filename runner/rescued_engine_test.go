@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
@@ -119,6 +121,62 @@ resource "terraform_data" "x" { input = "made" }
 	if unsaved == 0 {
 		t.Error("it was never away when the state was to be saved")
 	}
+}
+
+// TestS3GoesAway: an object store that goes away when an apply saves its state leaves the
+// state to the agent, and its lock in the store. Once it is back and the lock is
+// released, the state is pushed, and nothing is made twice.
+func TestS3GoesAway(t *testing.T) {
+	t.Parallel()
+	realEngine(t)
+	var leaves, away atomic.Bool
+	b := newBucket(t, func(store http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if leaves.Load() && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, stateKey) {
+				away.Store(true)
+			}
+			if away.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			store.ServeHTTP(w, r)
+		})
+	})
+	e, _ := newExecutor(t, nil)
+	s := newMemorySession(b.code(`resource "terraform_data" "x" { input = "made" }`))
+	foreign := func(run string, kind holdfast.RunKind) holdfast.Assignment {
+		a := engineAssignment(run, kind)
+		a.OwnState, a.LockTimeout = false, new(time.Duration) // what is locked is not waited for
+		return a
+	}
+	planned := e.Execute(t.Context(), foreign("run-1", holdfast.RunPlan), s)
+	wantStatus(t, planned, holdfast.RunPlanned, "", s)
+
+	leaves.Store(true)
+	a := foreign("run-2", holdfast.RunApply)
+	a.Reviews = review("run-1", planned)
+	got := e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunErrored, holdfast.CauseStateUnsaved, s)
+	rescued := s.artefacts[holdfast.ArtefactErrored]
+	if !away.Load() || got.Failure.Transient || !strings.Contains(string(rescued), `"made"`) {
+		t.Fatalf("away %v, transient %v, rescued %q", away.Load(), got.Failure.Transient, rescued)
+	}
+
+	leaves.Store(false)
+	away.Store(false)
+	if b.has(stateKey) || !b.has(stateKey+".tflock") {
+		t.Error("the store has the state, or no lock")
+	}
+	found := e.Execute(t.Context(), foreign("run-3", holdfast.RunPlan), s)
+	wantStatus(t, found, holdfast.RunErrored, holdfast.CauseStateLocked, s)
+	lock, ok := holdfast.LockOf(holdfast.Run{RunOutcome: holdfast.RunOutcome{Failure: found.Failure}})
+	if !ok {
+		t.Fatalf("the failure names no lock: %+v", found.Failure)
+	}
+	unlock := foreign("run-4", holdfast.RunState)
+	unlock.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: lock.ID}
+	wantStatus(t, e.Execute(t.Context(), unlock, s), holdfast.RunApplied, "", s)
+	push(t, e, s, foreign("run-5", holdfast.RunState), rescued)
+	wantStatus(t, e.Execute(t.Context(), foreign("run-6", holdfast.RunPlan), s), holdfast.RunNoChanges, "", s)
 }
 
 func push(t *testing.T, e *runner.Executor, s *memorySession, a holdfast.Assignment, state []byte) holdfast.Result {

@@ -25,13 +25,14 @@ type bucket struct {
 
 const stateKey = "prod-eu/terraform.tfstate"
 
-func newBucket(t *testing.T) bucket {
+// newBucket starts an object store, behind what front makes of it.
+func newBucket(t *testing.T, front func(http.Handler) http.Handler) bucket {
 	t.Helper()
 	store := s3mem.New()
 	if err := store.CreateBucket("states"); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(gofakes3.New(store).Server())
+	server := httptest.NewServer(front(gofakes3.New(store).Server()))
 	t.Cleanup(server.Close)
 	return bucket{t, server.URL}
 }
@@ -53,6 +54,7 @@ func (b bucket) code(rest string) map[string]string {
     skip_region_validation      = true
     skip_requesting_account_id  = true
     skip_s3_checksum            = true
+    max_retries                 = 1
   }
 }
 %s`, stateKey, b.url, rest)}
@@ -86,7 +88,7 @@ func (b bucket) ask(method, key, body string, unlessThere bool) (status int) {
 func TestLocksInS3(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
-	b := newBucket(t)
+	b := newBucket(t, func(store http.Handler) http.Handler { return store })
 	made := filepath.Join(t.TempDir(), "go-on")
 	files := b.code(fmt.Sprintf("resource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" { command = \"touch %[1]s; until [ -e %[2]s ]; do sleep 0.1; done\" }\n}\n",
 		filepath.Join(filepath.Dir(made), "begun"), made))
