@@ -4,6 +4,7 @@ package reconciler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -49,5 +50,36 @@ func TestCrashesWhileAnImpactIsRecorded(t *testing.T) {
 		if !died[write] {
 			t.Errorf("no crash at %s", write)
 		}
+	}
+}
+
+// Clusters whose documents name the version that is prepared have no root module yet:
+// each is held against what was last applied of it, and of those of which that is
+// nothing only such stand for one another whose root modules are made of the same.
+func TestClustersThatWaitForAVersionAreNotAllAlike(t *testing.T) {
+	t.Parallel()
+	f := newShops(t)
+	waiting := make(map[string]string)
+	for name, says := range map[string][]string{
+		"shop-a": {"any", ""}, "shop-c": {"any", "size: 1"}, "shop-b": {"any", "size: 9"}, "shop-d": {"other", ""},
+		"new-a": {"any", ""}, "new-b": {"any", "size: 1"}, "new-c": {"any", "size: 7"}, "new-d": {"other", ""},
+	} {
+		waiting["clusters/"+name+".yaml"] = ofShop(name, says[0], "{name: web, version: 1.1.0}", says[1])
+	}
+	f.repo.Commit(master, "the version that will be", waiting)
+	f.look()
+	f.open(1, shop("1.1.0", "two"))
+	impact := f.impact(1)
+	var groups []string
+	for _, g := range impact.Groups {
+		var names []string
+		for _, c := range g.Clusters {
+			names = append(names, c.Name)
+		}
+		groups = append(groups, strings.Join(names, " "))
+	}
+	slices.Sort(groups)
+	if want := []string{"new-a new-b", "new-c", "new-d", "shop-a shop-c", "shop-b"}; !slices.Equal(groups, want) || impact.Same != 1 {
+		t.Errorf("groups %q and %d that stay the same, want %q and 1", groups, impact.Same, want)
 	}
 }

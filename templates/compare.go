@@ -23,17 +23,53 @@ type RootChange struct {
 	before, after *Root
 }
 
-// Compare says how the root module of a cluster changes from before to after.
+// Compare says how the root module of a cluster changes from before to after. Without
+// before all of it is new.
 func Compare(before, after *Root) RootChange {
+	if before == nil {
+		digest := holdfast.NewDigester("new root")
+		digest.Add(string(after.shared))
+		return RootChange{Key: digest.Digest(), before: new(Root), after: after}
+	}
 	if before.Digest.Equal(after.Digest) {
 		return RootChange{}
 	}
 	digest := holdfast.NewDigester("root change")
 	digest.Add(string(before.shared), string(after.shared))
+	if before.shared == "" || after.shared == "" { // a custom module, which is in no shared part
+		digest.Add("custom", string(before.Code), string(after.Code))
+	}
 	change := RootChange{before: before, after: after}
 	digest.Add(change.own()...)
+	digest.Add(change.ownValues()...)
 	change.Key = digest.Digest()
 	return change
+}
+
+// ownValues are the values that are of this cluster only and change, with what they
+// were: what own says of them is cut, and says nothing of what was.
+func (c RootChange) ownValues() []string {
+	var out []string
+	add := func(kind, name string, was, is any) {
+		if one, other := text(was), text(is); one != other {
+			out = append(out, kind, name, one, other)
+		}
+	}
+	for _, name := range union(c.before.Variables, c.after.Variables) {
+		add("var", name, c.before.Variables[name], c.after.Variables[name])
+	}
+	for _, name := range union(c.before.Secrets, c.after.Secrets) {
+		add("secret", name, c.before.Secrets[name], c.after.Secrets[name])
+	}
+	was, is := attributeLines(c.before.file(clusterFile)), attributeLines(c.after.file(clusterFile))
+	for _, name := range union(was, is) {
+		_, had := was[name]
+		_, has := is[name]
+		if had && has { // else the template says it, or does no longer: Values has what that reaches
+			add("cluster", name, was[name], is[name])
+		}
+	}
+	return out
 }
 
 // owned reports whether a file of a root module is of one cluster only: it has
@@ -170,8 +206,11 @@ func union[V any](a, b map[string]V) []string {
 // Words says what changes, a line for each part of the root module, sorted:
 // "module network: its call", "modules/aws/network: 2 files".
 func (c RootChange) Words() []string {
-	if c.before == nil || c.after == nil {
+	switch {
+	case c.before == nil || c.after == nil:
 		return nil
+	case c.before.Digest == "":
+		return []string{"the root module is new"}
 	}
 	words := c.own()
 	was, is := c.before.blocks(), c.after.blocks()

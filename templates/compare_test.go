@@ -64,3 +64,59 @@ func TestCompareReportsDefaults(t *testing.T) {
 		t.Error("another description parts a group")
 	}
 }
+
+// A root module that is new is told apart by all that reaches it; one that a document
+// changes, by what its values were and are.
+func TestCompareTellsValuesApart(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long ", 100)
+	root := func(variables string) *templates.Root {
+		t.Helper()
+		files := tree(map[string]string{
+			"web/template.yaml": comparedTemplate, "web/site/main.tf": "variable \"size\" {}\nvariable \"tags\" {}\n",
+		})
+		return resolve(t, files, clusterOf(t, "clusters/a.yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\n"+
+			"spec: {project: p, environment: e, template: {path: ../web}, variables: {"+variables+"}}\n"))
+	}
+	key := func(before *templates.Root, after string) string {
+		change := templates.Compare(before, root(after))
+		return string(change.Key + change.Values(change.Reach()))
+	}
+	if words := templates.Compare(nil, root("")).Words(); !cmp.Equal(words, []string{"the root module is new"}) {
+		t.Errorf("a new root module is told as %q", words)
+	}
+	if key(nil, "") != key(nil, "size: 1") {
+		t.Error("a default that is said parts a group")
+	}
+	for name, keys := range map[string][2]string{
+		"a new number":            {key(nil, "size: 7"), key(nil, "size: 8")},
+		"a new nested text":       {key(nil, "tags: {a: x}"), key(nil, "tags: {a: y}")},
+		"a new secret":            {key(nil, "token: {secret: {env: ONE}}"), key(nil, "token: {secret: {env: TWO}}")},
+		"new, and there":          {key(nil, "size: 7"), key(root("size: 8"), "size: 7")},
+		"what it was":             {key(root("size: 7"), "size: 9"), key(root("size: 8"), "size: 9")},
+		"the end of a long value": {key(root(""), "tags: {a: "+long+"x}"), key(root(""), "tags: {a: "+long+"y}")},
+		"another secret":          {key(root("token: {secret: {env: ONE}}"), "token: {secret: {env: TWO}}"), key(root("token: {secret: {env: ONE}}"), "token: {secret: {env: THREE}}")},
+	} {
+		if keys[0] == keys[1] {
+			t.Errorf("%s: both are of one group", name)
+		}
+	}
+}
+
+// What a template hands on no longer is a change from a value of the cluster.
+func TestCompareTellsFormerFieldsApart(t *testing.T) {
+	t.Parallel()
+	values := func(name string) string {
+		root := func(inputs string) *templates.Root {
+			template := strings.Replace(comparedTemplate, `inputs: {size: "${var.size}", tags: "${var.tags}"}`, "inputs: {"+inputs+"}", 1)
+			files := tree(map[string]string{"web/template.yaml": template, "web/site/main.tf": "variable \"name\" { default = \"x\" }\n"})
+			return resolve(t, files, clusterOf(t, "clusters/"+name+".yaml", "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: "+name+
+				"}\nspec: {project: p, environment: e, template: {path: ../web}}\n"))
+		}
+		change := templates.Compare(root(`name: "${cluster.name}"`), root(""))
+		return string(change.Key + change.Values(change.Reach()))
+	}
+	if values("a") == values("b") {
+		t.Error("clusters whose names go are of one group")
+	}
+}

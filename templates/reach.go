@@ -19,7 +19,7 @@ type Reach struct {
 	fields    []string // of the cluster, sorted: name, region, ...
 	cluster   bool     // all of them
 
-	defaults map[string]string // of the variables, with the change
+	was, is map[string]string // the defaults of variables, before and after
 }
 
 var (
@@ -66,7 +66,7 @@ func (c RootChange) Reach() Reach {
 	spread(blocks, touched, true)
 	spread(blocks, touched, false)
 	reach := reachOf(blocks, touched)
-	reach.defaults = defaultsOf(is)
+	reach.was, reach.is = defaultsOf(was), defaultsOf(is)
 	return reach
 }
 
@@ -160,23 +160,30 @@ func refers(text, kind, name string) bool {
 	})
 }
 
-// Values are the values of this cluster that reach what changes, as a digest: of
-// two clusters with the same one the same change of the code has the same to work
-// on. How they change is in the Key.
+// Values are the values of this cluster that reach what changes, before and after, as
+// a digest: of two clusters with the same one the same change of the code has the same
+// to work on. How they change is in the Key.
 func (c RootChange) Values(reach Reach) holdfast.Digest {
 	digest := holdfast.NewDigester("values")
-	root := c.after
+	reach.add(digest, c.before, reach.was)
+	reach.add(digest, c.after, reach.is)
+	return digest.Digest()
+}
+
+// add adds the values of one root module, whose variables have these defaults.
+func (reach Reach) add(digest *holdfast.Digester, root *Root, defaults map[string]string) {
+	digest.Add("root")
 	for _, name := range reach.variables {
 		if value, ok := root.Variables[name]; ok {
 			digest.Add("var", name, text(value))
 		} else if ref, ok := root.Secrets[name]; ok {
 			digest.Add("secret", name, text(ref))
-		} else if value, ok := reach.defaults[name]; ok {
+		} else if value, ok := defaults[name]; ok {
 			digest.Add("var", name, value) // as if the cluster gave it
 		}
 	}
 	if len(reach.fields) == 0 && !reach.cluster {
-		return digest.Digest()
+		return
 	}
 	_, own, _ := bytes.Cut(root.file(clusterFile), []byte("\nlocals {"))
 	if reach.cluster {
@@ -185,10 +192,12 @@ func (c RootChange) Values(reach Reach) holdfast.Digest {
 	lines := attributeLines(own)
 	for _, name := range reach.fields {
 		value, ok := lines[`"`+name+`"`]
-		if !ok || strings.HasSuffix(value, "{") || strings.HasSuffix(value, "[") { // over lines
+		if !ok {
+			continue // nothing of this root module refers to it
+		}
+		if strings.HasSuffix(value, "{") || strings.HasSuffix(value, "[") { // over lines
 			value = string(own)
 		}
 		digest.Add("cluster", name, value)
 	}
-	return digest.Digest()
 }

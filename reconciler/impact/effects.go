@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -104,11 +105,11 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 
 // documentOf returns the document that a cluster is made from, if the effect
 // depends on nothing but it and on what effectsDependOn tells: not if the pull
-// request changes the document, too.
-func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
+// request changes the document, too, nor if it may depend on what was applied.
+func (a *assessor) documentOf(user templateUser, reach holdfast.ImpactReach) (at documentAt, ok bool) {
 	name := user.doc.Cluster.Name
 	entries := user.cat.Named(name)
-	if a.former.of == "" || len(entries) != 1 || entries[0].File.ID == "" {
+	if a.former.of == "" || reach == holdfast.ReachRelease || len(entries) != 1 || entries[0].File.ID == "" {
 		return at, false
 	}
 	file := entries[0].File
@@ -122,7 +123,7 @@ func (a *assessor) documentOf(user templateUser) (at documentAt, ok bool) {
 	return documentAt{repo: user.cat.Repo, cluster: name, file: file.ID, path: file.Path}, true
 }
 
-// effect renders a cluster as it is and, by the other document, as it would be.
+// effect renders a cluster as it is, or was applied last, and, by the other document, as it would be.
 // Words says what changes.
 func (a *assessor) effect(
 	ctx context.Context, user templateUser, doc document.Document, reach holdfast.ImpactReach,
@@ -137,6 +138,12 @@ func (a *assessor) effect(
 	}
 	user.doc = doc
 	coming := reach == holdfast.ReachRelease
+	var applied holdfast.Digest
+	if before == nil && coming {
+		if before, applied, err = a.applied(ctx, user); err != nil {
+			return e, nil, err
+		}
+	}
 	switch {
 	case a.forbidden(user, before) || a.forbidden(user, after):
 		return e, nil, nil // no cluster of the fleet: its own repository says why
@@ -148,15 +155,39 @@ func (a *assessor) effect(
 		return effect{kind: effectRefused, refused: refused}, nil, nil
 	case before == nil && !coming: // new with this pull request
 		return e, nil, nil
-	case before == nil:
-		e = effect{kind: effectChange, key: holdfast.NewDigester("new root").Digest(), digest: after.Digest}
-		return e, func() []string { return []string{"the root module is new"} }, nil
 	}
 	change := templates.Compare(before, after)
 	if change.Key == "" {
 		return effect{kind: effectSame}, nil, nil
 	}
-	return effect{kind: effectChange, key: a.alike(change), digest: after.Digest}, a.wordsOf(change), nil
+	e = effect{kind: effectChange, key: a.alike(change), digest: after.Digest}
+	if before == nil && applied != "" { // what it changes from is not known: it is like no other
+		digest := holdfast.NewDigester("applied")
+		digest.Add(string(e.key), string(applied))
+		e.key = digest.Digest()
+	}
+	return e, a.wordsOf(change), nil
+}
+
+// applied renders what was last applied of a cluster whose document names the version
+// that is prepared, of which there is nothing to render yet: nil if that was nothing,
+// or if it cannot be made again. Digest is of what was applied.
+func (a *assessor) applied(ctx context.Context, user templateUser) (*templates.Root, holdfast.Digest, error) {
+	name := user.doc.Cluster.Name
+	records, err := byname.Records(ctx, a.k.opts.Store, []string{name})
+	if err != nil {
+		return nil, "", err
+	}
+	rec := records[name]
+	last := rec.Applied
+	switch ref := last.Document.Template; {
+	case last.Run == "" || rec.Deletion != nil:
+		return nil, "", nil
+	case ref == nil || ref.Name == "": // what was in the folder then is not what is in it now
+		return nil, last.SourceDigest, nil
+	}
+	root, _, err := a.k.opts.Resolver.Resolve(ctx, user.cat.Tree, document.Document{Cluster: last.Document})
+	return root, last.SourceDigest, err
 }
 
 // alike tells clusters apart whose root modules change in the same way, and whose

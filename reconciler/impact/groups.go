@@ -123,7 +123,7 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 	if c.Template.Path == "" {
 		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.named, c.Template.Version)}
 	}
-	document, stays := a.documentOf(user)
+	document, stays := a.documentOf(user, at.Reach)
 	e, known := a.former.clusters[document]
 	words := func() []string { return a.former.words[e.key] }
 	if !stays || !known {
