@@ -1,7 +1,7 @@
 package dispatch
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,14 +48,50 @@ func (r results) recordPlan(
 	if bad := disagrees(result.Status, plan.Counts); bad != nil {
 		return holdfast.Plan{}, spoiled(result, bad), nil
 	}
-	data, err := json.Marshal(plan)
-	if err != nil {
-		return plan, result, fmt.Errorf("encode plan of run %s: %w", ref.Run, err)
-	}
-	if err := r.store.PutArtefact(ctx, ref, holdfast.ArtefactPlan, bytes.NewReader(data)); err != nil {
+	if err := r.putPlan(ctx, ref, plan); err != nil {
 		return plan, result, fmt.Errorf("keep plan of run %s: %w", ref.Run, err)
 	}
 	return plan, result, nil
+}
+
+// putPlan keeps a plan as JSON, as it is encoded.
+func (r results) putPlan(ctx context.Context, ref holdfast.AttemptRef, plan holdfast.Plan) error {
+	from, to := io.Pipe()
+	encoded := make(chan struct{})
+	go func() {
+		defer close(encoded)
+		_ = to.CloseWithError(encodePlan(to, plan))
+	}()
+	err := r.store.PutArtefact(ctx, ref, holdfast.ArtefactPlan, from)
+	_ = from.Close()
+	<-encoded
+	return err
+}
+
+// encodePlan writes a plan as JSON, one change after the other: as a whole, a large one
+// would be in memory once more for each buffer that it goes through.
+func encodePlan(w io.Writer, plan holdfast.Plan) error {
+	changes := plan.Changes
+	plan.Changes = nil
+	rest, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	b := bufio.NewWriterSize(w, 64<<10)
+	_, _ = b.WriteString(`{"changes":[`)
+	for i := range changes {
+		data, err := json.Marshal(&changes[i])
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", changes[i].Address, err)
+		}
+		if i > 0 {
+			_ = b.WriteByte(',')
+		}
+		_, _ = b.Write(data)
+	}
+	_, _ = b.WriteString("],")
+	_, _ = b.Write(rest[1:]) // it has other members
+	return b.Flush()
 }
 
 // badPlanError says what is wrong with what an attempt has left.
