@@ -325,7 +325,7 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 		case d.unknowable:
 			line += "a sensitive value, which may differ"
 		case d.read && len(outcomes) > fewMembers:
-			line += "another value was read for " + w.classWords(outcomes, d.classes)
+			line += "another value was read for " + w.classWords(outcomes, d.classes) + "; " + markdown.Code("holdfast describe run ID --plan") + " shows each"
 		case len(d.classes) > 0 && !d.differs():
 			line += "a sensitive value differs between " + w.classWords(outcomes, d.classes)
 		case len(outcomes) <= fewMembers:

@@ -131,7 +131,7 @@ func TestPlansShownAsOne(t *testing.T) {
 			[]report.Cluster{
 				planned("a", reading("1")), planned("b", reading("2")), planned("c", reading("1")), planned("d", reading("1")), planned("e", reading("1")),
 			},
-			[]string{"- `data.http.setup` `body`: another value was read for `a`, `c`, `d` and `e` (the same) and `b`"},
+			[]string{"- `data.http.setup` `body`: another value was read for `a`, `c`, `d` and `e` (the same) and `b`; `holdfast describe run ID --plan` shows each"},
 			nil,
 		},
 		"many": {
