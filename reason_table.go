@@ -1,6 +1,6 @@
 package holdfast
 
-// Effect is what a reason means for what it is given of.
+// Effect is what a reason means for the object that has it.
 type Effect string
 
 // The effects.
@@ -13,7 +13,7 @@ const (
 // ReasonInfo is what people are shown of a reason: in comments, commit statuses,
 // answers to commands and docs/runs.md.
 type ReasonInfo struct {
-	Words  string // a clause about the cluster, the pull request or the run, which stands after a colon
+	Words  string // a clause about the cluster, the pull request or the run, which comes after a colon
 	More   string // what the documentation adds: sentences without the last full stop
 	Effect Effect
 	Next   []Verb // the commands that help, best first; people with write permission may give them
@@ -57,7 +57,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 		Hint: "Read the failure and the plan, or correct the code in a new pull request",
 	},
-	ReasonApproved: {Effect: Explains, Words: "a person asked for the apply of a plan that they saw"},
+	ReasonApproved: {Effect: Explains, Words: "someone asked to apply a plan they had seen"},
 	ReasonBackingOff: {
 		Effect: Passes, Words: "transient failure; it is retried",
 		Hint: "`holdfast cancel` cancels it",
@@ -267,7 +267,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonRevertFailed: {
 		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",
 		More: "Or the same drift is back",
-		Next: []Verb{VerbApply}, Does: "tries again with the plan of the last check",
+		Next: []Verb{VerbApply}, Does: "retries with the plan of the last check",
 		Hint: "Find out what causes the drift, or change the code or the rules",
 	},
 	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},

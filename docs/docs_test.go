@@ -70,6 +70,7 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	page := read(t, "runs.md")
 	want := withTable(t, withTable(t, page, "Reason", reasonRows()), "Cause", causeRows())
+	want = withReasons(t, withReasons(t, want, "- Until somebody acts: ", holdfast.Blocks), "- Until it ends automatically: ", holdfast.Passes)
 	if *update {
 		if err := os.WriteFile("runs.md", []byte(want), 0o644); err != nil { //nolint:gosec // a page of the documentation
 			t.Fatal(err)
@@ -97,6 +98,23 @@ func withTable(t *testing.T, page, header string, rows []string) string {
 		page += "\n" + after
 	}
 	return page
+}
+
+// withReasons returns the page with all reasons of an effect in the line that begins with start.
+func withReasons(t *testing.T, page, start string, effect holdfast.Effect) string {
+	t.Helper()
+	before, line, ok := strings.Cut(page, "\n"+start)
+	_, after, ended := strings.Cut(line, "\n")
+	if !ok || !ended {
+		t.Fatalf("no line %q", start)
+	}
+	var names []string
+	for _, reason := range holdfast.Reasons() {
+		if reason.Info().Effect == effect {
+			names = append(names, "`"+string(reason)+"`")
+		}
+	}
+	return before + "\n" + start + strings.Join(names, ", ") + "\n" + after
 }
 
 func reasonRows() []string {
