@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
 // Check reports everything that would keep a server with this configuration from doing
@@ -19,7 +21,7 @@ import (
 // changes nothing.
 func Check(cfg *config.Config, now time.Time) error {
 	wrong, _ := certificateFaults(cfg.Server, now)
-	// The key that encrypts the store is made by the first start.
+	wrong = append(wrong, keyFaults(cfg.Encryption)...)
 	wrong = append(wrong, unreadable(reflect.ValueOf(cfg).Elem(), "")...)
 	for i, f := range cfg.Forges {
 		if f.App.PrivateKeyFile == "" {
@@ -30,6 +32,20 @@ func Check(cfg *config.Config, now time.Time) error {
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// keyFaults finds the encryption keys that the store would be refused with. One that is
+// missing is made by the first start, a former one is not.
+func keyFaults(e config.Encryption) (wrong []error) {
+	if _, err := seal.LoadKey(e.KeyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		wrong = append(wrong, fmt.Errorf("encryption.keyFile: %w", err))
+	}
+	for i, file := range e.OldKeyFiles {
+		if _, err := seal.LoadKey(file); err != nil {
+			wrong = append(wrong, fmt.Errorf("encryption.oldKeyFiles[%d]: %w", i, err))
+		}
+	}
+	return wrong
 }
 
 // readFiles are the keys that name a file which has to be there, apart from secrets.

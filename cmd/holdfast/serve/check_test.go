@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,23 @@ func TestCheckReadsFiles(t *testing.T) {
 		t.Errorf("a file that is not a key: %v", err)
 	}
 	cfg.Forges = nil
+	key, short, missing := filepath.Join(dir, "key"), filepath.Join(dir, "short"), filepath.Join(dir, "missing")
+	for file, mode := range map[string]os.FileMode{key: 0o604, short: 0o600} {
+		if err := errors.Join(os.WriteFile(file, make([]byte, 31), 0o600), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]string{key: "everybody may read or write it", short: "it has 31 bytes"} {
+		cfg.Encryption = config.Encryption{KeyFile: file}
+		if err := Check(cfg, time.Now()); err == nil || !strings.HasPrefix(err.Error(), "encryption.keyFile: read key file "+file+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("with the key %s: %v, want %q", file, err, want)
+		}
+	}
+	cfg.Encryption = config.Encryption{KeyFile: missing, OldKeyFiles: []string{short, missing}}
+	if err := Check(cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "encryption.oldKeyFiles[0]: read key file "+short) || !strings.Contains(err.Error(), "encryption.oldKeyFiles[1]: ") {
+		t.Errorf("former keys that cannot be read: %v", err)
+	}
+	cfg.Encryption.OldKeyFiles = nil // the first start makes the current one
 	if err := Check(cfg, time.Now()); err != nil {
 		t.Errorf("all is there: %v", err)
 	}
