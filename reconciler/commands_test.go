@@ -434,7 +434,7 @@ func TestACommandOfTheAPIThatFails(t *testing.T) {
 			}
 			f.r.Obey(t.Context())
 			f.settle()
-			if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandRefused || !strings.Contains(got.Reply, "not tried again") {
+			if got, err := f.store.Command(t.Context(), c.ID); err != nil || got.Status != holdfast.CommandRefused || !strings.Contains(got.Reply, "not retried") {
 				t.Errorf("it is %s: %q, %v", got.Status, got.Reply, err)
 			}
 			f.expectRun(run.ID, holdfast.RunQueued, run.Reason)
@@ -461,7 +461,7 @@ func TestACommandOfTheAPIThatIsDone(t *testing.T) {
 		return c
 	}
 	store.failing, store.of = true, "prod" // the second one
-	if c := cancel(); !slices.Equal(c.Refused, []string{"prod"}) || !strings.Contains(c.Reply, "not tried again") {
+	if c := cancel(); !slices.Equal(c.Refused, []string{"prod"}) || !strings.Contains(c.Reply, "not retried") {
 		t.Errorf("refused for %v: %s", c.Refused, c.Reply)
 	}
 	store.forgetful = true

@@ -277,7 +277,7 @@ func TestCommandsAboutSamplesAreExplained(t *testing.T) {
 		want    string
 	}{
 		{holdfast.VerbApply, "", "the merge applies nothing: clusters move when their documents name the new version"},
-		{holdfast.VerbApply, "shop-c", `the merge leaves cluster "shop-c" as it is: its plan shows`},
+		{holdfast.VerbApply, "shop-c", `the merge does not change cluster "shop-c"; its plan only shows`},
 		{holdfast.VerbPlan, "shop-a", "`/holdfast plan --all` plans all"},
 		{holdfast.VerbPlan, "shop-d", `this pull request does not change cluster "shop-d"`},
 		{holdfast.VerbPlan, "nobody", `this pull request does not change cluster "nobody"`},

@@ -134,12 +134,12 @@ func TestPlanStatusOfAConflictThatWasResolvedWhileMerging(t *testing.T) {
 		merged              map[string]string
 		want                string
 	}{
-		"never planned": {func(*fleet) {}, func(*fleet) {}, two, "failure had a conflict that was resolved while merging: no plan of what was merged was shown"},
+		"never planned": {func(*fleet) {}, func(*fleet) {}, two, "failure the merge resolved a conflict; the merged result was not planned beforehand"},
 		"planned":       {planned, func(*fleet) {}, two, "success 1 cluster: 1 to create"},
 		"another head": {planned, func(f *fleet) {
 			f.push(1, four)
 			f.post()
-		}, four, "failure had a conflict that was resolved while merging: no plan of what was merged was shown"},
+		}, four, "failure the merge resolved a conflict; the merged result was not planned beforehand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -123,7 +123,7 @@ func TestAnApprovalIsNoApply(t *testing.T) {
 			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
 				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
-			if c := f.api("root", holdfast.VerbApprove, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "no plan of it waits") {
+			if c := f.api("root", holdfast.VerbApprove, "prod"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "no plan that needs approval") {
 				t.Errorf("once it is applied it is %s (%s): %s", c.Status, c.Reason, c.Reply)
 			}
 		})

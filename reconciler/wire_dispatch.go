@@ -77,7 +77,7 @@ func (f fleet) Finished(run holdfast.Run, steps []holdfast.Step) {
 	f.r.traces.Run(run, steps)
 }
 
-// Held has those told whose runs wait for a provider, or continue.
+// Held notifies those whose runs wait for a provider, or continue.
 func (f fleet) Held(ctx context.Context, provider string) {
 	if err := f.r.agenda.FollowHold(ctx, provider); err != nil {
 		f.r.opts.Telemetry.Logger.WarnContext(ctx, "runs that wait for a provider were not shown", "provider", provider, "err", err)

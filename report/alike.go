@@ -165,7 +165,7 @@ func (o own) within(v any) bool {
 	return false
 }
 
-// decoded returns the value of JSON; false if it is none, or nothing.
+// decoded returns the value of JSON; false if it is not JSON, or nothing.
 func decoded(raw json.RawMessage) (any, bool) {
 	if len(raw) == 0 {
 		return nil, false

@@ -69,7 +69,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		"values that are the names": {
 			[]report.Cluster{planned("private", access("private")), planned("public", access("public"))},
 			[]string{
-				"<b>private</b> ≡ <b>public</b>: the same 1 change except for 1 value",
+				"<b>2 clusters</b> with the same plan except for 1 value (<b>private</b> shown)",
 				"- `aws_eks_cluster.this` `endpoint_access`: `\"none\"` → `\"private\"` in `private`; `\"none\"` → `\"public\"` in `public`",
 			},
 			nil,
@@ -77,22 +77,22 @@ func TestPlansShownAsOne(t *testing.T) {
 		"values that contain the names": {
 			[]report.Cluster{planned("private", access("private-link")), planned("public", access("public-link"))},
 			[]string{"`\"private-link\"`", "`\"public-link\"`"},
-			[]string{"≡"},
+			[]string{"with the same plan"},
 		},
 		"a name in a word": {
 			[]report.Cluster{planned("a", access("banana")), planned("b", access("bbnbnb"))},
 			[]string{"`\"banana\"`", "`\"bbnbnb\"`"},
-			[]string{"≡"},
+			[]string{"with the same plan"},
 		},
 		"a value that is the name of the other": {
 			[]report.Cluster{planned("private", access("public")), planned("public", access("private"))},
 			[]string{"`\"none\"` → `\"public\"`", "`\"none\"` → `\"private\"`"},
-			[]string{"≡"},
+			[]string{"with the same plan"},
 		},
 		"other resources": {
 			[]report.Cluster{planned("a", update1("x.a", attr("v", `1`, `2`))), planned("b", update1("x.b", attr("v", `1`, `2`))), planned("c", update1("x.c", attr("v", `1`, `2`)))},
 			[]string{"`x.a`", "`x.b`", "`x.c`"},
-			[]string{"≡"},
+			[]string{"with the same plan"},
 		},
 		"inside of a value": {
 			[]report.Cluster{planned("a", policy("a")), planned("b", policy("b"))},
@@ -111,18 +111,18 @@ func TestPlansShownAsOne(t *testing.T) {
 		},
 		"the same sensitive value": {
 			[]report.Cluster{planned("a", secret("1")), planned("b", secret("1"))},
-			[]string{"≡"},
+			[]string{"with the same plan"},
 			[]string{"differs", "but for"},
 		},
 		"a secret in a text": {
 			[]report.Cluster{planned("a", dsn("1")), planned("b", dsn("2"))},
-			[]string{"the same 1 change except for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
+			[]string{"the same plan except for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
 			nil,
 		},
 		"what was read": {
 			[]report.Cluster{planned("a", reading("1")), planned("b", reading("2"))},
 			[]string{
-				"the same 1 change except for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
+				"the same plan except for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
 				"Given to provisioners, providers or write-only arguments:\n  data.http.setup\n    body: \"1\"\n",
 			},
 			nil,
@@ -137,7 +137,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		"many": {
 			five,
 			[]string{
-				"the same 1 change except for 2 values", "- `x.y` `name`: `\"old\"` → its own name", "- `x.y` `zone`: `\"old\"` → its own region",
+				"the same plan except for 2 values", "- `x.y` `name`: `\"old\"` → its own name", "- `x.y` `zone`: `\"old\"` → its own region",
 				"- their regions: `eu-0`: `c0`, `c2` and `c4`; `eu-1`: `c1` and `c3`",
 			},
 			nil,
@@ -266,7 +266,7 @@ func TestEachDifferenceIsShown(t *testing.T) {
 // differencesTold reports whether what a change does in one of two clusters that are
 // shown as one is in the list of differences.
 func differencesTold(comment, name string, c holdfast.ResourceChange) bool {
-	if !strings.Contains(comment, "≡") {
+	if !strings.Contains(comment, "with the same plan") {
 		return false
 	}
 	for _, a := range c.Attributes {

@@ -56,11 +56,11 @@ func stateLines(o outcome) (lines []string) {
 	}
 	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.cluster.NewState
 	if is != "" {
-		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; what the old one has is neither changed nor destroyed, and is forgotten. Move the state first if it is to stay",
+		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; resources in the old state are kept but no longer managed. To keep managing them, move the state first",
 			name, markdown.Code(markdown.Shorten(visible(was), 120)), markdown.Code(markdown.Shorten(visible(is), 120))))
 	}
 	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {
-		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: it writes the state from then on, which the other one may not be able to read again",
+		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: once it has written the state, the other engine may not be able to read it",
 			name, markdown.Text(markdown.Shorten(o.cluster.Engine, 60)), markdown.Text(markdown.Shorten(o.run.EngineName+" "+o.run.EngineVersion, 60))))
 	}
 	return lines

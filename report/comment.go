@@ -152,7 +152,7 @@ func (w *writer) mergedHeadline(head string) string {
 	}
 }
 
-// retried says how many clusters have failed and are tried again.
+// retried says how many clusters have failed and are retried.
 func (w *writer) retried() string {
 	n := 0
 	for _, o := range w.outcomes {

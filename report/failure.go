@@ -101,7 +101,7 @@ func stateChoices(run holdfast.Run) []choice {
 	if run.State != nil && run.State.Action == holdfast.StateUnlock {
 		return []choice{{
 			terminal: "holdfast unlock " + run.Cluster + " --lock " + run.State.LockID,
-			does:     "tries again, once the cause is fixed",
+			does:     "retries, once the cause is fixed",
 		}}
 	}
 	choices := []choice{
@@ -131,13 +131,25 @@ func commentCommand(verb holdfast.Verb, cluster string) string {
 func failurePlace(f holdfast.Failure) string {
 	switch {
 	case f.Address != "" && f.Step != "":
-		return "at " + markdown.Code(markdown.Shorten(f.Address, 200)) + ", in step " + markdown.Code(markdown.Shorten(f.Step, 40)) + ": "
+		return "at " + markdown.Code(markdown.Shorten(f.Address, 200)) + " " + during(markdown.Code(markdown.Shorten(f.Step, 40))) + ": "
 	case f.Address != "":
 		return "at " + markdown.Code(markdown.Shorten(f.Address, 200)) + ": "
 	case f.Step != "":
-		return "in step " + markdown.Code(markdown.Shorten(f.Step, 40)) + ": "
+		return during(markdown.Code(markdown.Shorten(f.Step, 40))) + ": "
 	default:
 		return ""
+	}
+}
+
+// during says in which step something happened.
+func during(step string) string {
+	switch strings.Trim(step, "`") {
+	case "plan":
+		return "while planning"
+	case "apply":
+		return "while applying"
+	default:
+		return "in step " + step
 	}
 }
 
@@ -147,7 +159,7 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.linef("**%s**: %s", markdown.Text(o.cluster.Name), orElse(markdown.ShortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
 		if f.Cause != "" {
-			where += " · cause " + markdown.Code(markdown.Shorten(string(f.Cause), 60))
+			where += " (" + markdown.Code(markdown.Shorten(string(f.Cause), 60)) + ")"
 		}
 		w.line("- " + where)
 	}
@@ -161,7 +173,7 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 		w.linef("- … and %d more", more)
 	}
 	w.line("")
-	// What a diagnostic tells is not told again.
+	// Do not repeat what a diagnostic already says.
 	if f.Detail != "" && w.level.rows > 0 && !slices.ContainsFunc(f.Diagnostics, func(d holdfast.Diagnostic) bool { return d.Detail == f.Detail }) {
 		w.line("<details><summary>Engine output</summary>\n\n" + markdown.Fenced("", w.cut(f.Detail, min(w.level.notes*4, 100))) + "\n\n</details>\n")
 	}
@@ -224,7 +236,7 @@ func doneWords(line string) string {
 // Where the command is shown elsewhere, only the others are left.
 func (w *writer) choices(run holdfast.Run, told bool) {
 	if w.level.rows == 0 || run.Status == holdfast.RunRetrying {
-		return // the table says when it is tried again
+		return // the table says when it is retried
 	}
 	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool { return told && c.comment != "" })
 	if len(choices) == 0 {
@@ -271,7 +283,7 @@ func FailureText(run holdfast.Run) string {
 		p.line("", "  at %s", markdown.OneLine(f.Address))
 	}
 	if f.Step != "" || f.Cause != "" {
-		p.line("", "  in the step %s, cause %s", orElse(markdown.OneLine(f.Step), "unknown"), orElse(markdown.OneLine(string(f.Cause)), "unknown"))
+		p.line("", "  failed %s (%s)", during(orElse(markdown.OneLine(f.Step), "unknown")), orElse(markdown.OneLine(string(f.Cause)), "unknown cause"))
 	}
 	for _, d := range f.Diagnostics {
 		p.line("", "  %s", diagnosticText(d))

@@ -26,7 +26,7 @@ func Unshown(r PullRequest) string {
 	if n == 0 || len(w.comment(details[len(details)-1])) <= commentLimit {
 		return ""
 	}
-	return fmt.Sprintf("%s to destroy, replace or forget: more than fits a comment", markdown.Plural(n, "resource"))
+	return fmt.Sprintf("%s to destroy, replace or forget: too many for one comment", markdown.Plural(n, "resource"))
 }
 
 // minded reports whether what a plan destroys is still to come, and so has to be
@@ -56,7 +56,7 @@ func (w *writer) losses() {
 	if len(lists) == 0 {
 		return
 	}
-	w.line("What is destroyed, replaced or forgotten, all of it:\n")
+	w.line("Everything that is destroyed, replaced or forgotten:\n")
 	for _, all := range lists {
 		w.line("- " + markdown.List(clusters[all], len(clusters[all])) + "\n" + all)
 	}

@@ -118,7 +118,7 @@ func destroys(run *holdfast.Run) bool {
 // over says what became of a cluster whose document is gone, where nothing more
 // is going to happen.
 var over = map[holdfast.Reason]string{
-	holdfast.ReasonNeverApplied: "removed from Git; it was never applied, so there is nothing to destroy",
+	holdfast.ReasonNeverApplied: reasonOf(holdfast.ReasonNeverApplied).Words,
 	holdfast.ReasonRenamed:      "renamed: its state and history continue under the new name",
 	holdfast.ReasonDestroyed:    "destroyed",
 }
@@ -203,7 +203,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		return o.held(orElse(c.Waiting, apply.Reason), waitingDetail(c))
 	case c.Waiting == holdfast.ReasonUpToDate:
 		o.plan = nil
-		return o.as(stageUnchanged, "✅", "nothing to do: it is as Git says")
+		return o.as(stageUnchanged, "✅", "nothing to do: "+reasonOf(c.Waiting).Words)
 	case c.Waiting != "":
 		return o.held(c.Waiting, c.WaitingDetail)
 	case c.Removed:
@@ -252,12 +252,12 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "🔁", fmt.Sprintf("%s (attempt %d)", result, run.Attempt+1))
 	case run.Status == holdfast.RunRunning && what == "destroy":
 		o.stale = false
-		return o.as(stageWorking, "⏳", "destroying"+stepOf(run))
+		return o.as(stageWorking, "⏳", "destroying…")
 	case run.Status == holdfast.RunRunning && what == "apply":
 		o.stale = false
-		return o.as(stageWorking, "⏳", "applying"+stepOf(run))
+		return o.as(stageWorking, "⏳", "applying…")
 	case run.Status == holdfast.RunRunning:
-		return o.as(stageWorking, "⏳", "planning"+stepOf(run))
+		return o.as(stageWorking, "⏳", "planning…")
 	case o.cluster.Waiting == holdfast.ReasonLocked:
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
 	case strings.HasPrefix(string(o.cluster.Waiting), "Provider"), o.cluster.Waiting == holdfast.ReasonProjectCapped, o.cluster.Waiting == noAgent:
@@ -280,13 +280,6 @@ func locker(c Cluster) string {
 		return "another run"
 	}
 	return markdown.Words(c.WaitingDetail)
-}
-
-func stepOf(run holdfast.Run) string {
-	if run.Step == "" || run.Step == "plan" || run.Step == "apply" {
-		return ""
-	}
-	return " (" + markdown.Text(run.Step) + ")"
 }
 
 func position(queue int) string {

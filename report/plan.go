@@ -94,22 +94,12 @@ func (w planWriter) details(g group) {
 func (w planWriter) groupTitle(g group) string {
 	o := g.outcomes[0]
 	title := "<b>" + markdown.HTML(o.cluster.Name) + "</b>"
-	if others := g.outcomes[1:]; len(others) > 0 {
-		all := make([]string, len(others))
-		for i, other := range others {
-			all[i] = "<b>" + markdown.HTML(other.cluster.Name) + "</b>"
-		}
-		if len(others) > aRowEach {
-			all = []string{"<b>" + markdown.Plural(len(others), "other") + "</b>"} // the table names them
-		}
-		n := len(o.plan.Changes)
-		if n == 0 {
-			n = o.plan.Counts.Outputs
-		}
-		title += " ≡ " + markdown.List(all, len(all)) + ": the same " + markdown.Plural(n, "change")
+	if len(g.outcomes) > 1 { // the table names them
+		same := "the same plan"
 		if n := len(g.differences); n > 0 {
-			title += " except for " + markdown.Plural(n, "value")
+			same += " except for " + markdown.Plural(n, "value")
 		}
+		title = fmt.Sprintf("<b>%d clusters</b> with %s (%s shown)", len(g.outcomes), same, title)
 	}
 	counts := countsInWords(o.plan.Counts, o.applied)
 	switch {
@@ -120,7 +110,7 @@ func (w planWriter) groupTitle(g group) string {
 	case o.broken:
 		return title + ": plan whose apply failed (" + counts + ")"
 	case o.destroy:
-		return title + ": destroys everything: " + counts
+		return title + ": destroys everything (" + counts + ")"
 	default:
 		return title + ": " + counts
 	}
@@ -234,7 +224,7 @@ func otherProvider(c holdfast.ResourceChange) string {
 }
 
 // oldOneStays is what a replacement does that forgets.
-const oldOneStays = "the old one is forgotten, and stays in the world"
+const oldOneStays = "the old object is removed from the state but not destroyed"
 
 // whyCell is the cause of a replacement, or the first attributes that change.
 // What is known only after the apply says the least, and comes last.

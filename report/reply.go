@@ -18,11 +18,11 @@ const helpText = "| Command | What it does |\n|---|---|\n" +
 	"| `/holdfast plan` | plans all clusters of the pull request again |\n" +
 	"| `/holdfast plan --all` | plans every cluster that a change of a template would change, not only samples |\n" +
 	"| `/holdfast apply` | after the merge: applies, or destroys, exactly what the comment shows |\n" +
-	"| `/holdfast approve` | approves what waits for an approval |\n" +
+	"| `/holdfast approve` | approves the plans shown |\n" +
 	"| `/holdfast cancel` | stops what is queued or running |\n" +
-	"| `/holdfast unlock` | releases a lock whose holder is dead; `--force` one whose holder lives |\n" +
+	"| `/holdfast unlock` | releases a lock whose holder is dead; `--force` also if its holder is alive |\n" +
 	"| `/holdfast help` | shows this |\n\n" +
-	"Each can be followed by `-c NAME`, also several times, to mean these clusters only."
+	"`-c NAME` limits a command to a cluster and may be repeated."
 
 // Reply returns the answer to a command that was refused, or that asks for
 // words. It is empty for a command that was done and has nothing to say: a

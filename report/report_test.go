@@ -236,7 +236,7 @@ func cases() map[string]report.PullRequest {
 
 	ask := holdfast.Gate{Name: "approved", Missing: "nobody has approved it", From: "an approving review or `/holdfast approve` from anyone with write permission, except ann"}
 	given := holdfast.Gate{Name: "approved", Met: true, Given: []string{"lead approved in a review", "bob approved by command"}}
-	blocked := holdfast.Gate{Name: "mergeable", Missing: `the code host does not let it be merged: "behind"`, From: "what the code host asks for: checks, reviews, no conflicts"}
+	blocked := holdfast.Gate{Name: "mergeable", Missing: `the code host blocks the merge: "behind"`, From: "what the code host asks for: checks, reviews, no conflicts"}
 	gated := pullRequest(planned("prod-eu", smallPlan("prod-eu")), planned("prod-us", smallPlan("prod-us")), planned("dev-us", smallPlan("dev-us")), planned("stg-us", emptyPlan()))
 	gated.Clusters[0].Gates, gated.Clusters[1].Gates = []holdfast.Gate{ask, blocked}, []holdfast.Gate{ask}
 	gated.Clusters[2].Gates, gated.Clusters[3].Gates = []holdfast.Gate{given}, []holdfast.Gate{ask}

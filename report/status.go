@@ -23,7 +23,7 @@ func PlanStatus(r PullRequest) holdfast.CommitStatus {
 	case plannedBefore(open):
 		state, description = holdfast.StatusSuccess, "planned for an earlier head, from which nothing has changed"
 	case pr.Result == "" && pr.Base != "":
-		state, description = holdfast.StatusFailure, "had a conflict that was resolved while merging: no plan of what was merged was shown"
+		state, description = holdfast.StatusFailure, "the merge resolved a conflict; the merged result was not planned beforehand"
 	default:
 		state, description = holdfast.StatusFailure, "merged before it was planned"
 	}
@@ -362,7 +362,7 @@ func heldDescription(outcomes []outcome) string {
 		description = fmt.Sprintf("%s: %s held, their runs were canceled", reason, markdown.List(held, 3))
 	}
 	if reason == "" {
-		description = waitWord(held) + " to be looked at by a person"
+		description = needWord(held)
 	}
 	if words := heldMissingWords(outcomes, reason); words != "" {
 		description = fmt.Sprintf("%s: %s held, %s; %s", reason, markdown.List(held, 3), words, plain(reasonOf(reason).Words))
@@ -373,12 +373,12 @@ func heldDescription(outcomes []outcome) string {
 	return description
 }
 
-// waitWord is "a waits", or "a and b wait".
-func waitWord(clusters []string) string {
+// needWord says that clusters need a person.
+func needWord(clusters []string) string {
 	if len(clusters) == 1 {
-		return clusters[0] + " waits"
+		return clusters[0] + " needs someone to look at it"
 	}
-	return markdown.List(clusters, 3) + " wait"
+	return markdown.List(clusters, 3) + " need someone to look at them"
 }
 
 // plain takes the markup out of our own words.

@@ -40,7 +40,7 @@ func TestUnsavedState(t *testing.T) {
 		"it stands again, from others": {since(holdfast.RunPlanned, ended.Add(time.Minute), "StateUnsaved"), true},
 	} {
 		comment := report.Comment(merge(pullRequest(c.cluster)))
-		if !strings.Contains(comment, "cause `StateUnsaved`") {
+		if !strings.Contains(comment, "(`StateUnsaved`)") {
 			t.Errorf("%s: the comment does not say why the apply failed:\n%s", name, comment)
 		}
 		for _, word := range []string{"holdfast state push", "holdfast state waive", "pushed automatically"} {

@@ -325,7 +325,7 @@ func unlinked(s string) string {
 func (w *upgradeWriter) ending() {
 	w.line("---\n")
 	w.line("**When this is merged:** every cluster is planned here first, as for any pull request, and what was reviewed is what is " +
-		"applied. To leave a cluster out, take `upgrades` from its document, or narrow it: this pull request follows.\n")
+		"applied. To leave a cluster out, remove or narrow `upgrades` in its document; this pull request is updated.\n")
 	if w.u.By != "" {
 		w.line("**To decline:** close this pull request. It is not opened again unless somebody asks for it.\n")
 	} else {
@@ -347,6 +347,6 @@ func UpgradeWithdrawn(left []LeftOut, version string) string {
 	case version != "":
 		return nothing + "version " + markdown.Text(version) + " can no longer be used, or the documents do not allow it."
 	default:
-		return nothing + "the documents name these versions, or others, by now, or are gone."
+		return nothing + "the documents have been changed or removed since."
 	}
 }

@@ -203,7 +203,7 @@ func around(s string, at, limit int) string {
 }
 
 // structural lists what differs between two texts that are JSON objects or lists
-// themselves, such as policies; nil if they are none, or say the same.
+// themselves, such as policies; nil if they are not, or say the same.
 func structural(before, after json.RawMessage) []holdfast.AttributeChange {
 	a, ok := document(before)
 	if !ok {
@@ -222,7 +222,7 @@ func structural(before, after json.RawMessage) []holdfast.AttributeChange {
 }
 
 // document is the value of a text that is JSON, or of an object or a list. One
-// with a key twice is none: readers differ in which of the two they take.
+// with a key twice is refused: readers differ in which of the two they take.
 func document(raw json.RawMessage) (any, bool) {
 	if begin := strings.TrimLeft(strings.TrimPrefix(string(raw[:min(len(raw), 20)]), `"`), " \\nrt"); begin != "" && begin[0] != '{' && begin[0] != '[' {
 		return nil, false
@@ -351,7 +351,7 @@ type hunk struct {
 	before, after []string
 }
 
-// lineHunks compares two texts of several lines; nil if they are none.
+// lineHunks compares two texts of several lines; nil if they are not.
 func lineHunks(before, after json.RawMessage) []hunk {
 	if !bytes.Contains(before, []byte(`\n`)) && !bytes.Contains(after, []byte(`\n`)) {
 		return nil

@@ -457,7 +457,7 @@ func TestLongTexts(t *testing.T) {
 	c, _, repo := withToken(t)
 	n := repo.OpenPullRequest(githubserver.PullRequest{Head: head})
 	got, err := c.PutComment(t.Context(), ref(n), "", "", strings.Repeat("ä", 70_000))
-	if err != nil || len([]rune(got.Body)) != 65536 || !strings.Contains(got.Body, "Cut here") {
+	if err != nil || len([]rune(got.Body)) != 65536 || !strings.Contains(got.Body, "Truncated") {
 		t.Errorf("a comment of %d characters, %v", len([]rune(got.Body)), err)
 	}
 	err = c.SetStatus(t.Context(), "app", holdfast.CommitStatus{Revision: head, Context: holdfast.ContextPlan, State: holdfast.StatusSuccess, Description: strings.Repeat("ä", 200)})

@@ -224,7 +224,7 @@ func (c *Client) React(ctx context.Context, ref holdfast.PullRequestRef, comment
 }
 
 // cut is what the end of a body becomes that is too long.
-const cut = "\n\n_Cut here: GitHub takes no longer comment._\n"
+const cut = "\n\n_Truncated: GitHub does not accept longer comments._\n"
 
 // fit cuts a body to GitHub's limit. Whoever writes bodies fits them in a
 // better way; this is for what nobody thought of.

@@ -51,7 +51,7 @@ func (c *Client) PutIssue(ctx context.Context, repo, id, marker string, issue ho
 	return put, nil
 }
 
-// readIssue returns the issue that id names; nil if it is gone, or is none of
+// readIssue returns the issue that id names; nil if it is gone, or is not one of
 // ours.
 func readIssue(ctx context.Context, gh *github.Client, on repository, id, marker string) (*github.Issue, error) {
 	number, err := strconv.Atoi(id)

@@ -350,7 +350,7 @@ func TestPutIssueOfLongTexts(t *testing.T) {
 	issue := drift(strings.Repeat("ä", 70_000))
 	issue.Title = strings.Repeat("ö", 300)
 	got := putIssue(t, c, "", issue)
-	if len([]rune(got.Title)) != 256 || len([]rune(got.Body)) != 65536 || !strings.Contains(got.Body, "Cut here") {
+	if len([]rune(got.Title)) != 256 || len([]rune(got.Body)) != 65536 || !strings.Contains(got.Body, "Truncated") {
 		t.Errorf("a title of %d characters, a body of %d", len([]rune(got.Title)), len([]rune(got.Body)))
 	}
 	s.ResetCalls()

@@ -77,7 +77,7 @@ func (w *proposer) tree(ctx context.Context, base string) (string, error) {
 	return tree, send()
 }
 
-// inline reports whether a file can be sent as text: what is no UTF-8, or has
+// inline reports whether a file can be sent as text: what is not UTF-8, or has
 // characters that JSON's readers disagree about, cannot.
 func inline(data []byte) bool {
 	return len(data) > 0 && len(data) <= maxInline && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0

@@ -228,8 +228,8 @@ func TestThrottledCloudIsGivenABreak(t *testing.T) {
 	later.untilPlanned("2 to create")
 
 	storm.merge()
-	storm.untilComment("cause `Throttled`")
-	w.untilLogged("provider is given a break")
+	storm.untilComment("(`Throttled`)")
+	w.untilLogged("pausing runs of provider")
 	later.merge()
 	w.untilWaiting("s4", "ProviderThrottled")
 	w.do("describe cluster s4", "ProviderThrottled", "stormy")

@@ -162,7 +162,7 @@ func TestMergePastProtection(t *testing.T) {
 	})
 	pr.merge()
 	w.untilWaiting("alpha", "NotMergeable")
-	if got := w.record("alpha").WaitingDetail; !strings.Contains(got, `last word before the merge was that it could not be merged: "blocked"`) {
+	if got := w.record("alpha").WaitingDetail; !strings.Contains(got, `before the merge, the code host last reported it as not mergeable: "blocked"`) {
 		t.Errorf("it waits as %q", got)
 	}
 	own := pr.say(dev, "/holdfast approve")

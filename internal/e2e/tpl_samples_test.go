@@ -80,8 +80,8 @@ func TestSamples(t *testing.T) {
 
 	// They are not a review: whoever asks for an apply there is refused.
 	for command, why := range map[string]string{
-		"/holdfast apply": "the merge applies nothing", "/holdfast apply -c alpha": "the merge leaves cluster \"alpha\" as it is",
-		"/holdfast approve -c alpha": "nothing is applied by it", "/holdfast plan -c beta": "`/holdfast plan --all` plans all",
+		"/holdfast apply": "the merge applies nothing", "/holdfast apply -c alpha": "the merge does not change cluster \"alpha\"",
+		"/holdfast approve -c alpha": "its plan only shows the effect", "/holdfast plan -c beta": "`/holdfast plan --all` plans all",
 	} {
 		change.untilReacted(change.say(dev, command), holdfast.ReactionRefused)
 		change.untilReply(command, why)

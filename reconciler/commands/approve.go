@@ -28,7 +28,7 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	case c.CommentID != "" && c.ShownHead != pr.Head:
 		return "", errMoved
 	case c.CommentID != "" && len(c.Shown) == 0:
-		return "", refusal("no plan was shown yet when this was written: wait for it, and look at it")
+		return "", refusal("no plan had been shown when you wrote this; wait for the plan and review it")
 	}
 	now, err := h.Gates.Fresh(ctx, *pr)
 	if err != nil {
@@ -65,7 +65,7 @@ func objected(pr holdfast.PullRequestRecord) error {
 	if len(by) == 0 {
 		return nil
 	}
-	return refusal(strings.Join(by, " and ") + " requested changes in a review: only their next review, or its dismissal, ends that")
+	return refusal(strings.Join(by, " and ") + " requested changes in a review: they must review again, or the review must be dismissed")
 }
 
 // shownNow returns the clusters of which an approval counts, and why it does not for the
@@ -77,8 +77,8 @@ func (h *Handler) shownNow(ctx context.Context, c holdfast.Command, targets []ta
 		return clustersOf(targets), nil, nil
 	}
 	if len(c.Shown) == 0 {
-		return nil, nil, refusal("no plan is shown in the pull request now: wait for its comment, and look at it. If " +
-			"somebody has edited or deleted it, it is written again; `holdfast describe pullrequest` says if the code host refuses that")
+		return nil, nil, refusal("no plan is shown in the pull request now: wait for the plan comment and review it. If it was " +
+			"edited or deleted, Holdfast posts it again; `holdfast describe pullrequest` shows whether the code host refuses that")
 	}
 	var clusters []string
 	moved := make(map[string]error)
@@ -99,7 +99,7 @@ func (h *Handler) shownNow(ctx context.Context, c holdfast.Command, targets []ta
 		known := slices.ContainsFunc(good, func(run holdfast.Run) bool { return slices.Contains(c.Shown, run.ID) })
 		switch {
 		case newest.ID == "":
-			moved[t.cluster] = refusal("there is no plan of it")
+			moved[t.cluster] = refusal("it has no plan")
 		case !known, t.pr.State != holdfast.PullRequestMerged && !gate.IsOf(c.Shown, *t.pr, newest, good):
 			moved[t.cluster] = refuseFor(holdfast.ReasonPlanMoved, "the newest plan is `"+newest.ID+"`")
 		default:
@@ -183,7 +183,7 @@ func whoseWord(pr holdfast.PullRequestRecord) string {
 // approveCluster approves the plan that a cluster waits with. What is named is that plan,
 // or it was made since; where nothing is named the approval is of what pull requests had
 // shown before. What waited for a person to look at it is applied then, unless the cluster
-// is applied by command: an approval is none.
+// is applied by command: an approval is not enough.
 func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	rec, err := h.opts.Store.Cluster(ctx, t.cluster)
 	if err != nil {
@@ -206,7 +206,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 	case planned == "" && rec.Waiting != "":
 		return "", refuseFor(rec.Waiting, rec.WaitingDetail)
 	case planned == "":
-		return "", refusal("no plan of it waits for an approval")
+		return "", refusal("it has no plan that needs approval")
 	case named != nil && !slices.Contains(named, planned):
 		return "", refuseFor(holdfast.ReasonPlanMoved, "what waits is `"+planned+"`")
 	case rec.Waiting == holdfast.ReasonSuspended:

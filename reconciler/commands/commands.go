@@ -142,7 +142,7 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 		return "", refusal(c.Barred)
 	}
 	if c.Verb == holdfast.VerbHelp {
-		return "these are the commands", nil
+		return "available commands", nil
 	}
 	if c.Verb == holdfast.VerbUnknown {
 		return "", refusal("unknown command")

@@ -162,7 +162,7 @@ func (h *Handler) withShown(ctx context.Context, c holdfast.Command) (holdfast.C
 }
 
 // failedWith is the reply to a command of the API that is given up after an error.
-func failedWith(err error) string { return "it failed, and is not tried again: " + err.Error() }
+func failedWith(err error) string { return "it failed, and is not retried: " + err.Error() }
 
 // end records what came of a command of the API that nobody carries out any longer. If
 // that fails it is done by a later pass.
@@ -170,7 +170,7 @@ func (h *Handler) end(ctx context.Context, c holdfast.Command) {
 	if outcome, ok := h.direct.outcome(c.ID); ok {
 		c = outcome
 	} else {
-		c.Reply = "the server that had taken it has died: whether it was carried out is not known, and it is not tried again"
+		c.Reply = "the server died while executing it; it may or may not have taken effect and is not retried"
 	}
 	if c.Status == holdfast.CommandReceived {
 		c.Status, c.DoneAt = holdfast.CommandRefused, h.opts.Now()

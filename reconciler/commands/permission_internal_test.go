@@ -144,7 +144,7 @@ func TestTargets(t *testing.T) {
 		"all of it":            {r, in(holdfast.VerbApply), "app db"},
 		"plans of samples too": {r, in(holdfast.VerbPlan), "app db shop"},
 		"one of them":          {r, in(holdfast.VerbApply, "db"), "db"},
-		"a sample":             {r, in(holdfast.VerbApply, "shop"), "nothing is applied by it"},
+		"a sample":             {r, in(holdfast.VerbApply, "shop"), "its plan only shows the effect"},
 		"a far one":            {r, in(holdfast.VerbPlan, "far"), "`/holdfast plan --all` plans all"},
 		"another one":          {r, in(holdfast.VerbApply, "db", "other"), "does not change cluster \"other\""},
 		"samples alone":        {onlySamples, in(holdfast.VerbApply), "the merge applies nothing"},
@@ -226,9 +226,9 @@ func TestApproveIsRefused(t *testing.T) {
 	t.Parallel()
 	pr := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref, Author: "Ann", Head: "h2"}}
 	for words, c := range map[string]holdfast.Command{
-		"your own pull request": {Author: "ann", CommentID: "1", ShownHead: "h2", Shown: []string{"run-1"}},
-		"the head has moved":    {Author: "bob", CommentID: "1", ShownHead: "h1", Shown: []string{"run-1"}},
-		"no plan was shown yet": {Author: "bob", CommentID: "1", ShownHead: "h2"},
+		"your own pull request":  {Author: "ann", CommentID: "1", ShownHead: "h2", Shown: []string{"run-1"}},
+		"the head has moved":     {Author: "bob", CommentID: "1", ShownHead: "h1", Shown: []string{"run-1"}},
+		"no plan had been shown": {Author: "bob", CommentID: "1", ShownHead: "h2"},
 	} {
 		_, err := handler(records{pull: pr}, host{}).approve(t.Context(), &c, []target{{"app", &pr}})
 		var refused refusal

@@ -83,7 +83,7 @@ func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, er
 // notChanged says why nothing can be done to a cluster by way of a pull request.
 func (h *Handler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord, name string) error {
 	if slices.ContainsFunc(pr.Clusters, func(cluster holdfast.PullRequestCluster) bool { return cluster.Name == name }) {
-		return refusal(fmt.Sprintf("the merge leaves cluster %q as it is: its plan shows what the new template would do, and nothing is applied by it", name))
+		return refusal(fmt.Sprintf("the merge does not change cluster %q; its plan only shows the effect of the new template", name))
 	}
 	impacts, err := h.opts.Store.Impacts(ctx, pr.PullRequestRef)
 	if err != nil {

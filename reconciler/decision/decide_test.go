@@ -363,7 +363,7 @@ func branchSituations() map[string]situation {
 		// What waits for its turn.
 		"an apply is queued":                {onBranch(merged, runs(queuedApply)), none(holdfast.ReasonInProgress)},
 		"a plan backs off":                  {onBranch(runs(ran("run-2", plan, holdfast.RunRetrying))), none(holdfast.ReasonInProgress)},
-		"an apply waits for a lock":         {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRetrying, ofLock))), act(decision.ActionWait, holdfast.CauseStateLocked, because("it is tried again automatically"))},
+		"an apply waits for a lock":         {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRetrying, ofLock))), act(decision.ActionWait, holdfast.CauseStateLocked, because("it is retried automatically"))},
 		"an apply runs after a lock":        {onBranch(merged, runs(ran("run-2", apply, holdfast.RunRunning, ofLock))), none(holdfast.ReasonInProgress)},
 		"a plan is queued, and was seen":    {onBranch(merged, runs(queuedPlan)), doApply(holdfast.ReasonMerged, on(seen), cancels("run-2"))},
 		"a plan is queued after a failure":  {onBranch(merged, runs(ran("run-4", plan, holdfast.RunQueued), failed)), none(holdfast.ReasonInProgress)},

@@ -229,7 +229,7 @@ func pendingRun(in Input) (Decision, bool) {
 
 // lockedText says which lock a run waits for, as far as its engine has printed that.
 func lockedText(run holdfast.Run) string {
-	const again = "it is tried again automatically"
+	const again = "it is retried automatically"
 	lock, known := holdfast.LockOf(run)
 	switch {
 	case known && lock.Who != "":

@@ -53,10 +53,10 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):
 		why = "it matched a plan that it was not to be compared with"
 	case badDigest(result.InputDigest), badDigest(result.PlanDigest):
-		why = "a digest in it is none"
+		why = "it has an invalid digest"
 	case !slices.Contains([]string{"", "terraform", "tofu"}, result.EngineName),
 		result.EngineVersion != "" && !versionText.MatchString(result.EngineVersion):
-		why = "its engine is none that there is"
+		why = "it names an unknown engine"
 	}
 	if why == "" {
 		return reported(result), ""
@@ -66,7 +66,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		Applying: result.Applying && run.Kind.Writes(), Steps: result.Steps,
 		Failure: &holdfast.Failure{
 			Step: "prepare", Cause: holdfast.CauseInvalidOutcome, Summary: "the agent reported something impossible",
-			Detail: why, Hint: "look at the agent's log: it is of another version than the server, or somebody speaks in its place",
+			Detail: why, Hint: "look at the agent's log: it is of another version than the server, or something is impersonating it",
 		},
 	}, why
 }

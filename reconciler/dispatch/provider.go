@@ -21,9 +21,9 @@ func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
 	provider := run.Document.Provider
 	d.opts.Metrics.ProviderHeld(provider, until)
 	if until.IsZero() {
-		d.opts.Logger.InfoContext(ctx, "provider is well again", "provider", provider, "run", run.ID)
+		d.opts.Logger.InfoContext(ctx, "provider recovered", "provider", provider, "run", run.ID)
 	} else {
-		d.opts.Logger.WarnContext(ctx, "provider is given a break", "provider", provider, "until", until.UTC(),
+		d.opts.Logger.WarnContext(ctx, "pausing runs of provider", "provider", provider, "until", until.UTC(),
 			"run", run.ID, "reason", run.Failure.Cause)
 	}
 	d.opts.Fleet.Wake(ctx, topicProvider+providerWord(provider, until))

@@ -96,7 +96,7 @@ func (d sweep) unserved(ctx context.Context) error {
 			run.Reason, run.Detail = "", ""
 		case !said && !takes && known && now.Sub(run.CreatedAt) > agentSilence:
 			run.Reason = holdfast.ReasonNoAgent
-			run.Detail = fmt.Sprintf("no agent that executes %s runs of project %q has been heard of lately", run.Kind, run.Document.Project)
+			run.Detail = fmt.Sprintf("no agent for %s runs of project %q has connected recently", run.Kind, run.Document.Project)
 			d.waiting = true
 			if !told { // the others are in the records
 				told = true
@@ -145,7 +145,7 @@ func (d sweep) markSilent(ctx context.Context, run holdfast.Run) error {
 		return nil
 	}
 	run.Reason = holdfast.ReasonAgentSilent
-	run.Detail = "nothing was heard of its agent since " + run.HeartbeatAt.UTC().Format(time.DateTime) + " UTC"
+	run.Detail = "its agent has not responded since " + run.HeartbeatAt.UTC().Format(time.DateTime) + " UTC"
 	_, err := d.opts.Store.UpdateRun(ctx, run)
 	if errors.Is(err, holdfast.ErrConflict) {
 		return nil // it was heard of, or the next sweep says it
@@ -162,7 +162,7 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 	run.Reason, run.Detail = "", ""
 	_, err := d.opts.Store.UpdateRun(ctx, run)
 	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
-		return fmt.Errorf("record that run %s is heard of: %w", run.ID, err)
+		return fmt.Errorf("record that run %s responds: %w", run.ID, err)
 	}
 	d.opts.Fleet.Look(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
 	return nil

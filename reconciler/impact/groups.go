@@ -20,7 +20,7 @@ import (
 
 // usersOf returns the clusters that are made from a template: by its name, and
 // in its own repository by its folder. Documents that are at fault on their own,
-// claimed twice, or under a name that belongs to another repository, are none.
+// claimed twice, or under a name that belongs to another repository, do not count.
 func (k *Keeper) usersOf(
 	ctx context.Context, t changedTemplate, own string, fleet map[string]snapshot,
 ) ([]templateUser, error) {

@@ -121,7 +121,7 @@ func (p *pullRequests) compareGone(
 			rec.Faults = append(rec.Faults, holdfast.Fault{
 				File: other.Path, Line: other.Line, Cluster: other.Name,
 				Message: fmt.Sprintf("cluster %q may be %q, whose document is gone: it is not planned as a new one", other.Name, c.Name),
-				Hint:    "correct the name, or say metadata.renamedFrom; a cluster that replaces another comes in a change of its own",
+				Hint:    "correct the name, or set metadata.renamedFrom; add a replacement cluster in a separate change",
 			})
 		}
 		if why != "" {
@@ -132,7 +132,7 @@ func (p *pullRequests) compareGone(
 		c.Removed = false
 		rec.Faults = append(rec.Faults, holdfast.Fault{
 			File: c.Document.Path, Cluster: c.Name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", c.Name, why),
-			Hint: "mend the file; to remove a cluster, delete its document, and the file if nothing else is in it",
+			Hint: "fix the file; to remove a cluster, delete its document, and the file if nothing else is in it",
 		})
 	}
 	return nil

@@ -84,9 +84,9 @@ func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfas
 	}
 	remove := fmt.Sprintf("remove renamedFrom in %s if it is a new cluster", doc.Path)
 	if near := nearest.Of(doc.RenamedFrom, gone); near != "" {
-		return fmt.Sprintf("write renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
+		return fmt.Sprintf("set renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
 	}
-	return "say the name that it has on record (`holdfast get clusters`); " + remove, nil
+	return "use its recorded name (`holdfast get clusters`); " + remove, nil
 }
 
 // doubtfulHeir is why a cluster that is gone must not be destroyed: a document of the

@@ -113,7 +113,7 @@ func (r *Reader) notRenamed(
 		if first, err := r.firstNameOf(ctx, cat.Repo, c.RenamedFrom, branch.Waiting); err != nil {
 			return nil, err
 		} else if first != "" {
-			return fault(fmt.Sprintf("write renamedFrom: %s, which is what it is called on record", first), "which has not taken over from %q", first), nil
+			return fault(fmt.Sprintf("set renamedFrom: %s, its recorded name", first), "which has not taken over from %q", first), nil
 		}
 		if branch.Adopted || settled(cat.Repo, rec, c) {
 			return nil, nil
@@ -171,7 +171,7 @@ func (r *Reader) WaitsForHeir(ctx context.Context, cat *catalog.Catalog, rec hol
 
 const (
 	heirPrefix = "its new name, "
-	heirGone   = ", went before it had taken over: say renamedFrom: "
+	heirGone   = ", went before it had taken over: set renamedFrom: "
 )
 
 // newName is what a cluster that is missing is to be called, if that is why.

@@ -71,8 +71,8 @@ func (r *Reader) retitled(
 	if err != nil || len(others) == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or say metadata.renamedFrom: %s there; "+
-		"a cluster that replaces it comes in a change of its own", others[0].Path, others[0].Line, others[0].Name, rec.Name), nil
+	return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or set metadata.renamedFrom: %s there; "+
+		"add a cluster that replaces it in a separate change", others[0].Path, others[0].Line, others[0].Name, rec.Name), nil
 }
 
 // Retitled returns the documents that are perhaps that of a cluster which was applied and

@@ -187,7 +187,7 @@ func (v *viewer) viewRecord(
 }
 
 // viewConditions shows how a merge stands to the conditions of its apply, if a plan of it
-// waits for a person's word: an approval of another plan is none of this one.
+// waits for a person's word: an approval of another plan does not count for this one.
 func (v *viewer) viewConditions(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) error {

@@ -107,11 +107,11 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsave
 	case !job.Status.Done() && job.Failure == nil:
 		detail += "run " + u.Job + " pushes it"
 	case !job.Status.Done():
-		detail += fmt.Sprintf("run %s pushes it, and is tried again: %s", u.Job, job.Failure.Summary)
+		detail += fmt.Sprintf("run %s pushes it, and is retried: %s", u.Job, job.Failure.Summary)
 	case job.Status == holdfast.RunCanceled:
 		detail += "its push was canceled"
 	case job.Failure != nil && k.again(job):
-		detail += fmt.Sprintf("pushing it is tried again: %s", job.Failure.Summary)
+		detail += fmt.Sprintf("pushing it is retried: %s", job.Failure.Summary)
 	case job.Failure != nil:
 		detail += fmt.Sprintf("pushing it failed: %s", job.Failure.Summary)
 	default:

@@ -54,7 +54,7 @@ func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]ho
 	}
 	if len(out) == 0 {
 		if why = append(why, fine...); len(why) == 0 {
-			why = []string{"no cluster is selected that is made from a version of a template"}
+			why = []string{"no selected cluster uses a version of a template"}
 		}
 		return nil, &holdfast.RefusedError{Text: sentences(why)}
 	}
@@ -123,7 +123,7 @@ func (a *upgradeAsk) choose(ctx context.Context, cat *catalog.Catalog) ([]upgrad
 		doc, ok := upgradable(cat, name)
 		if !ok {
 			if len(a.req.Clusters) > 0 {
-				a.why = append(a.why, name+" is at fault, or not made from a version of a template")
+				a.why = append(a.why, name+" is invalid, or does not use a version of a template")
 			}
 			continue
 		}
