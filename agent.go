@@ -149,7 +149,7 @@ func CheckAgentID(id string) error {
 // AgentStatus is what a server knows of an agent.
 type AgentStatus struct {
 	ID       string    `json:"id"`
-	Living   bool      `json:"living"`             // it was heard of lately, or waits for a run
+	Living   bool      `json:"living"`             // it contacted the server recently, or waits for a run
 	Kinds    []RunKind `json:"kinds"`              // that it executes
 	Projects []string  `json:"projects,omitempty"` // of which alone it executes runs; empty means all
 	// Isolation is as in ClaimRequest.
@@ -158,8 +158,8 @@ type AgentStatus struct {
 	Host      string    `json:"host,omitempty"`
 	Version   string    `json:"version,omitempty"`
 	Slots     int       `json:"slots,omitempty"` // attempts at once; 0: not known
-	Since     time.Time `json:"since"`           // when this process of it was heard of first, by this server
-	SeenAt    time.Time `json:"seenAt"`          // when it was heard of last
+	Since     time.Time `json:"since"`           // when this process of it first contacted this server
+	SeenAt    time.Time `json:"seenAt"`          // when it last contacted the server
 	Runs      []string  `json:"runs,omitempty"`  // that it executes, by the records
 }
 

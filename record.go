@@ -203,7 +203,7 @@ type PullRequestCluster struct {
 	Revision Revision `json:"revision,omitempty"` // of a sample: of Repo
 }
 
-// PostKind is what a Post becomes on the forge.
+// PostKind is what a Post becomes on the code host.
 type PostKind string
 
 // The kinds of posts.

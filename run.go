@@ -26,7 +26,7 @@ const (
 func AgentKinds() []RunKind { return []RunKind{RunPlan, RunApply, RunDrift, RunDestroy} }
 
 // ParseAgentKinds returns the kinds among AgentKinds that words name; an error says
-// which word is none of them.
+// which word is not one of them.
 func ParseAgentKinds(words []string) ([]RunKind, error) {
 	var kinds []RunKind
 	for _, word := range words {

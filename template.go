@@ -193,7 +193,7 @@ type TemplateRelease struct {
 	Unusable string   `json:"unusable,omitempty"` // why it cannot be used
 }
 
-// TemplateUse is a cluster that is made from a template.
+// TemplateUse is a cluster that uses a template.
 type TemplateUse struct {
 	Cluster  string `json:"cluster"`
 	Owner    string `json:"owner"`

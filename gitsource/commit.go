@@ -27,7 +27,7 @@ const (
 // have these contents and all else stays as it is, modes included. It moves no
 // ref. The same proposal always gives the same commit, whoever makes it: its time
 // is that of Base. ErrNotFound if Base is not there; a file that is not there, or
-// is none, is an error, and so is a proposal that changes nothing.
+// is not a file, is an error, and so is a proposal that changes nothing.
 func (s *Source) Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error) {
 	m, err := s.mirror(repo)
 	if err != nil {

@@ -442,7 +442,7 @@ type watchdog struct {
 	idle  time.Duration
 }
 
-var errStalled = errors.New("nothing was heard of the remote for too long")
+var errStalled = errors.New("the remote stopped responding")
 
 // watch returns a context that ends after timeout, or idle after the last touch.
 func watch(ctx context.Context, timeout, idle time.Duration) (context.Context, *watchdog, context.CancelFunc) {

@@ -83,7 +83,7 @@ func (s *pullRequestAPI) troubledPosts(
 	}
 	for _, post := range posts {
 		failed := post.Failures > 0 && post.LastError != ""
-		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: told if it fails
+		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: reported if it fails
 		if !post.GivenUp && (post.Wanted <= post.Posted || said && !failed) {
 			continue
 		}

@@ -101,7 +101,7 @@ type Applied struct {
 	Endpoint      string            `json:"endpoint,omitempty"`   // URL of the cluster's API server, if an output has it.
 	NodeCount     int               `json:"nodeCount,omitempty"`  // If an output has it.
 	Kubeconfig    string            `json:"kubeconfig,omitempty"` // The name of the output that has the kubeconfig.
-	// The run that outputs, endpoint and nodeCount are of, if it is not run: an apply since that failed half way, or a drift check.
+	// The run that outputs, endpoint and nodeCount are of, if it is not run: an apply since that failed partway through, or a drift check.
 	OutputsRun string `json:"outputsRun,omitempty"`
 }
 

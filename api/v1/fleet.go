@@ -9,7 +9,7 @@ import (
 // Agent is what the server knows of an agent.
 type Agent struct {
 	ID        string             `json:"id"`
-	Living    bool               `json:"living"`              // It was heard of lately, or waits for a run.
+	Living    bool               `json:"living"`              // It contacted the server recently, or waits for a run.
 	Kinds     []holdfast.RunKind `json:"kinds"`               // The kinds of runs that it executes.
 	Projects  []string           `json:"projects,omitempty"`  // The projects of whose clusters alone it executes runs; absent: all.
 	Isolation string             `json:"isolation,omitempty"` // How it isolates engines; "none" if it must not, absent if nothing that it may use works.
@@ -17,8 +17,8 @@ type Agent struct {
 	Host      string             `json:"host,omitempty"`
 	Version   string             `json:"version,omitempty"`
 	Slots     int                `json:"slots,omitempty"` // Attempts at once; absent: not known.
-	Since     time.Time          `json:"since"`           // When this process of it was heard of first, by this server.
-	SeenAt    time.Time          `json:"seenAt"`          // When it was heard of last.
+	Since     time.Time          `json:"since"`           // When this process of it first contacted this server.
+	SeenAt    time.Time          `json:"seenAt"`          // When it last contacted the server.
 	Runs      []string           `json:"runs,omitempty"`  // The runs that it executes.
 }
 

@@ -44,8 +44,8 @@ func maskMap(values map[string]any) map[string]any {
 	return shown
 }
 
-// isReference reports whether a value is none, but says where it is: {secret: ...}
-// with nothing next to it that could be one.
+// isReference reports whether a value refers to a secret instead of holding it:
+// {secret: ...} with nothing next to it that could be a value.
 func isReference(value any) bool {
 	outer, _ := value.(map[string]any)
 	inner, _ := outer["secret"].(map[string]any)

@@ -46,7 +46,7 @@ type Counts struct {
 	Delete  int `json:"delete"`
 	Import  int `json:"import"`
 	Move    int `json:"move"`
-	Forget  int `json:"forget"`  // Leaves the state and stays in the world.
+	Forget  int `json:"forget"`  // Removed from the state, not destroyed.
 	Outputs int `json:"outputs"` // Output values that change.
 }
 
@@ -61,7 +61,7 @@ type ResourceChange struct {
 	Provider        string                `json:"provider,omitempty"`
 	Action          holdfast.ChangeAction `json:"action"`
 	CreateFirst     bool                  `json:"createFirst,omitempty"`  // Of a replacement: the new one is created before the old one is destroyed.
-	Forgets         bool                  `json:"forgets,omitempty"`      // Of a replacement: the old one leaves the state and stays in the world.
+	Forgets         bool                  `json:"forgets,omitempty"`      // Of a replacement: the old object is removed from the state but not destroyed.
 	Reason          string                `json:"reason,omitempty"`       // The engine's action_reason.
 	ReplacePaths    []string              `json:"replacePaths,omitempty"` // Attributes that force a replacement.
 	Importing       string                `json:"importing,omitempty"`    // The id that is imported.

@@ -79,7 +79,7 @@ type RunProgress struct {
 	Agent       string          `json:"agent,omitempty"`       // Who executes the current or last attempt.
 	Retries     int             `json:"retries"`               // Attempts that failed for a transient cause.
 	NotBefore   time.Time       `json:"notBefore,omitzero"`    // When a run that is retrying may be claimed again.
-	HeartbeatAt time.Time       `json:"heartbeatAt,omitzero"`  // When the current attempt was heard of last.
+	HeartbeatAt time.Time       `json:"heartbeatAt,omitzero"`  // When the agent last reported on the current attempt.
 	Cancel      holdfast.Reason `json:"cancel,omitempty"`      // Why the running attempt has to stop; absent: it continues.
 	Step        string          `json:"step,omitempty"`        // What the attempt does now: prepare, init, plan, apply, outputs.
 	Begun       bool            `json:"begun,omitempty"`       // The engine's apply was started: something may have changed.

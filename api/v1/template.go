@@ -37,7 +37,7 @@ type TemplateVersion struct {
 
 func templateVersionOf(r holdfast.TemplateRelease) TemplateVersion { return TemplateVersion(r) }
 
-// TemplateUse is a cluster that is made from a template.
+// TemplateUse is a cluster that uses a template.
 type TemplateUse struct {
 	Cluster  string `json:"cluster"`
 	Owner    string `json:"owner"`

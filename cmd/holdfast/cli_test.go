@@ -365,7 +365,7 @@ func TestRequests(t *testing.T) {
 		},
 		"resume": {
 			line: "resume prod-eu", answers: map[string]any{"POST /clusters/prod-eu/resume": v1.Cluster{Name: "prod-eu"}},
-			out: "cluster prod-eu is suspended still: all clusters are suspended by anna since 2026-03-01T11:40:00Z (20m ago): incident 4711\n",
+			out: "cluster prod-eu is still suspended: all clusters are suspended by anna since 2026-03-01T11:40:00Z (20m ago): incident 4711\n",
 		},
 		"resume the last": {
 			line: "resume prod-eu", out: "cluster prod-eu is active\n", answers: map[string]any{
@@ -392,7 +392,7 @@ func TestRequests(t *testing.T) {
 			asked: "DELETE /api/v1/locks/prod-eu?force=true", out: "released the lock of prod-eu\n",
 		},
 		"not the API": {
-			line: "get runs", code: 1, err: "answered 502 Bad Gateway, and not in Holdfast's way\nHint:  is this the address",
+			line: "get runs", code: 1, err: "answered 502 Bad Gateway, which is not a Holdfast response\nHint:  is this the address",
 			answers: map[string]any{"GET /runs": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusBadGateway)
 				fmt.Fprint(w, "<html>")

@@ -26,17 +26,16 @@ func newApplyCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbApply,
 		short: "Apply what was planned",
-		long: `Apply what was planned and waits: for clusters, what the tracked branch says of
-them; for a pull request that was merged, its clusters; for a run, exactly the
-plan that this run made, if the state has not moved since.
+		long: `Apply what was planned and waits: for clusters, the plan of the tracked branch; for
+a pull request that was merged, its clusters; for a run, exactly the plan that this
+run made, if the state has not changed since.
 
-For clusters and for a pull request, the plans that wait are named, and these are
-what is applied: where another one was made since they were looked at, apply is
-refused.
+For clusters and for a pull request, the pending plans are listed and exactly these
+are applied. If a newer plan has been made meanwhile, apply is refused.
 
-What the tracked branch says can also be that a cluster is gone: apply confirms a
-deletion that waits for a person. Where nothing is to be applied and the last check
-found drift, apply reverts exactly what the check showed.`,
+The tracked branch can also have removed a cluster: apply confirms a deletion that
+waits for a person. Where nothing is to be applied and the last check found drift,
+apply reverts exactly what the check showed.`,
 		waits: true,
 	})
 }
@@ -46,8 +45,8 @@ func newReplanCommand(a *app) *cobra.Command {
 		name:  "replan",
 		word:  holdfast.VerbPlan,
 		short: "Plan again, on the server",
-		long: `Plan again what the tracked branch says of clusters, or what a pull request
-would change: as after a plan that failed. It changes nothing. The command plan
+		long: `Plan clusters again as the tracked branch has them, or what a pull request would
+change: as after a plan that failed. It changes nothing. The command plan
 plans on this machine.`,
 		waits: true,
 		all:   "plan every cluster that the pull request's change of a template would change",
@@ -58,13 +57,13 @@ func newApproveCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbApprove,
 		short: "Approve a plan",
-		long: `Approve the plan that a cluster waits with, all plans of a pull request, or
-exactly the plan of a run; also one that destroys, and one that reverts drift.
+		long: `Approve a cluster's pending plan, all plans of a pull request, or exactly the plan
+of a run; also one that destroys, and one that reverts drift.
 What waited for that is applied. A cluster with onMerge: false is not: its plan
 is approved, and holdfast apply applies it.
 
-For clusters, the plans that wait are named, and these are what is approved: where
-another one was made since they were looked at, approve is refused.`,
+For clusters, the pending plans are listed and exactly these are approved. If a
+newer plan has been made meanwhile, approve is refused.`,
 	})
 }
 

@@ -44,7 +44,7 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 			}
 			fmt.Fprintln(a.Out, starter.Mode())
 			if err := starter.Counted(); err != nil {
-				fmt.Fprintf(a.Err, "limits are those of each process, not of a run: %v\n", err)
+				fmt.Fprintf(a.Err, "limits apply per process, not per run: %v\n", err)
 			}
 			return nil
 		},
@@ -67,7 +67,7 @@ func (f isolationFlags) open(
 		o.Starter = starter
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
 		if err := starter.Counted(); err != nil && starter.Mode() != sandbox.ModeNone {
-			logger.Info("limits of memory are those of each process, and there is none of processors", "err", err)
+			logger.Info("memory limits apply per process; CPU is not limited", "err", err)
 		}
 		return o, string(starter.Mode()), nil
 	case !errors.Is(err, sandbox.ErrUnavailable):

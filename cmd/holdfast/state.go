@@ -14,10 +14,9 @@ import (
 func newStateCommand(a *app) *cobra.Command {
 	c := cli.NewGroup("state", "Put a state right that could not be saved",
 		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
-	c.Long = `Deal with a state that an engine wrote and that its backend does not have
-(StateUnsaved): an apply continued while the backend failed. Nothing is planned or
-applied on such a cluster before the state is pushed, which Holdfast tries
-automatically, or given up. The commands require the role operator.`
+	c.Long = `Manage states that could not be saved (StateUnsaved) because the backend failed
+during an apply. Nothing is planned or applied on such a cluster before the state is
+pushed, which Holdfast retries automatically, or given up. The commands require the role operator.`
 	return c
 }
 
@@ -122,8 +121,8 @@ func newStateWaiveCommand(a *app) *cobra.Command {
 		Use:   "waive CLUSTER --reason TEXT",
 		Short: "Give up the state that could not be saved",
 		Long: `Give up the state that an apply of the cluster could not save. Plans continue with
-the state that the backend has: what only the lost one knows is created again,
-unless it is imported. The reason is recorded.`,
+the state that the backend has: resources recorded only in the lost state will be
+created again, unless they are imported. The reason is recorded.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {

@@ -113,7 +113,7 @@ func (a *app) printResumed(ctx context.Context, cl *client.Client, record v1.Clu
 	if by == nil {
 		return a.printSuspended(v1.Suspension{Cluster: record.Name}, record.Suspended)
 	}
-	_, err = fmt.Fprintf(a.Out, "cluster %s is suspended still: %s\n", record.Name, show.SuspensionText(&a.Printer, *by))
+	_, err = fmt.Fprintf(a.Out, "cluster %s is still suspended: %s\n", record.Name, show.SuspensionText(&a.Printer, *by))
 	return err
 }
 

@@ -94,7 +94,7 @@ func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
 		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.When(l.Created)}, [2]string{"Probably left by", l.Dead},
 	)
 	if l.Dead == "" {
-		return text + "no dead run of ours is known to have left it: its holder may be alive\n" +
+		return text + "it is not known to belong to a dead Holdfast run: its holder may be alive\n" +
 			fmt.Sprintf("if it is dead, release it: holdfast unlock %s --lock %s --force (requires role admin)\n", cluster, l.ID)
 	}
 	return text + fmt.Sprintf("release it: holdfast unlock %s --lock %s\n", cluster, l.ID)

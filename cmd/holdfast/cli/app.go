@@ -119,7 +119,7 @@ func AddFormatFlag(c *cobra.Command, format *string, more ...string) {
 	}
 }
 
-// OneOf refuses a flag's value that is none of some words, and suggests the nearest.
+// OneOf refuses a flag's value that is not one of some words, and suggests the nearest.
 func OneOf(flag, value string, words []string) error {
 	if slices.Contains(words, value) {
 		return nil

@@ -161,7 +161,7 @@ func (c *connection) refusal(res *http.Response) error {
 	if json.Unmarshal(data, &answer) != nil || answer.Detail+answer.Error == "" {
 		return &Error{
 			Status: res.StatusCode,
-			text:   fmt.Sprintf("server %s answered %s, and not in Holdfast's way", c.base.Redacted(), res.Status),
+			text:   fmt.Sprintf("server %s answered %s, which is not a Holdfast response", c.base.Redacted(), res.Status),
 			hint:   "is this the address of the server's API?",
 		}
 	}

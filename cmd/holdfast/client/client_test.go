@@ -105,8 +105,8 @@ func TestErrors(t *testing.T) {
 		{http.StatusNotFound, `{"error": "there is no run \"x\"", "hint": "look"}`, holdfast.ErrNotFound, `there is no run "x"`, "look"},
 		{http.StatusLocked, `{"error": "it is locked"}`, holdfast.ErrLocked, "it is locked", ""},
 		{http.StatusInternalServerError, `{"error": "an internal error"}`, holdfast.ErrUnavailable, "an internal error", ""},
-		{http.StatusBadGateway, "<html>", holdfast.ErrUnavailable, "not in Holdfast's way", "is this the address of the server's API?"},
-		{http.StatusFound, "", nil, "not in Holdfast's way", "is this the address of the server's API?"}, // nobody else gets the token
+		{http.StatusBadGateway, "<html>", holdfast.ErrUnavailable, "which is not a Holdfast response", "is this the address of the server's API?"},
+		{http.StatusFound, "", nil, "which is not a Holdfast response", "is this the address of the server's API?"}, // nobody else gets the token
 	} {
 		c, _ := answering(t, tc.status, tc.body)
 		_, err := c.Run(t.Context(), "x")

@@ -30,7 +30,7 @@ type Settings struct {
 	Server    string              // its address; empty: HOLDFAST_SERVER, else the client file
 	TokenFile string              // private file with a token; empty: HOLDFAST_TOKEN, else the client file
 	Getenv    func(string) string // the environment; nil means the process's
-	Warnings  io.Writer           // told if the token goes over a network unencrypted; nil means nobody
+	Warnings  io.Writer           // warned if the token goes over a network unencrypted; nil means nobody
 	UserAgent string
 }
 

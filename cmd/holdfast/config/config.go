@@ -250,7 +250,7 @@ type Retention struct {
 	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all."`
 	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: this many with drift, and this many without. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
-	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: for ever."`
+	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: no limit."`
 	// PullRequests: zero keeps all.
 	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster has not applied yet is always kept. At least 720h; 0s keeps all."`
 }

@@ -113,7 +113,7 @@ func (w *repositories) judge(ctx context.Context, repo string, found github.Repo
 	default:
 		w.logger.InfoContext(ctx, "repository can be written again: what was given up is posted", "repo", repo)
 		if err := w.retry(ctx, repo); err != nil {
-			w.logger.ErrorContext(ctx, "posts were not tried again", "repo", repo, "err", err)
+			w.logger.ErrorContext(ctx, "posts were not retried", "repo", repo, "err", err)
 			w.trouble[repo] = before // and again at the next look
 			return true
 		}

@@ -148,7 +148,7 @@ type heldProviders struct {
 func newHeldProviders(now func() time.Time) *heldProviders {
 	return &heldProviders{
 		desc: prometheus.NewDesc("holdfast_provider_held_until_timestamp_seconds",
-			"Until when a cloud that throttles or fails is given a break; no series while it is well.", []string{"provider"}, nil),
+			"Until when runs of a throttled or failing cloud are paused; absent if none are.", []string{"provider"}, nil),
 		now: now, until: make(map[string]time.Time),
 	}
 }

@@ -198,7 +198,7 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 	for i, r := range d.Refused {
 		refused[i] = table.Cells(string(r.Kind), r.What, table.OneLine(r.Reason))
 	}
-	out += a.Section("Refused by the code host (holdfast reconcile --repo "+r.Repo+" tries again)", []table.Column{
+	out += a.Section("Refused by the code host (holdfast reconcile --repo "+r.Repo+" retries)", []table.Column{
 		{Title: "KIND"}, {Title: "WHAT"}, {Title: "REASON", Min: 24},
 	}, refused)
 	delayed := make([][]table.Cell, len(d.Delayed))
@@ -209,7 +209,7 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		}
 		delayed[i] = table.Cells(string(p.Kind), p.What, again, table.OneLine(p.Reason))
 	}
-	out += a.Section("Not posted yet, tried again automatically", []table.Column{
+	out += a.Section("Not posted yet, retried automatically", []table.Column{
 		{Title: "KIND"}, {Title: "WHAT"}, {Title: "AGAIN"}, {Title: "REASON", Min: 24},
 	}, delayed)
 	comments := slices.Clone(d.Comments)

@@ -24,8 +24,8 @@ func newGetDriftCommand(a *app) *cobra.Command {
 		short: "List clusters that have drifted, or whose drift check failed",
 		long: `List the clusters that are not as they were applied: how many resources were
 changed or are gone outside of Holdfast, or would change because an input read from
-elsewhere (a data source, a file) changed. What is desired and not applied yet is not
-drift and is listed separately.`,
+elsewhere (a data source, a file) changed. Changes that are not applied yet are not
+drift and are listed separately.`,
 		example: "  holdfast get drift --environment production\n  holdfast get drift --all",
 		columns: a.driftColumns(),
 		empty:   "no drift was found: holdfast get drift --all lists what was checked, and when",

@@ -25,7 +25,7 @@ func newGetTemplatesCommand(a *app) *cobra.Command {
 		aliases: []string{"template"},
 		short:   "List templates, and how far behind their clusters are",
 		long: `List the templates that the repositories publish: the newest version, how many
-there are, how many clusters are made from them and how many of these are behind,
+there are, how many clusters use them and how many of these are behind,
 and how many pull requests propose a newer version.
 
 With names, or with -o wide, every version and every cluster is shown.`,

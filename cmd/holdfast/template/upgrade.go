@@ -30,7 +30,7 @@ version that upgrades in a cluster's document allows, and without upgrades the
 newest one of the same major version.
 
 Nothing is applied by this: each cluster is planned in its pull request, and a
-merge applies what was reviewed. What is proposed already is not proposed twice.
+merge applies what was reviewed. Upgrades already proposed are not repeated.
 
 The exit code is 3 if there is nothing to propose, or something could not be
 proposed yet.`,
