@@ -198,7 +198,7 @@ func prepareFile(path string) (string, error) {
 }
 
 // Close waits for writes in progress and lets the database go. After it every
-// method is an error; a second Close is none.
+// method is an error; a second Close is not.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() { err = s.close() })

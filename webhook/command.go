@@ -80,7 +80,7 @@ func isOurs(body string) bool {
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //	/holdfast plan --all
 //
-// What is quoted, code, part of a list, or not shown to readers is none (see
+// What is quoted, code, part of a list, or not shown to readers is not one (see
 // ownLines), and nothing is in a comment of ours, which a marker tells. A line
 // that asks for something else, or with a flag that does not exist, is a
 // VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force, All,

@@ -72,7 +72,7 @@ func paragraphLines(p *nethtml.Node) []string {
 		switch {
 		case node.Type == nethtml.TextNode:
 			// Text between two of these is a formula on GitHub, over lines, too;
-			// a comment that is not closed is none for a parser, and for people.
+			// a comment that is not closed is not one for a parser, and for people.
 			if strings.Contains(node.Data, "$$") || strings.Contains(node.Data, "<!--") {
 				return lines
 			}

@@ -42,7 +42,7 @@ func (t *applying) bringBack(ctx context.Context) error {
 		return fmt.Errorf("bring back what the plan made: %w", err)
 	}
 	if m.left > 0 {
-		t.say("of the new files that the plan has made, %d are not there in the apply, as neither the code nor a value of the plan names them, or they are links that lead elsewhere: %s",
+		t.say("%d files created by the plan are not available to the apply: neither the code nor a value of the plan names them, or they are links that point elsewhere: %s",
 			m.left, strings.Join(m.first, ", "))
 	}
 	return t.exec.spaces.Discard(filepath.Join(t.dir, leftDir))

@@ -24,7 +24,7 @@ func (t *applying) checkRecorded(before []byte) error {
 	}
 	return &failure.Error{
 		Cause:  holdfast.CauseUntrustedPlan,
-		Err:    errors.New("apply: the engine reported success, and no state was written: what was made or destroyed is not recorded"),
+		Err:    errors.New("apply: the engine reported success, but no state was written: its changes are not recorded"),
 		Detail: "The state endpoint of this run got no new state, so the engine wrote it elsewhere or not at all. The log lists the resources that were changed.",
 		Hint: "compare the log with what exists, import what was made into the state (import blocks) or remove it, before the next apply, which would make it again; " +
 			"look for code in this plan that changes the plan file",

@@ -66,7 +66,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		providerDied,
-		holdfast.CauseProviderCrashed, true, "the provider's process died without a word: " + HintMemory,
+		holdfast.CauseProviderCrashed, true, "the provider's process died without an error message: " + HintMemory,
 	},
 	{
 		regexp.MustCompile(`(?i)checksums (previously )?recorded in the (dependency )?lock file|inconsistent dependency lock file|locked provider .* does not match configured version`),
@@ -82,15 +82,15 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)\bthrottl(ing|ed)(Exception)?\b|rate exceeded|too ?many ?requests|RequestLimitExceeded|SlowDown\b|rateLimitExceeded|\brate.?limit|insufficient tokens for quota|quota exceeded for quota (group|metric).* per |` + answered + `429\b`),
-		holdfast.CauseThrottled, true, "nothing is to be done if it passes; else let fewer clusters of this account run at once, or ask for a higher rate",
+		holdfast.CauseThrottled, true, "usually transient and retried automatically; if it persists, run fewer clusters of this account at once, or ask for a higher rate",
 	},
 	{
 		regexp.MustCompile(`(?i)etcdserver: |currently unable to handle the request|cannot complete the requested operation at this time|unable to return a response in the time allotted|resource quota evaluates timeout|did not complete within (the )?allowed duration`),
-		holdfast.CauseServiceUnavailable, true, "the cluster's own API server is overloaded or restarts: nothing is to be done if it passes",
+		holdfast.CauseServiceUnavailable, true, "the cluster's own API server is overloaded or restarts: usually transient and retried automatically",
 	},
 	{ // PostgreSQL, which starts, stops or is full
 		regexp.MustCompile(`(?i)the database system is (starting up|shutting down|in recovery mode|not (yet )?accepting connections)|terminating connection (due to|because of)|too many clients already|remaining connection slots are reserved`),
-		holdfast.CauseServiceUnavailable, true, "the database starts, stops, or has too many connections: nothing is to be done if it passes",
+		holdfast.CauseServiceUnavailable, true, "the database starts, stops, or has too many connections: usually transient and retried automatically",
 	},
 	{
 		regexp.MustCompile(`(?i)requires a quota project`),
@@ -138,7 +138,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)service( is)?( currently| temporarily)? ?unavailable|` + rpc + `(Unavailable|Internal)\b|\((unavailable|robot_unavailable|service_error|server_error|bad_gateway|timeout|maintenance)[,)]|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|` + answered + `(408|50[0-4])\b`),
-		holdfast.CauseServiceUnavailable, true, "nothing is to be done if it passes; else look at the service's own status page",
+		holdfast.CauseServiceUnavailable, true, "usually transient and retried automatically; if it persists, look at the service's own status page",
 	},
 	{
 		regexp.MustCompile(`(?i)connection (refused|reset|timed out)|no such host|i/o timeout|TLS handshake timeout|network is unreachable|no route to host|temporary failure in name resolution|unexpected EOF|server misbehaving|broken pipe|Client\.Timeout|giving up after \d+ attempt|request failed after \d+ attempt|(could not|couldn't|failed to) connect to|could not resolve host|request send failed|\bhttp2: (server|client conn|Transport|stream|timeout)|stream error: stream ID \d+|RST_STREAM|net/http: (request canceled|timeout)|server closed idle connection|transport connection broken|use of closed network connection|remote error: tls: (internal error|unexpected message|bad record MAC|record overflow|error \w+ message|user canceled)|transport: per-RPC creds failed|driver: bad connection|gnutls_handshake\(\) failed|GnuTLS (recv|send) error|OpenSSL SSL_\w+:|the remote end hung up unexpectedly|early EOF|(^|: )EOF\b`),
@@ -158,7 +158,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)another (operation|update|request) |` + rpc + `Aborted\b|\((locked|conflict)[,)]|operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
-		holdfast.CauseConflict, true, "something else changes the same thing just now: nothing is to be done if it passes",
+		holdfast.CauseConflict, true, "something else changes the same thing just now: usually transient and retried automatically",
 	},
 	{
 		regexp.MustCompile(`(?i)already ?(exists|owned|been taken)|AlreadyExists|uniqueness_error|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
@@ -166,7 +166,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		regexp.MustCompile(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|` + rpc + `FailedPrecondition\b|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|` + answered + `(409|412)\b|\b409 Conflict|deletion protection`),
-		holdfast.CauseConflict, false, "the cloud refuses this in the current state of the resource: free it of what still uses it, or wait until its own change has ended",
+		holdfast.CauseConflict, false, "the cloud refuses this in the current state of the resource: remove what still uses it, or wait until its current change has finished",
 	},
 	{
 		regexp.MustCompile(`(?i)NotFound(Exception|Fault)?\b|NoSuch(Bucket|Entity|Key|HostedZone|Resource)|could(n't| not) (be found|find)|was not found|does not exist|no matching .* found|query returned no results|repository ('[^']*' )?not found|pathspec '[^']*' did not match|remote branch \S+ not found|` + answered + `404\b`),
@@ -186,7 +186,7 @@ var retries = regexp.MustCompile(`(?i)(exceeded (the )?max(imum)?( number of)? (
 
 // gaveUp is what is known where a library gave up and does not say what failed:
 // it tries again only what may pass.
-var gaveUp = Symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: nothing is to be done if it passes; else look at the service's own status page"} //nolint:gochecknoglobals // a constant
+var gaveUp = Symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: usually transient and retried automatically; if it persists, look at the service's own status page"} //nolint:gochecknoglobals // a constant
 
 // stateBackend finds errors of where the state is, but for a lock that somebody
 // holds: what is wrong there is reported by the other symptoms.

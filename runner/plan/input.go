@@ -39,7 +39,7 @@ func (now Input) ChangesSince(then Input) []string {
 	case now.Destroy && !then.Destroy:
 		words = append(words, "it is a destruction, which was not reviewed")
 	case then.Destroy && !now.Destroy:
-		words = append(words, "a destruction was reviewed, and this is none")
+		words = append(words, "a destroy plan was reviewed, but this is not one")
 	}
 	if now.Source != then.Source {
 		words = append(words, "the cluster's code or variables have changed")

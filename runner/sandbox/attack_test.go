@@ -59,7 +59,7 @@ var attacks = []struct {
 	{name: "a user namespace is made", works: []sandbox.Mode{slots, mapped, landlock, users, none}, may: true, try: verb("namespace")},
 	{name: "a setuid program gives privileges", works: []sandbox.Mode{none}, try: setuidRoot},
 	{name: "descriptors of the agent are inherited", try: inherited},
-	{name: "another end than its own is believed", try: lies},
+	{name: "a run reports another exit status than its own", try: lies},
 	{name: "the first process of the sandbox is looked into or ended", works: []sandbox.Mode{landlock, none}, try: firstProcess},
 	{name: "more processes are started than allowed", works: []sandbox.Mode{landlock, none}, try: forkBomb},
 	{name: "more memory is used than allowed", try: useMemory},

@@ -82,7 +82,7 @@ type Command struct {
 	Mounts  []Mount
 	TmpSize int64         // of a /tmp of its own, in bytes; zero means 1 GiB
 	Limits  Limits        //
-	Grace   time.Duration // from SIGINT to SIGKILL after ctx ended; zero is no SIGINT
+	Grace   time.Duration // from SIGINT to SIGKILL after ctx ended; zero: no SIGINT
 
 	Stdout, Stderr io.Writer // nil discards
 }

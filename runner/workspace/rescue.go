@@ -91,7 +91,7 @@ func Rescue(workspace string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, MaxState))
 }
 
-// RemoveDead removes the workspace of a dead attempt; no name is none.
+// RemoveDead removes the workspace of a dead attempt; no name: nothing.
 func RemoveDead(dir string) error {
 	if dir == "" {
 		return nil

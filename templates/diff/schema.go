@@ -273,7 +273,7 @@ func (d *differ) limit(about string, l schemaLimit, was, now map[string]any) {
 	}
 }
 
-// rational is a number of a schema, nil if it is none.
+// rational is a number of a schema, nil if it is not one.
 func rational(v any) *big.Rat {
 	text := wording.Canonical(v)
 	if v == nil || len(text) > decode.MaxDigits {

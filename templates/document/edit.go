@@ -151,7 +151,7 @@ func lineStarts(data []byte) []int {
 }
 
 // offset returns the byte at a line and column, both from 1. Columns are of
-// characters; a mark of the byte order at the beginning of the file is none.
+// characters; a mark of the byte order at the beginning of the file does not count.
 func offset(data []byte, lines []int, line, column int) (int, bool) {
 	if line < 1 || line > len(lines) || column < 1 {
 		return 0, false

@@ -180,7 +180,7 @@ func (s *Schema) measurePatterns(doc any) error {
 }
 
 // PatternSize returns how many instructions a regular expression has; zero if it
-// is none.
+// is not one.
 func PatternSize(pattern string) int {
 	parsed, err := patterns.Parse(pattern, patterns.Perl)
 	if err != nil {

@@ -16,7 +16,7 @@ var exactVersion = regexp.MustCompile(`^(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})\.(0|[
 // a shorthand of one.
 func IsExact(text string) bool { return exactVersion.MatchString(text) }
 
-// Parse reads an exact version. Its error says no more than that it is none.
+// Parse reads an exact version. Its error says no more than that it is not one.
 func Parse(text string) (*version.Version, error) {
 	if !IsExact(text) {
 		return nil, errInexact

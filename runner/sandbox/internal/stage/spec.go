@@ -63,8 +63,8 @@ type Spec struct {
 	File  []File
 
 	TmpSize   int64 // of /tmp, in bytes
-	Data      int64 // RLIMIT_DATA; 0 is none
-	Processes int64 // RLIMIT_NPROC; 0 is none
+	Data      int64 // RLIMIT_DATA; 0: no limit
+	Processes int64 // RLIMIT_NPROC; 0: no limit
 }
 
 // Mount is a file or folder of the host and where the engine sees it.
