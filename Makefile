@@ -1,4 +1,4 @@
-# Holdfast. `make help` tells what there is.
+# Holdfast. `make help` lists the targets.
 
 SHELL       := /bin/bash
 GO          ?= go
@@ -40,7 +40,7 @@ lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy 
 	$(GO) mod tidy -diff
 	$(TOOLS)/golangci-lint run
 
-# Which packages are for the race detector is told by what they import, and which
+# Which packages are for the race detector is decided by their imports, and which
 # start servers by name.
 PACKAGES := GO=$(GO) internal/testenv/packages.sh
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
@@ -60,7 +60,7 @@ unit: needs tools ## all tests, with real engines, Git, Redis: those for the rac
 unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit-raced:
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
-	packages=$$($(PACKAGES) beside) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
 
 unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 unit-plain:

@@ -13,40 +13,44 @@ import (
 )
 
 // gap is what is between two words: a space, or a line break in a comment.
-const gap = `\s+(?:// ?)?`
+const gap = `\s+(?:(?://|#) ?)?`
+
+// phrase matches at the beginning of a sentence, too.
+func phrase(pattern string) *regexp.Regexp { return regexp.MustCompile("(?i)" + pattern) }
 
 // habits are phrases that read as if they were translated, with what to write.
 var habits = []struct {
 	phrase *regexp.Regexp
 	write  string
 }{
-	{regexp.MustCompile(`\bany` + gap + `more\b`), "no longer"},
-	{regexp.MustCompile(`\b[Gg]oes` + gap + `on\b`), "continues, is retried, is recorded"},
-	{regexp.MustCompile(`\bby` + gap + `itself\b`), "automatically, alone"},
-	{regexp.MustCompile(`\b(?:is|are)` + gap + `told\b`), "is reported, is shown, is notified"},
-	{regexp.MustCompile(`\b[Ss]hall\b`), "should, must, is to"},
-	{regexp.MustCompile(`\b[Pp]assing` + gap + `causes?\b`), "transient cause"},
-	{regexp.MustCompile(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
-	{regexp.MustCompile(`\b(?:to|must|could|would)` + gap + `come` + gap + `to\b`), "match, produce"},
-	{regexp.MustCompile(`\bheld` + gap + `to` + gap + `the` + gap + `code\b`), "is tested against the code"},
-	{regexp.MustCompile(`\bopen` + gap + `eyes\b`), "says what it shows"},
-	{regexp.MustCompile(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
-	{regexp.MustCompile(`\b[Bb]ut` + gap + `for` + gap + `(?:whole|what|those|the)\b`), "except for"},
-	{regexp.MustCompile(`\b[Ww]ithout` + gap + `being` + gap + `asked\b`), "automatically"},
-	{regexp.MustCompile(`\bbut` + gap + `for` + gap + `(?:` + "`" + `|\$)`), "except for"},
-	{regexp.MustCompile(`\bbeside\b`), "next to, in addition to, besides"},
-	{regexp.MustCompile(`\banew\b`), "again"},
-	{regexp.MustCompile(`\bcancelled\b`), "canceled"},
-	{regexp.MustCompile(`\b(?:come|comes|came)` + gap + `upon\b`), "find"},
-	{regexp.MustCompile(`\bin` + gap + `its` + gap + `middle\b`), "in the middle"},
-	{regexp.MustCompile(`\bat` + gap + `wish\b`), "optional"},
-	{regexp.MustCompile(`\b(?:go|going)` + gap + `on` + gap + `(?:with|until|after|for|as|from|once|under|if)\b`), "continue"},
-	{regexp.MustCompile(`\b[Tt]ells` + gap + `(?:of|what|who|why|how)\b`), "reports, shows, lists"},
-	{regexp.MustCompile(`\bthemselves` + gap + `alone\b|\b(?:by|end|pass|resume)` + gap + `themselves\b`), "automatically"},
-	{regexp.MustCompile(`\(s\) [a-z]+`), "a plural made of the number"},
-	{regexp.MustCompile(`\b[Cc]hecks?` + gap + `for` + gap + `drift\b`), "drift check"},
-	{regexp.MustCompile(`\bcannot` + gap + `be` + gap + `told\b|\b(?:was|were|been)` + gap + `told` + gap + `already\b`), "is not known, was reported"},
-	{regexp.MustCompile(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
+	{phrase(`\bany` + gap + `more\b`), "no longer"},
+	{phrase(`\b[Gg]oes` + gap + `on\b`), "continues, is retried, is recorded"},
+	{phrase(`\bby` + gap + `itself\b`), "automatically, alone"},
+	{phrase(`\b(?:is|are)` + gap + `told\b`), "is reported, is shown, is notified"},
+	{phrase(`\b[Ss]hall\b`), "should, must, is to"},
+	{phrase(`\b[Pp]assing` + gap + `causes?\b`), "transient cause"},
+	{phrase(`\bcomes` + gap + `to\b`), "renders to, resolves to, equals"},
+	{phrase(`\b(?:to|must|could|would)` + gap + `come` + gap + `to\b`), "match, produce"},
+	{phrase(`\bheld` + gap + `to` + gap + `the` + gap + `code\b`), "is tested against the code"},
+	{phrase(`\bopen` + gap + `eyes\b`), "says what it shows"},
+	{phrase(`\bof` + gap + `one's` + gap + `own\b`), "custom"},
+	{phrase(`\b[Bb]ut` + gap + `for` + gap + `(?:whole|what|those|the)\b`), "except for"},
+	{phrase(`\b[Ww]ithout` + gap + `being` + gap + `asked\b`), "automatically"},
+	{phrase(`\bbut` + gap + `for` + gap + `(?:` + "`" + `|\$)`), "except for"},
+	{phrase(`\bbeside\b`), "next to, in addition to, besides"},
+	{phrase(`\banew\b`), "again"},
+	{phrase(`\bcancelled\b`), "canceled"},
+	{phrase(`\b(?:come|comes|came)` + gap + `upon\b`), "find"},
+	{phrase(`\bin` + gap + `its` + gap + `middle\b`), "in the middle"},
+	{phrase(`\bat` + gap + `wish\b`), "optional"},
+	{phrase(`\b(?:go|going)` + gap + `on` + gap + `(?:with|until|after|for|as|from|once|under|if)\b`), "continue"},
+	{phrase(`\b[Tt]ells` + gap + `(?:of|what|who|why|how)\b`), "reports, shows, lists"},
+	{phrase(`\bthemselves` + gap + `alone\b|\b(?:by|end|pass|resume)` + gap + `themselves\b`), "automatically"},
+	{phrase(`\(s\) [a-z]+`), "a plural made of the number"},
+	{phrase(`\b[Cc]hecks?` + gap + `for` + gap + `drift\b`), "drift check"},
+	{phrase(`\bcannot` + gap + `be` + gap + `told\b|\b(?:was|were|been)` + gap + `told` + gap + `already\b`), "is not known, was reported"},
+	{phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
+	{phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `none\b(?:` + gap + `of\b)?`), "is not one"},
 }
 
 // shownHabits are phrases that people do not read: on pages, and in what is made of
@@ -55,15 +59,17 @@ var shownHabits = []struct {
 	phrase *regexp.Regexp
 	write  string
 }{
-	{regexp.MustCompile(`(?:\S+` + gap + `)?\b[Ff]orges?\b\S*`), "code host, or the key in backticks"},
-	{regexp.MustCompile(`\btold\b`), "reported, shown, known"},
-	{regexp.MustCompile(`\bstands\b(?:` + gap + `\w+)?`), "is, is written, represents"},
-	{regexp.MustCompile(`\bclusters?` + gap + `(?:that` + gap + `)?(?:is|are)` + gap + `made` + gap + `from\b`), "uses it"},
-	{regexp.MustCompile(`\bworld` + gap + `as` + gap + `it` + gap + `is\b`), "the infrastructure"},
-	{regexp.MustCompile(`\bcause` + gap + `is` + gap + `gone\b`), "the cause is fixed"},
-	{regexp.MustCompile(`\bengine` + gap + `said\b`), "the engine's output"},
-	{regexp.MustCompile(`\bat` + gap + `most` + gap + `so` + gap + `many\b`), "at most this many"},
-	{regexp.MustCompile(`\bdoes` + gap + `not` + gap + `tell\b`), "does not report, does not say"},
+	{phrase(`(?:\S+` + gap + `)?\b[Ff]orges?\b\S*`), "code host, or the key in backticks"},
+	{phrase(`\bheard` + gap + `of\b`), "has contacted, responds"},
+	{phrase(`\bin` + gap + `the` + gap + `world\b`), "the infrastructure"},
+	{phrase(`\btold\b`), "reported, shown, known"},
+	{phrase(`\bstands\b(?:` + gap + `\w+)?`), "is, is written, represents"},
+	{phrase(`\bclusters?` + gap + `(?:that` + gap + `)?(?:is|are)` + gap + `made` + gap + `from\b`), "uses it"},
+	{phrase(`\bworld` + gap + `as` + gap + `it` + gap + `is\b`), "the infrastructure"},
+	{phrase(`\bcause` + gap + `is` + gap + `gone\b`), "the cause is fixed"},
+	{phrase(`\bengine` + gap + `said\b`), "the engine's output"},
+	{phrase(`\bat` + gap + `most` + gap + `so` + gap + `many\b`), "at most this many"},
+	{phrase(`\bdoes` + gap + `not` + gap + `tell\b`), "does not report, does not say"},
 	{regexp.MustCompile(`(?:^|[.:;|] |\n- )What` + gap + `(?:a|an|the|is|was|an?|[a-z]+s)` + gap + `[^|\n?]{20}`), "the subject first"},
 }
 
@@ -83,8 +89,9 @@ func pageText(page []byte) []byte {
 	return linkOrRow.ReplaceAllFunc(codeSpan.ReplaceAllFunc(page, blank), blank)
 }
 
-// literals are the strings of Go code that have more than one word, one in a line of its own.
-func literals(code []byte) []byte {
+// literals are the strings of Go code that have more than one word, one in a line of its
+// own; those in backticks, such as help texts, are wanted of commands only.
+func literals(code []byte, raw bool) []byte {
 	var file scanner.Scanner
 	set := token.NewFileSet()
 	file.Init(set.AddFile("", set.Base(), len(code)), code, nil, 0)
@@ -95,18 +102,20 @@ func literals(code []byte) []byte {
 		switch {
 		case kind == token.EOF:
 			return bytes.Join(lines, nil)
-		case kind == token.STRING && text[0] == '"' && strings.Contains(text, " "):
+		case kind == token.STRING && (raw || text[0] == '"') && strings.Contains(text, " "):
 			line := set.Position(pos).Line - 1
-			lines[line] = append([]byte(text+" "), lines[line]...)
+			for i, part := range strings.Split(text, "\n") {
+				lines[line+i] = append([]byte(part+" "), lines[line+i]...)
+			}
 		}
 	}
 }
 
-// proseFile is what a file is called that people read, as code or as text.
-var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt)$`)
+// proseFile is where a file is that people read, as code or as text.
+var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/`)
 
 // usual are the places where "is no" is plain English.
-var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|` + gap + `(?:longer|more|need|other|others|one|such)$`)
+var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|\bisolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
 
 // TestProse holds comments, messages, pages and what people are shown to plain English.
 func TestProse(t *testing.T) {
@@ -121,7 +130,7 @@ func TestProse(t *testing.T) {
 				return filepath.SkipDir
 			}
 			return nil
-		case strings.HasSuffix(name, "_test.go") || !proseFile.MatchString(name):
+		case strings.HasSuffix(name, "_test.go") || !proseFile.MatchString(filepath.ToSlash(path)):
 			return nil
 		}
 		data, err := os.ReadFile(path)
@@ -129,11 +138,14 @@ func TestProse(t *testing.T) {
 			return err
 		}
 		read++
-		shown := pageText
-		if strings.HasSuffix(path, ".go") {
-			shown = literals
+		text := pageText(data)
+		switch {
+		case strings.HasSuffix(path, ".go"):
+			text = literals(data, strings.HasPrefix(path, "../cmd/"))
+		case !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, ".txt") && !strings.HasSuffix(path, ".json"):
+			text = nil // what is in it is for ourselves
 		}
-		if text := shown(data); !strings.Contains(path, "/adr/") && !strings.Contains(path, "/bench/") {
+		if !strings.Contains(path, "/adr/") && !strings.Contains(path, "/bench/") {
 			for _, habit := range shownHabits {
 				for _, at := range habit.phrase.FindAllIndex(text, -1) {
 					found := string(text[at[0]:at[1]])

@@ -3,18 +3,18 @@
 #
 #   servers  They start servers with agents and engines, from the binary that users
 #            have, one package after the other.
-#   raced    Something runs beside something else in them: their code starts
+#   raced    Something runs concurrently in them: their code starts
 #            goroutines or imports sync. They are for the race detector.
-#   beside   Only tests start goroutines, to call at once what has to bear it: these
+#   mixed    Only tests start goroutines, to call at once what has to bear it: these
 #            tests are for the race detector, which `packages.sh tests` lists, as an
 #            expression for -run. Their packages are plain, too.
-#   apart    They are raced, but for the tests in files that are built without the race
+#   apart    They are raced, except for the tests in files that are built without the race
 #            detector only (//go:build !race): tests of what an engine does, of memory,
-#            or of a story that is told again at each of its steps. These tests are run
+#            or of a story that is replayed from each of its steps. These tests are run
 #            without it; `packages.sh apart-tests` lists them.
 #   plain    All others, which the race detector would only make slow.
 set -euo pipefail
-kind=${1:?servers, raced, beside, tests, apart, apart-tests or plain}
+kind=${1:?servers, raced, mixed, tests, apart, apart-tests or plain}
 
 # Programs in the sandboxes of these tests are the tests' own binary, within limits
 # of memory that the race detector does not fit into.
@@ -35,9 +35,9 @@ while read -r package dir; do
   elif [[ -n $(names "$dir" ! -name '*_test.go') ]]; then
     is=raced
     if [[ -n $(unraced "$dir") ]]; then is='raced apart'; fi
-  elif [[ -n $(names "$dir" -name '*_test.go') ]]; then is='plain beside'
+  elif [[ -n $(names "$dir" -name '*_test.go') ]]; then is='plain mixed'
   fi
-  if [[ $kind == tests && $is == *beside ]]; then
+  if [[ $kind == tests && $is == *mixed ]]; then
     names "$dir" -name '*_test.go' | tests
   elif [[ $kind == apart-tests && $is == *apart ]]; then
     unraced "$dir" | tests
