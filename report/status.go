@@ -252,7 +252,7 @@ func queuedBehind(outcomes []outcome) string {
 			return ""
 		}
 	}
-	return "; " + waitWord(names) + ", " + words
+	return "; " + agree(names, "waits", "wait") + ", " + words
 }
 
 // heldForGood are the reasons after which a commit has not been applied and
@@ -362,7 +362,7 @@ func heldDescription(outcomes []outcome) string {
 		description = fmt.Sprintf("%s: %s held, their runs were canceled", reason, markdown.List(held, 3))
 	}
 	if reason == "" {
-		description = needWord(held)
+		description = agree(held, "needs someone to look at it", "need someone to look at them")
 	}
 	if words := heldMissingWords(outcomes, reason); words != "" {
 		description = fmt.Sprintf("%s: %s held, %s; %s", reason, markdown.List(held, 3), words, plain(reasonOf(reason).Words))
@@ -373,12 +373,12 @@ func heldDescription(outcomes []outcome) string {
 	return description
 }
 
-// needWord says that clusters need a person.
-func needWord(clusters []string) string {
+// agree puts a verb to clusters, in the singular for one.
+func agree(clusters []string, one, many string) string {
 	if len(clusters) == 1 {
-		return clusters[0] + " needs someone to look at it"
+		return clusters[0] + " " + one
 	}
-	return markdown.List(clusters, 3) + " need someone to look at them"
+	return markdown.List(clusters, 3) + " " + many
 }
 
 // plain takes the markup out of our own words.
