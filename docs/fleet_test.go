@@ -137,7 +137,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../report", "failuresTold", "3", "drift.md", "after the third in a row"},
 		{"../reconciler", "massRemovals", "5", "lifecycle.md", "more than 5 clusters"},
 		{"../reconciler", "massRemovalShare", "10", "lifecycle.md", "more than a tenth"},
-		{"../reconciler", "maxDestroyRetries", "3", "lifecycle.md", "tried again three times"},
+		{"../reconciler", "maxDestroyRetries", "3", "lifecycle.md", "retried three times"},
 		{"../reconciler/dispatch", "breakerClusters", "3", "lifecycle.md", "runs of three clusters"},
 		{"../reconciler/dispatch", "breakerWindow", "5 * time.Minute", "lifecycle.md", "within five minutes"},
 		{"../reconciler/dispatch", "breakerPause", "time.Minute", "lifecycle.md", "pause for one minute"},

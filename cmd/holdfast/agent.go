@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -76,6 +78,14 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	var mode string
 	if f.executor.Isolation, mode, err = f.isolation.open(c.Context(), f.slots, kinds, logger); err != nil {
 		return err
+	}
+	if mode == string(sandbox.ModeLandlock) {
+		applies := !f.executor.Isolation.OneUser && slices.ContainsFunc(kinds, holdfast.RunKind.Writes)
+		mark, err := markUser(sharedTmp, os.Getuid(), applies)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = flock.Release(mark) }()
 	}
 	if mode == string(sandbox.ModeUsers) {
 		// Engines are other users, and pass through to their workspaces.

@@ -218,10 +218,11 @@ func (w *world) untilLogged(words string) {
 	})
 }
 
-// newestOnBranch is a cluster's newest run that is not a pull request's.
+// newestOnBranch is a cluster's newest run that is not a pull request's, and no job
+// that only releases a lock or saves a state.
 func (w *world) newestOnBranch(name string) v1.Run {
 	for _, run := range w.runs(name) {
-		if run.PullRequest.IsZero() {
+		if run.PullRequest.IsZero() && run.Kind != holdfast.RunState {
 			return run
 		}
 	}
