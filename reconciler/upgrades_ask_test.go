@@ -154,10 +154,10 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 		"beyond its upgrades":  {holdfast.UpgradeRequest{Clusters: []string{"fixed"}}, holdfast.ErrConflict, `no newer version that its upgrades, "1.0.0", allows`},
 		"back":                 {holdfast.UpgradeRequest{Clusters: []string{"new"}, To: "1.0.0"}, holdfast.ErrConflict, "not older than 1.0.0"},
 		"to what is not":       {holdfast.UpgradeRequest{Clusters: []string{"plain"}, To: "1.9.0"}, holdfast.ErrConflict, "web 1.9.0 cannot be used: it has no tag"},
-		"of another template":  {holdfast.UpgradeRequest{All: true, Template: "db"}, holdfast.ErrConflict, "no cluster is selected"},
-		"with no such label":   {holdfast.UpgradeRequest{Labels: map[string]string{"team": "y"}}, holdfast.ErrConflict, "no cluster is selected"},
-		"without a selection":  {holdfast.UpgradeRequest{}, holdfast.ErrConflict, "no cluster is selected"},
-		"labels of which some": {holdfast.UpgradeRequest{Labels: map[string]string{"team": "x", "tier": ""}}, holdfast.ErrConflict, "no cluster is selected"},
+		"of another template":  {holdfast.UpgradeRequest{All: true, Template: "db"}, holdfast.ErrConflict, "no selected cluster"},
+		"with no such label":   {holdfast.UpgradeRequest{Labels: map[string]string{"team": "y"}}, holdfast.ErrConflict, "no selected cluster"},
+		"without a selection":  {holdfast.UpgradeRequest{}, holdfast.ErrConflict, "no selected cluster"},
+		"labels of which some": {holdfast.UpgradeRequest{Labels: map[string]string{"team": "x", "tier": ""}}, holdfast.ErrConflict, "no selected cluster"},
 	} {
 		if got, err := ask(tc.req); !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.want) || len(got) > 0 {
 			t.Errorf("%s: %v, %v, want %v with %q", name, got, err, tc.kind, tc.want)

@@ -111,7 +111,7 @@ func TestAnOpenUpgradeMovesOn(t *testing.T) {
 	u.look()
 	u.expect("web #1 obsolete")
 	u.expectPullRequests(holdfast.PullRequestOpen)
-	if len(u.host.withdrawn) != 1 || !strings.Contains(u.host.withdrawn[0], "the documents name these versions") {
+	if len(u.host.withdrawn) != 1 || !strings.Contains(u.host.withdrawn[0], "the documents have been changed or removed") {
 		t.Errorf("withdrawn: %q", u.host.withdrawn)
 	}
 	u.look()
