@@ -69,7 +69,7 @@ func TestPlansShownAsOne(t *testing.T) {
 		"values that are the names": {
 			[]report.Cluster{planned("private", access("private")), planned("public", access("public"))},
 			[]string{
-				"<b>2 clusters</b> with the same plan except for 1 value (<b>private</b> shown)",
+				"<b>2 clusters</b> with the same plan except for 1 value, <b>private</b> (shown) and <b>public</b>",
 				"- `aws_eks_cluster.this` `endpoint_access`: `\"none\"` → `\"private\"` in `private`; `\"none\"` → `\"public\"` in `public`",
 			},
 			nil,

@@ -94,12 +94,18 @@ func (w planWriter) details(g group) {
 func (w planWriter) groupTitle(g group) string {
 	o := g.outcomes[0]
 	title := "<b>" + markdown.HTML(o.cluster.Name) + "</b>"
-	if len(g.outcomes) > 1 { // the table names them
-		same := "the same plan"
-		if n := len(g.differences); n > 0 {
-			same += " except for " + markdown.Plural(n, "value")
+	if n := len(g.outcomes); n > 1 {
+		same, names := "the same plan", []string{title + " (shown)"}
+		for _, other := range g.outcomes[1:] {
+			names = append(names, "<b>"+markdown.HTML(other.cluster.Name)+"</b>")
 		}
-		title = fmt.Sprintf("<b>%d clusters</b> with %s (%s shown)", len(g.outcomes), same, title)
+		if n-1 > aRowEach {
+			names = []string{names[0], "others"} // the table names them
+		}
+		if values := len(g.differences); values > 0 {
+			same += " except for " + markdown.Plural(values, "value")
+		}
+		title = fmt.Sprintf("<b>%d clusters</b> with %s, %s", n, same, markdown.List(names, n))
 	}
 	counts := countsInWords(o.plan.Counts, o.applied)
 	switch {

@@ -95,7 +95,7 @@ resource "terraform_data" "endpoint" { input = var.endpoint_access }
 			t.Errorf("the comment does not say %s:\n%s", words, comment)
 		}
 	}
-	if n := strings.Count(comment, " with the same plan"); n != 1 || !strings.Contains(comment, "(<b>private</b> shown)") {
+	if n := strings.Count(comment, " with the same plan"); n != 1 || !strings.Contains(comment, "<b>private</b> (shown) and <b>public</b>") {
 		t.Errorf("it shows %d groups of clusters as one, want private and public alone:\n%s", n, comment)
 	}
 }
