@@ -219,7 +219,7 @@ func TestEachDifferenceInAFleetIsShown(t *testing.T) {
 			if short {
 				shortened++
 			}
-			if strings.Contains(comment, "≡") {
+			if strings.Contains(comment, " with the same plan") {
 				groups++
 			}
 			if report.PlanStatus(r).State == holdfast.StatusSuccess {
