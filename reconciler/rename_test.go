@@ -255,7 +255,7 @@ func TestTwoRenamesInOnePush(t *testing.T) {
 	f.open(2, map[string]string{"clusters/prod.yaml": renamedDocument("best", "prodd"), "infra/best/main.tf": module("two")})
 	f.executeAll(withEngine)
 	f.post()
-	if said := f.forge.comment(2); strings.Contains(said, "history continue") || !strings.Contains(said, "write renamedFrom: prod if") {
+	if said := f.forge.comment(2); strings.Contains(said, "history continue") || !strings.Contains(said, "set renamedFrom: prod if") {
 		t.Errorf("the comment says:\n%s", said)
 	}
 	f.mergeUnnoticed(1, byMerge)
@@ -271,7 +271,7 @@ func TestTwoRenamesInOnePush(t *testing.T) {
 	f.restart()
 	f.look()
 	f.executeAll(withEngine)
-	if rec := f.cluster("best"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "write renamedFrom: prod if") {
+	if rec := f.cluster("best"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "set renamedFrom: prod if") {
 		t.Errorf("best waits for %q: %v", rec.Waiting, rec.Desired.Faults)
 	}
 	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.Desired.Missing, `continues as "best"`) {
@@ -301,7 +301,7 @@ func TestAFormerNameThatLeadsNowhere(t *testing.T) {
 	f := built(t, twoClusters())
 	f.repo.Commit(master, "misspelt", map[string]string{"clusters/prod.yaml": renamedDocument("live", "produ"), "infra/live/main.tf": module("two")})
 	f.look()
-	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "write renamedFrom: prod if") {
+	if rec := f.cluster("live"); rec.Waiting != holdfast.ReasonInvalid || !strings.Contains(rec.Desired.Faults.Error(), "set renamedFrom: prod if") {
 		t.Errorf("live waits for %q: %v", rec.Waiting, rec.Desired.Faults)
 	}
 	if rec := f.cluster("prod"); rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing {

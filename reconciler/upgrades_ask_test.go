@@ -148,8 +148,8 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 		want string
 	}{
 		"nobody":               {holdfast.UpgradeRequest{Clusters: []string{"none"}}, holdfast.ErrNotFound, "cluster none"},
-		"a module":             {holdfast.UpgradeRequest{Clusters: []string{"own"}}, holdfast.ErrConflict, "own is at fault, or not made from"},
-		"one at fault":         {holdfast.UpgradeRequest{Clusters: []string{"wrong"}}, holdfast.ErrConflict, "wrong is at fault"},
+		"a module":             {holdfast.UpgradeRequest{Clusters: []string{"own"}}, holdfast.ErrConflict, "own is invalid, or does not use"},
+		"one at fault":         {holdfast.UpgradeRequest{Clusters: []string{"wrong"}}, holdfast.ErrConflict, "wrong is invalid"},
 		"the newest":           {holdfast.UpgradeRequest{Clusters: []string{"new"}}, holdfast.ErrConflict, "new is at web 1.1.0: there is no newer version of the same major version"},
 		"beyond its upgrades":  {holdfast.UpgradeRequest{Clusters: []string{"fixed"}}, holdfast.ErrConflict, `no newer version that its upgrades, "1.0.0", allows`},
 		"back":                 {holdfast.UpgradeRequest{Clusters: []string{"new"}, To: "1.0.0"}, holdfast.ErrConflict, "not older than 1.0.0"},
