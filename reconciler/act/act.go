@@ -34,9 +34,13 @@ var errUnrecorded = errors.New("not on record")
 func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
 	// One decision at a time about one thing: a person's word must not meet
 	// what Git says of it.
-	unlock, err := l.decideAlone(ctx, req)
-	if err != nil {
-		return decision.Decision{}, err
+	unlock, ok := l.Deciding.TryLock(req)
+	switch {
+	case ok:
+	case queue.IsSwift(ctx): // who holds it may wait for a code host
+		return decision.Decision{}, &queue.WaitError{}
+	default:
+		unlock = l.Deciding.Lock(req)
 	}
 	defer unlock()
 	in, err := l.observer.observe(ctx, req, l.observer.asked)
@@ -57,18 +61,6 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 		l.Agenda.RequestAfter(req, d.After)
 	}
 	return d, nil
-}
-
-// decideAlone excludes other decisions about the same. Who holds it may wait for a code host.
-func (l *Loop) decideAlone(ctx context.Context, req holdfast.Request) (unlock func(), err error) {
-	if !queue.IsSwift(ctx) {
-		return l.Deciding.Lock(req), nil
-	}
-	unlock, ok := l.Deciding.TryLock(req)
-	if !ok {
-		return nil, &queue.WaitError{}
-	}
-	return unlock, nil
 }
 
 func (l *Loop) act(ctx context.Context, in decision.Input, d decision.Decision) error {
