@@ -121,7 +121,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 					t.Errorf("%s is in the apply, which nothing names", name)
 				}
 			}
-			if log := l.log("apply-1"); !strings.Contains(log, "8 are not there in the apply") || !strings.Contains(log, `"infra/hooks/b.sh"`) {
+			if log := l.log("apply-1"); !strings.Contains(log, "8 files created by the plan are not available to the apply") || !strings.Contains(log, `"infra/hooks/b.sh"`) {
 				t.Errorf("the log does not say what is left out:\n%s", log)
 			}
 		})
