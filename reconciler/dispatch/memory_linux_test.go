@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/peak"
 )
 
 const (
@@ -34,13 +34,7 @@ func TestLargeDocumentTakesLittleMemory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "document.json")
 	writeLarge(t, file)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestLargeDocumentTakesLittleMemory$", "-test.v")
-	cmd.Env = []string{memoryFile + "=" + file}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	peak.Alone(t, memoryFile, file)
 }
 
 // onDisk has a run's document in a file, and forgets what is kept of it.
@@ -74,16 +68,7 @@ func takeLarge(t *testing.T, name string) {
 	if err != nil || result.Status != holdfast.RunPlanned || plan.Counts.Update != 2000 || kept < 30<<20 {
 		t.Fatalf("it ended %s with %+v and %d bytes: %+v, %v", result.Status, plan.Counts, kept, result.Failure, err)
 	}
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kb, err := strconv.Atoi(strings.Fields(rest + " ?")[0])
-	if err != nil || kb<<10 > mostMemory {
-		t.Fatalf("the process has used %d MB, %v", kb>>10, err)
-	}
-	t.Logf("the process has used %d MB", kb>>10)
+	peak.Bound(t, mostMemory)
 }
 
 func writeLarge(t *testing.T, name string) {

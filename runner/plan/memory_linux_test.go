@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/peak"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -38,13 +37,7 @@ func TestLargePlanTakesLittleMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.json")
 	writeLarge(t, file)
 	writeStates(t, file)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestLargePlanTakesLittleMemory$", "-test.v")
-	cmd.Env = []string{memoryFile + "=" + file}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	peak.Alone(t, memoryFile, file)
 }
 
 // readLarge holds what an attempt holds: the state as it came, what it and the plan
@@ -79,16 +72,7 @@ func readLarge(t *testing.T, name string) {
 	if held, err := plan.ContentsOf(state); err != nil || len(held.Objects) != many {
 		t.Fatalf("the state holds %d objects, %v", len(held.Objects), err)
 	}
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kb, err := strconv.Atoi(strings.Fields(rest + " ?")[0])
-	if err != nil || kb<<10 > mostMemory {
-		t.Fatalf("the process has used %d MB, %v", kb>>10, err)
-	}
-	t.Logf("the process has used %d MB", kb>>10)
+	peak.Bound(t, mostMemory)
 }
 
 // compareStates compares the given state with the one in the plan file.
