@@ -41,10 +41,13 @@ func (a *Agenda) Work(
 	for range deciders {
 		g.Go(func() error { return queue.Work(ctx, a.opts.Logger, a.requests, a.swiftly(decide)) })
 	}
-	g.Go(func() error {
-		return a.asking.Work(ctx, a.opts.Logger, askers, func(ctx context.Context, of asking) error { return decide(ctx, of.req) })
-	})
+	g.Go(func() error { return a.asking.Work(ctx, a.opts.Logger, askers, patiently(decide)) })
 	return g.Wait()
+}
+
+// patiently is decide for requests whose lane may wait.
+func patiently(decide func(context.Context, holdfast.Request) error) func(context.Context, asking) error {
+	return func(ctx context.Context, of asking) error { return decide(ctx, of.req) }
 }
 
 // swiftly is decide for requests that keep others waiting.
@@ -76,7 +79,7 @@ func (a *Agenda) Step(
 	if a.requests.Depth() > 0 {
 		return true, queue.Step(ctx, a.requests, a.swiftly(decide))
 	}
-	return a.asking.Step(ctx, func(ctx context.Context, of asking) error { return decide(ctx, of.req) })
+	return a.asking.Step(ctx, patiently(decide))
 }
 
 // Depths are how many looks and how many decisions are asked for.
