@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
-	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -81,11 +80,11 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	}
 	if mode == string(sandbox.ModeLandlock) {
 		applies := !f.executor.Isolation.OneUser && slices.ContainsFunc(kinds, holdfast.RunKind.Writes)
-		mark, err := markUser(sharedTmp, os.Getuid(), applies)
+		unmark, err := markUser(sharedTmp, os.Getuid(), applies)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = flock.Release(mark) }()
+		defer func() { _ = unmark() }()
 	}
 	if mode == string(sandbox.ModeUsers) {
 		// Engines are other users, and pass through to their workspaces.

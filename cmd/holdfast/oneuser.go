@@ -3,11 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/flock"
@@ -21,57 +18,88 @@ const sharedTmp = "/tmp"
 // from files of their user's applies.
 var errOneUser = errors.New("only Landlock keeps plans from applies here: run the two agents as different users, use a stronger mode (docs/security.md), or start both with --isolation none")
 
-// markUser marks user uid as one whose agents apply, or else plan, as long as the file that
-// it returns is locked; to be used where nothing but the user keeps the two apart. It
-// returns an errOneUser while an agent of the same user does the other.
-func markUser(tmp string, uid int, applies bool) (*os.File, error) {
-	dir := markFolder(tmp, uid)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("mark the user of this agent: %w", err)
+// markUser marks user uid as one whose agents apply, or else plan, until unmark is called
+// or this process ends; to be used where nothing but the user keeps the two apart. It
+// returns an errOneUser while an agent of the same user does the other. The mark is a
+// locked folder: systemd-tmpfiles leaves those alone.
+func markUser(tmp string, uid int, applies bool) (unmark func() error, err error) {
+	own, other := "plans", "applies"
+	if applies {
+		own, other = other, own
 	}
-	info, err := os.Lstat(dir)
+	mark, err := newMark(tmp, own)
 	if err != nil {
 		return nil, fmt.Errorf("mark the user of this agent: %w", err)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(stat.Uid) != uid || info.Mode().Perm() != 0o700 {
-		return nil, fmt.Errorf("mark the user of this agent: %s must be a folder of user %d that nobody else can open: remove it", dir, uid)
+	unmark = func() error { return errors.Join(os.Remove(mark.Name()), flock.Release(mark)) }
+	// Each of two agents that start at once has its mark by now: at least one sees the other's.
+	marked, err := isMarked(tmp, other, uid)
+	if err == nil && !marked {
+		return unmark, nil
 	}
-	own, other, does := "plans", "applies", "applies"
-	if applies {
-		own, other, does = "applies", "plans", "plans"
+	_ = unmark()
+	if err != nil {
+		return nil, fmt.Errorf("read the marks of other agents: %w", err)
 	}
-	mark, err := lockMark(dir, own, flock.Shared)
-	if err == nil {
-		var probe *os.File
-		if probe, err = lockMark(dir, other, flock.Exclusive); err == nil {
-			return mark, flock.Release(probe)
+	return nil, fmt.Errorf("an agent of user %d on this machine executes %s, and %w", uid, other, errOneUser)
+}
+
+// newMark makes a folder for agents of this kind, and locks it.
+func newMark(tmp, kind string) (*os.File, error) {
+	for {
+		dir, err := os.MkdirTemp(tmp, markName(kind))
+		if err != nil {
+			return nil, err
+		}
+		mark, err := os.Open(dir) //nolint:gosec // we made it
+		if errors.Is(err, os.ErrNotExist) {
+			continue // taken for a dead agent's, and removed
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = flock.Exclusive(mark)
+		if _, gone := os.Lstat(dir); err == nil && gone == nil {
+			return mark, nil
 		}
 		_ = flock.Release(mark)
+		if err != nil && !errors.Is(err, flock.ErrHeld) {
+			return nil, err
+		}
 	}
-	if errors.Is(err, flock.ErrHeld) {
-		return nil, fmt.Errorf("an agent of user %d on this machine executes %s, and %w", uid, does, errOneUser)
-	}
-	return nil, fmt.Errorf("mark the user of this agent: %w", err)
 }
 
-// markFolder is where the marks of a user are. A user of the same number in another
-// namespace may be somebody else.
-func markFolder(tmp string, uid int) string {
-	name := "holdfast-" + strconv.Itoa(uid)
-	if namespace, err := os.Readlink("/proc/self/ns/user"); err == nil { // user:[4026531837]
-		name += "-" + strings.Trim(namespace, "user:[]")
-	}
-	return filepath.Join(tmp, name)
-}
-
-func lockMark(dir, name string, lock func(*os.File) error) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+// isMarked reports whether an agent of this kind and user is alive, and removes the marks
+// that dead ones have left. What is other users', or has only the name, counts for nothing.
+func isMarked(tmp, kind string, uid int) (bool, error) {
+	found, err := filepath.Glob(filepath.Join(tmp, markName(kind)))
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if err := lock(file); err != nil {
-		_ = file.Close()
-		return nil, err
+	for _, dir := range found {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || int(info.Sys().(*syscall.Stat_t).Uid) != uid {
+			continue
+		}
+		mark, err := os.Open(dir) //nolint:gosec // a folder of this user
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		err = flock.Shared(mark) // as do other agents that look at the same moment
+		if errors.Is(err, flock.ErrHeld) {
+			return true, mark.Close()
+		}
+		if err == nil {
+			_ = os.Remove(dir)
+		}
+		if err = errors.Join(err, flock.Release(mark)); err != nil {
+			return false, err
+		}
 	}
-	return file, nil
+	return false, nil
 }
+
+func markName(kind string) string { return "holdfast-agent-" + kind + "-*" }

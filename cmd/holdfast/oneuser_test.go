@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/flock"
@@ -13,13 +15,13 @@ import (
 func TestMarkUser(t *testing.T) {
 	t.Parallel()
 	tmp, uid := t.TempDir(), os.Getuid()
-	mark := func(applies bool) *os.File {
+	mark := func(applies bool) func() error {
 		t.Helper()
-		file, err := markUser(tmp, uid, applies)
+		unmark, err := markUser(tmp, uid, applies)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return file
+		return unmark
 	}
 	for _, applies := range []bool{false, true} {
 		one, two := mark(applies), mark(applies)
@@ -27,41 +29,86 @@ func TestMarkUser(t *testing.T) {
 			if _, err := markUser(tmp, uid, !applies); !errors.Is(err, errOneUser) {
 				t.Errorf("applies: %t: an agent for the other kind: %v", applies, err)
 			}
-			if err := flock.Release(one); err != nil { // the other one lives on
+			if err := one(); err != nil { // the other one lives on
 				t.Fatal(err)
 			}
 			one = mark(applies)
 		}
-		if err := errors.Join(flock.Release(one), flock.Release(two)); err != nil {
+		if err := errors.Join(one(), two()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	wantEmpty(t, tmp)
 }
 
-// A folder that somebody else could open, or has put there, marks nobody.
-func TestMarkOfAnotherUser(t *testing.T) {
+// TestMarkOfOthers: neither what other users have put there, nor what a killed agent has
+// left, keeps an agent from starting.
+func TestMarkOfOthers(t *testing.T) {
 	t.Parallel()
 	tmp, uid := t.TempDir(), os.Getuid()
-	for name, put := range map[string]func(dir string) error{
-		"open":   func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) }, //nolint:gosec // that is the fault
-		"a link": func(dir string) error { return os.Symlink(t.TempDir(), dir) },
-		"a file": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
-	} {
-		sub := filepath.Join(tmp, name)
-		if err := os.Mkdir(sub, 0o700); err != nil {
-			t.Fatal(err)
+	name := func(kind, end string) string { return filepath.Join(tmp, strings.Replace(markName(kind), "*", end, 1)) }
+	foreign, err := newMark(tmp, "plans") // for user uid+1, this user is another one
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmark, err := markUser(tmp, uid+1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unmark(), os.Remove(foreign.Name()), flock.Release(foreign)); err != nil {
+		t.Fatal(err)
+	}
+	left := name("plans", "left")
+	err = errors.Join(os.Mkdir(left, 0o700), os.Symlink(t.TempDir(), name("plans", "link")), os.WriteFile(name("plans", "file"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unmark, err = markUser(tmp, uid, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the mark of a dead agent stays: %v", err)
+	}
+	if err := unmark(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMarksAtOnce: of agents that start at the same moment, no two of different kinds
+// live.
+func TestMarksAtOnce(t *testing.T) {
+	t.Parallel()
+	tmp, uid := t.TempDir(), os.Getuid()
+	for range 50 {
+		var group sync.WaitGroup
+		unmarks, errs := make([]func() error, 6), make([]error, 6)
+		for i := range unmarks {
+			group.Go(func() { unmarks[i], errs[i] = markUser(tmp, uid, i%2 == 0) })
 		}
-		if file, err := markUser(sub, uid+1, false); err == nil {
-			t.Errorf("%s: a folder of another user: %v", name, file.Name())
+		group.Wait()
+		var living [2]int
+		for i, unmark := range unmarks {
+			if unmark == nil {
+				if !errors.Is(errs[i], errOneUser) {
+					t.Fatal(errs[i])
+				}
+				continue
+			}
+			living[i%2]++
+			if err := unmark(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := os.RemoveAll(markFolder(sub, uid+1)); err != nil {
-			t.Fatal(err)
+		if living[0] > 0 && living[1] > 0 {
+			t.Fatalf("%d agents apply and %d plan", living[0], living[1])
 		}
-		if err := put(markFolder(sub, uid)); err != nil {
-			t.Fatal(err)
-		}
-		if file, err := markUser(sub, uid, false); err == nil {
-			t.Errorf("%s: %v", name, file.Name())
-		}
+	}
+	wantEmpty(t, tmp)
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
