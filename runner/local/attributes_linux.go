@@ -1,6 +1,9 @@
 package local
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // attributes start an agent in a session of its own, as who. With a range it is
 // in a user namespace whose map we write: there it is root, and can be the users
@@ -26,4 +29,17 @@ func attributes(who *account, users Range) *syscall.SysProcAttr {
 	attr.GidMappingsEnableSetgroups = true
 	attr.Credential = &syscall.Credential{}
 	return attr
+}
+
+// enter has a process start in the control group at dir. Leave is for after the start.
+func enter(attr *syscall.SysProcAttr, dir string) (leave func(), err error) {
+	if dir == "" {
+		return func() {}, nil
+	}
+	group, err := os.Open(dir) //nolint:gosec // we made it
+	if err != nil {
+		return nil, err
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, int(group.Fd())
+	return func() { _ = group.Close() }, nil
 }

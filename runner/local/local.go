@@ -43,6 +43,9 @@ type Options struct {
 	// Range are users, besides User, that the agent can start engines as: it is in
 	// a user namespace, root there and User outside. Empty means none. Needs User.
 	Range Range
+	// Group is the folder of the control group of version 2 that the agent is started in,
+	// on Linux. Empty means this process's.
+	Group string
 	// Signs counts what the server has heard of the agent. One of which nothing new is
 	// heard for Silence, and that does not show in its folder that it lives either, is
 	// replaced. Nil: only stopped agents are.
@@ -340,6 +343,11 @@ func (p *Process) spawn() error {
 	}
 	cmd.Env = p.environment()
 	cmd.SysProcAttr = attributes(p.who, p.opts.Range)
+	leave, err := enter(cmd.SysProcAttr, p.opts.Group)
+	if err != nil {
+		return fmt.Errorf("start agent: %w", err)
+	}
+	defer leave()
 	if err := cmd.Start(); err != nil {
 		if p.who != nil && errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w (can user %q read and execute it, and enter the folders above it?)", err, p.opts.User)
@@ -371,6 +379,11 @@ func Try(ctx context.Context, opts Options) (string, error) {
 	cmd.Dir = "/"
 	cmd.Env = (&Process{opts: opts, who: who}).environment()
 	cmd.SysProcAttr = attributes(who, opts.Range)
+	leave, err := enter(cmd.SysProcAttr, opts.Group)
+	if err != nil {
+		return "", fmt.Errorf("local: %w", err)
+	}
+	defer leave()
 	out, err := cmd.Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {

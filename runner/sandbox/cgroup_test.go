@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -22,6 +23,9 @@ type fakeTree struct {
 }
 
 func (f *fakeTree) Mkdir(dir string) error {
+	if _, ok := f.files[filepath.Join(dir, "cgroup.procs")]; ok {
+		return fs.ErrExist
+	}
 	f.files[filepath.Join(dir, "cgroup.procs")] = ""
 	return nil
 }
@@ -85,6 +89,51 @@ func TestFindGroups(t *testing.T) {
 		change(tree)
 		if g, err := findGroups(tree, func(dir string) bool { return dir == service }); err == nil {
 			t.Errorf("%s: got %+v", name, g)
+		}
+	}
+}
+
+// TestDelegate: an agent in a user namespace gets a group of its own, in which it finds
+// what a service finds in its own, for itself alone.
+func TestDelegate(t *testing.T) {
+	t.Parallel()
+	const agent = service + "/local-agent"
+	marked := map[string]bool{service: true}
+	tree := delegated()
+	given := ""
+	give := func(dir string, uid int) error {
+		given, marked[dir] = fmt.Sprintf("%s to %d", dir, uid), true
+		return nil
+	}
+	for range 2 { // at the server's next start, too
+		dir, err := delegate(tree, func(dir string) bool { return marked[dir] }, give, "local-agent", 65534)
+		if err != nil || dir != agent+"/self" || given != agent+" to 65534" {
+			t.Fatalf("got %q, given %q: %v", dir, given, err)
+		}
+	}
+	if got := tree.written[service+"/cgroup.subtree_control"]; !strings.HasPrefix(got, "+cpu +memory +pids") {
+		t.Errorf("switched on %q", got)
+	}
+	tree.files["/proc/self/cgroup"] = "0::" + strings.TrimPrefix(agent, cgroupMount) + "/self\n"
+	tree.files[agent+"/cgroup.controllers"] = "cpu memory pids\n"
+	g, err := findGroups(tree, func(dir string) bool { return marked[dir] })
+	if err != nil || g.dir != agent {
+		t.Fatalf("the agent finds %+v, %v", g, err)
+	}
+
+	for name, change := range map[string]func(*fakeTree) func(string, int) error{
+		"nothing delegated": func(f *fakeTree) func(string, int) error {
+			delete(f.files, service+"/cgroup.controllers")
+			return give
+		},
+		"cannot be given": func(*fakeTree) func(string, int) error {
+			return func(string, int) error { return fs.ErrPermission }
+		},
+	} {
+		tree := delegated()
+		give := change(tree)
+		if dir, err := delegate(tree, func(dir string) bool { return dir == service }, give, "local-agent", 65534); err == nil {
+			t.Errorf("%s: got %s", name, dir)
 		}
 	}
 }

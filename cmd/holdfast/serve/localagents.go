@@ -87,14 +87,20 @@ func (s *services) outfit(ctx context.Context, agent *localAgent, opts local.Opt
 		return opts, nil
 	}
 	fitted.Range = local.Range{First: s.firstUser(agent), Count: s.cfg.Agent.Slots}
-	probe := fitted
-	probe.Command.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
-	mode, err := local.Try(ctx, probe)
-	if err == nil && mode == string(sandbox.ModeRange) {
-		return fitted, nil
+	group, err := sandbox.Delegate("local-"+agent.name, agent.as.uid)
+	if err != nil { // the agent says so, and what that means
+		s.logger.Debug("agent has no control group of its own", "agent", agent.name, "err", err)
 	}
-	if ctx.Err() != nil {
-		return opts, ctx.Err()
+	for _, fitted.Group = range slices.Compact([]string{group, ""}) {
+		probe := fitted
+		probe.Command.Args = append([]string{"agent", "probe"}, s.isolationArgs(agent)...)
+		var mode string
+		if mode, err = local.Try(ctx, probe); err == nil && mode == string(sandbox.ModeRange) {
+			return fitted, nil
+		}
+		if ctx.Err() != nil {
+			return opts, ctx.Err()
+		}
 	}
 	s.logger.Warn("agent is root: it cannot be started in a user namespace", "agent", agent.name, "err", err)
 	return opts, nil
