@@ -31,6 +31,7 @@ type Clusters interface {
 type Names interface {
 	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
 	RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error
+	UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error)
 }
 
 // Repositories are the records of repositories and of what people wrote there.

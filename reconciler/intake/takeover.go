@@ -72,6 +72,9 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	if err := b.allRecorded(ctx, old.Name, runs); err != nil {
 		return err
 	}
+	if err := b.nothingRuns(ctx, old.Name, rec.Name); err != nil {
+		return err
+	}
 	if err := b.cancelBeforeRename(ctx, old.Name, rec.Name); err != nil {
 		return err
 	}
@@ -138,6 +141,29 @@ func (b *branches) allRecorded(ctx context.Context, cluster string, runs []holdf
 	}
 	b.Agenda.RequestCluster(cluster)
 	return fmt.Errorf("run %s is not recorded: %w", decision.Newest(runs).ID, errBusy)
+}
+
+// nothingRuns is errBusy while something under either name has to end first. A rename
+// that waits cancels nothing: what is pending would be asked for again, and canceled
+// again with the next try.
+func (b *branches) nothingRuns(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		running, err := b.Records.Running(ctx, name)
+		if err != nil {
+			return err
+		}
+		if running != nil {
+			return fmt.Errorf("run %s of %q: %w", running.ID, name, errBusy)
+		}
+		unsaved, err := b.opts.Store.UnsavedStates(ctx, name)
+		if err != nil {
+			return fmt.Errorf("look for unsaved states of %q: %w", name, err)
+		}
+		if len(unsaved) > 0 {
+			return fmt.Errorf("the state of run %s: %w", unsaved[0].Run, errBusy)
+		}
+	}
+	return nil
 }
 
 // cancelBeforeRename ends what waits for its turn under either name: it would
