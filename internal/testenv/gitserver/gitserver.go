@@ -6,7 +6,6 @@ package gitserver
 import (
 	"bytes"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,17 +175,20 @@ func NewRepo(t testing.TB, path string) *Repo {
 	t.Helper()
 	needGit(t)
 	r := &Repo{t: t, Name: filepath.Base(path), Path: path}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
+	// What git init --bare makes.
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(path, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r.Git("init", "--quiet", "--bare", "--initial-branch=main", "--template=")
-	config, err := os.OpenFile(filepath.Join(path, "config"), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = config.WriteString("[http]\n\treceivepack = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n")
-	if err := errors.Join(err, config.Close()); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{
+		"HEAD": "ref: refs/heads/main\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n" +
+			"[http]\n\treceivepack = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n",
+	} {
+		if err := os.WriteFile(filepath.Join(path, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r
 }

@@ -3,12 +3,12 @@ package gitserver
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Delete as a file's content removes the file or the folder.
@@ -50,39 +50,55 @@ func (r *Repo) has(ref string) bool {
 // to the new commit whether or not that is a fast-forward, as a forced push does.
 func (r *Repo) CommitOn(branch, parent, message string, files map[string]string) string {
 	r.t.Helper()
-	var in bytes.Buffer
-	fmt.Fprintf(&in, "commit refs/heads/%s\nmark :1\ncommitter Ada <ada@example.com> %d +0000\n", branch, time.Now().Unix())
-	fmt.Fprintf(&in, "data %d\n%s\n", len(message), message)
+	o := r.objects()
+	var parents []plumbing.Hash
+	var tree plumbing.Hash
 	if parent != "" {
-		fmt.Fprintf(&in, "from %s^0\n", parent)
-	} else {
-		fmt.Fprintf(&in, "deleteall\n")
+		c := r.commit(o, parent)
+		parents, tree = []plumbing.Hash{c.Hash}, c.TreeHash
 	}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		content := files[path]
-		mode := "100644"
-		for prefix, m := range map[string]string{Executable: "100755", Symlink: "120000"} {
-			if rest, ok := strings.CutPrefix(content, prefix); ok {
-				mode, content = m, rest
-			}
-		}
-		switch sha, sub := strings.CutPrefix(content, Submodule); {
-		case content == Delete:
-			fmt.Fprintf(&in, "D %s\n", path)
-		case sub:
-			fmt.Fprintf(&in, "M 160000 %s %s\n", sha, path)
-		default:
-			fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, path, len(content), content)
-		}
+	tree, err := o.edit(tree, files)
+	if err != nil {
+		r.t.Fatalf("edit files: %v", err)
 	}
-	fmt.Fprintf(&in, "get-mark :1\n")
-	return r.run(in.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
+	return r.move("refs/heads/"+branch, r.store(o.commit(tree, message, parents...)))
+}
+
+// commit returns the commit that a revision leads to.
+func (r *Repo) commit(o objects, revision string) *object.Commit {
+	r.t.Helper()
+	if c, ok := o.findCommit(revision); ok {
+		return c
+	}
+	c, err := object.GetCommit(o, plumbing.NewHash(r.Git("rev-parse", "--verify", revision+"^{commit}")))
+	if err != nil {
+		r.t.Fatalf("read commit %s: %v", revision, err)
+	}
+	return c
+}
+
+// store returns the id of what was stored.
+func (r *Repo) store(hash plumbing.Hash, err error) string {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatalf("write into %s: %v", r.Path, err)
+	}
+	return hash.String()
+}
+
+// move sets a ref by its full name to an object, whose id it returns.
+func (r *Repo) move(ref, sha string) string {
+	r.t.Helper()
+	if err := r.objects().SetReference(plumbing.NewHashReference(plumbing.ReferenceName(ref), plumbing.NewHash(sha))); err != nil {
+		r.t.Fatalf("set %s: %v", ref, err)
+	}
+	return sha
 }
 
 // WriteBlob writes a blob and returns its id.
 func (r *Repo) WriteBlob(content string) string {
 	r.t.Helper()
-	return r.run([]byte(content), "hash-object", "-w", "--stdin")
+	return r.store(r.objects().blob(content))
 }
 
 // WriteTree writes a tree of the lines that git mktree reads, and returns its id.
@@ -94,13 +110,13 @@ func (r *Repo) WriteTree(lines string) string {
 // Rev returns the commit that a revision names.
 func (r *Repo) Rev(revision string) string {
 	r.t.Helper()
-	return r.Git("rev-parse", "--verify", revision+"^{commit}")
+	return r.commit(r.objects(), revision).Hash.String()
 }
 
 // Branch creates a branch at a revision, or moves it there by force.
 func (r *Repo) Branch(name, revision string) {
 	r.t.Helper()
-	r.SetRef("refs/heads/"+name, revision+"^{commit}")
+	r.move("refs/heads/"+name, r.Rev(revision))
 }
 
 // DeleteBranch deletes a branch.
@@ -112,7 +128,7 @@ func (r *Repo) DeleteBranch(name string) {
 // Tag creates or moves a lightweight tag.
 func (r *Repo) Tag(name, revision string) {
 	r.t.Helper()
-	r.SetRef("refs/tags/"+name, revision+"^{commit}")
+	r.move("refs/tags/"+name, r.Rev(revision))
 }
 
 // AnnotatedTag creates or replaces a tag that is an object of its own.
@@ -124,6 +140,10 @@ func (r *Repo) AnnotatedTag(name, revision, message string) {
 // SetRef sets a ref by its full name to what a revision names.
 func (r *Repo) SetRef(name, sha string) {
 	r.t.Helper()
+	if hash, ok := r.objects().find(sha); ok {
+		r.move(name, hash.String())
+		return
+	}
 	r.Git("update-ref", name, sha)
 }
 
@@ -137,14 +157,13 @@ func (r *Repo) DeleteRef(name string) {
 // empty merge removes that one.
 func (r *Repo) SetPullRequest(number int, head, merge string) {
 	r.t.Helper()
-	in := fmt.Sprintf("update refs/pull/%d/head %s^{commit}\n", number, head)
+	r.move(fmt.Sprintf("refs/pull/%d/head", number), r.Rev(head))
 	ref := fmt.Sprintf("refs/pull/%d/merge", number)
 	if merge != "" {
-		in += fmt.Sprintf("update %s %s^{commit}\n", ref, merge)
+		r.move(ref, r.Rev(merge))
 	} else if r.has(ref) {
-		in += fmt.Sprintf("delete %s\n", ref)
+		r.DeleteRef(ref)
 	}
-	r.run([]byte(in), "update-ref", "--stdin")
 }
 
 // MergeCommit returns a merge commit of head into base, with base as the first
@@ -155,7 +174,9 @@ func (r *Repo) MergeCommit(base, head string) string {
 	if err != nil {
 		r.t.Fatalf("merge %s into %s: %v", head, base, err)
 	}
-	return r.Git("commit-tree", tree, "-p", base+"^{commit}", "-p", head+"^{commit}", "-m", "Merge "+head+" into "+base)
+	o := r.objects()
+	parents := []plumbing.Hash{r.commit(o, base).Hash, r.commit(o, head).Hash}
+	return r.store(o.commit(plumbing.NewHash(tree), "Merge "+head+" into "+base+"\n", parents...))
 }
 
 // MergeTree returns the tree that Git itself makes of merging head into base,
@@ -171,8 +192,7 @@ func (r *Repo) MergeTree(base, head string) (string, error) {
 func (r *Repo) Merge(branch, head string) string {
 	r.t.Helper()
 	sha := r.MergeCommit("refs/heads/"+branch, head)
-	r.SetRef("refs/heads/"+branch, sha)
-	return sha
+	return r.move("refs/heads/"+branch, sha)
 }
 
 // Squash merges head into a branch as one new commit with a single parent,
@@ -184,7 +204,6 @@ func (r *Repo) Squash(branch, head, message string) string {
 	if err != nil {
 		r.t.Fatalf("squash %s into %s: %v", head, branch, err)
 	}
-	sha := r.Git("commit-tree", tree, "-p", base, "-m", message)
-	r.SetRef("refs/heads/"+branch, sha)
-	return sha
+	sha := r.store(r.objects().commit(plumbing.NewHash(tree), message+"\n", plumbing.NewHash(base)))
+	return r.move("refs/heads/"+branch, sha)
 }
