@@ -65,6 +65,8 @@ var attacks = []struct {
 	{name: "more memory is used than allowed", try: useMemory},
 	{name: "more shared memory is used than allowed", works: sandbox.Modes(), may: true, try: useShared},
 	{name: "shared memory outlives the engine", works: []sandbox.Mode{landlock, none}, try: leaveSegment},
+	{name: "a key outlives the engine", works: []sandbox.Mode{none}, may: true, try: leaveFor("key")},
+	{name: "a message queue outlives the engine", works: []sandbox.Mode{none}, may: true, try: leaveFor("queue")},
 	{name: "an engine outlives its agent", try: outliveAgent},
 	{name: "a plan is swapped after the run", try: swap},
 }
@@ -507,6 +509,17 @@ func leaveSegment(t *testing.T, l *lab) bool {
 		}
 	}
 	return there
+}
+
+// leaveFor has one engine leave what is by name, and the next one look for it.
+func leaveFor(what string) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool {
+		name := "holdfast-" + filepath.Base(filepath.Dir(l.dir)) + filepath.Base(l.dir)
+		_, said := l.run(t, l.command(what, "leave", name))
+		t.Log(said)
+		exit, said := l.run(t, l.command(what, "find", name))
+		return worked(t, exit, said)
+	}
 }
 
 // outliveAgent kills an agent whose engine runs.

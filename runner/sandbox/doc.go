@@ -27,7 +27,8 @@
 //
 // docs/security.md has the table of attacks by modes, which is tested. Besides:
 //
-//   - There is no filter of system calls. A kernel that has a hole is not held.
+//   - System calls are not filtered, but for keys and POSIX message queues, on amd64
+//     and arm64. A kernel that has a hole is not held.
 //   - The network is the machine's, in every mode, with loopback, metadata
 //     services and, but for ModeLandlock, abstract sockets.
 //   - ModeLandlock covers neither stat, chmod and utime nor sockets that are

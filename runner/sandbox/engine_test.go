@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -78,6 +79,8 @@ func init() {
 		"memory":      memory,
 		"shared":      shared,
 		"segment":     segment,
+		"key":         key,
+		"queue":       queue,
 		"leave":       leave,
 		"save":        save,
 		"deaf":        deaf,
@@ -87,6 +90,39 @@ func init() {
 		"machine":     machine,
 		"connect":     connect,
 	}
+}
+
+// key adds a key of that name to the keys of this user, or finds and removes it.
+func key(args []string) int {
+	if args[0] == "leave" {
+		_, err := unix.AddKey("user", args[1], []byte("secret"), unix.KEY_SPEC_USER_KEYRING)
+		return verdict(err)
+	}
+	id, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", args[1], 0)
+	if err == nil {
+		_, err = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0)
+	}
+	return verdict(err)
+}
+
+// queue makes a POSIX message queue of that name, or finds and removes it.
+func queue(args []string) int {
+	name, err := unix.BytePtrFromString(args[1])
+	if err != nil {
+		panic(err)
+	}
+	at, flags := uintptr(unsafe.Pointer(name)), uintptr(unix.O_RDWR)
+	if args[0] == "leave" {
+		flags |= unix.O_CREAT | unix.O_EXCL
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, at, flags, 0o600, 0, 0, 0)
+	if errno == 0 && args[0] != "leave" {
+		_, _, errno = unix.Syscall(unix.SYS_MQ_UNLINK, at, 0, 0)
+	}
+	if errno != 0 {
+		return verdict(errno)
+	}
+	return verdict(nil)
 }
 
 // forever waits in a way that Go's runtime does not take for a deadlock.

@@ -32,6 +32,9 @@ func confine(spec *Spec) (string, syscall.Errno) {
 	if spec.Confine {
 		// The keys of whoever started the agent stay with it.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_KEYCTL, keyctlJoinSession, 0, 0)
+		if errno := refuseLasting(); errno != 0 {
+			return "filter system calls", errno
+		}
 	}
 	if errno := limit(spec); errno != 0 {
 		return "limit resources", errno
