@@ -21,7 +21,7 @@ var errOneUser = errors.New("only Landlock keeps plans from applies here: run th
 // markUser marks user uid as one whose agents apply, or else plan, until unmark is called
 // or this process ends; to be used where nothing but the user keeps the two apart. It
 // returns an errOneUser while an agent of the same user does the other. The mark is a
-// locked folder: systemd-tmpfiles leaves those alone.
+// locked folder: systemd-tmpfiles leaves those alone. Agents in other modes have none.
 func markUser(tmp string, uid int, applies bool) (unmark func() error, err error) {
 	own, other := "plans", "applies"
 	if applies {
@@ -29,7 +29,7 @@ func markUser(tmp string, uid int, applies bool) (unmark func() error, err error
 	}
 	mark, err := newMark(tmp, own)
 	if err != nil {
-		return nil, fmt.Errorf("mark the user of this agent: %w", err)
+		return nil, fmt.Errorf("mark the user of this agent, which takes a %s that it can write and list: %w", tmp, err)
 	}
 	unmark = func() error { return errors.Join(os.Remove(mark.Name()), flock.Release(mark)) }
 	// Each of two agents that start at once has its mark by now: at least one sees the other's.
@@ -39,7 +39,7 @@ func markUser(tmp string, uid int, applies bool) (unmark func() error, err error
 	}
 	_ = unmark()
 	if err != nil {
-		return nil, fmt.Errorf("read the marks of other agents: %w", err)
+		return nil, fmt.Errorf("read the marks of other agents, which takes a %s that it can write and list: %w", tmp, err)
 	}
 	return nil, fmt.Errorf("an agent of user %d on this machine executes %s, and %w", uid, other, errOneUser)
 }
@@ -72,16 +72,20 @@ func newMark(tmp, kind string) (*os.File, error) {
 // isMarked reports whether an agent of this kind and user is alive, and removes the marks
 // that dead ones have left. What is other users', or has only the name, counts for nothing.
 func isMarked(tmp, kind string, uid int) (bool, error) {
-	found, err := filepath.Glob(filepath.Join(tmp, markName(kind)))
+	there, err := os.ReadDir(tmp) // not Glob, for which a folder that cannot be read is empty
 	if err != nil {
 		return false, err
 	}
-	for _, dir := range found {
+	for _, entry := range there {
+		if ok, err := filepath.Match(markName(kind), entry.Name()); err != nil || !ok {
+			continue
+		}
+		dir := filepath.Join(tmp, entry.Name())
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() || int(info.Sys().(*syscall.Stat_t).Uid) != uid {
 			continue
 		}
-		mark, err := os.Open(dir) //nolint:gosec // a folder of this user
+		mark, err := openMark(dir)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -100,6 +104,19 @@ func isMarked(tmp, kind string, uid int) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// openMark opens a folder of this user, whatever its permissions are: code in a plan can
+// change those under Landlock.
+func openMark(dir string) (*os.File, error) {
+	mark, err := os.Open(dir) //nolint:gosec // a folder of this user
+	if !errors.Is(err, os.ErrPermission) {
+		return mark, err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder
+		return nil, err
+	}
+	return os.Open(dir) //nolint:gosec // as above
 }
 
 func markName(kind string) string { return "holdfast-agent-" + kind + "-*" }

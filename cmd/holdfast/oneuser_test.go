@@ -59,7 +59,7 @@ func TestMarkOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := name("plans", "left")
-	err = errors.Join(os.Mkdir(left, 0o700), os.Symlink(t.TempDir(), name("plans", "link")), os.WriteFile(name("plans", "file"), nil, 0o600))
+	err = errors.Join(os.Mkdir(left, 0o000), os.Symlink(t.TempDir(), name("plans", "link")), os.WriteFile(name("plans", "file"), nil, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +104,18 @@ func TestMarksAtOnce(t *testing.T) {
 		}
 	}
 	wantEmpty(t, tmp)
+}
+
+// TestMarksCannotBeListed: an agent that cannot look for others does not start.
+func TestMarksCannotBeListed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if marked, err := isMarked(file, "plans", os.Getuid()); err == nil {
+		t.Errorf("marked: %t, and no error", marked)
+	}
 }
 
 func wantEmpty(t *testing.T, dir string) {

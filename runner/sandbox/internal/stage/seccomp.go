@@ -31,9 +31,9 @@ type calls struct {
 }
 
 // refuseLasting refuses the system calls with which an engine could leave something for
-// the next one of its user that is no file, no process, and in no namespace of its own:
-// keys, which the kernel keeps by user, and POSIX message queues. Docker's default profile
-// refuses the former, too. Other filters stay in force.
+// the next one of its user that neither a namespace of its own nor a look for files and
+// processes ends: keys, which the kernel keeps by user, and POSIX message queues. Docker's
+// default profile refuses the former, too. Other filters stay in force.
 func refuseLasting() syscall.Errno {
 	program := make([]syscall.SockFilter, 0, 32)
 	add := func(code uint16, k uint32, yes, no uint8) {
