@@ -122,3 +122,18 @@ resource "terraform_data" "db" {
 		wantNoLeak(t, id, l.withOutputs(id), l.secrets())
 	}
 }
+
+// TestCodeThatOnlyEnginesRead: of code that the engine reads and we do not it is unknown
+// what a plan depends on, so that the plan could not be compared.
+func TestCodeThatOnlyEnginesRead(t *testing.T) {
+	t.Parallel()
+	l := newSecretLab(t)
+	code := "locals {\n  a = " + strings.Repeat("[", 600) + strings.Repeat("]", 600) + "\n}\n"
+	for _, name := range []string{"db_password", "api_key", "signing_pem"} {
+		code += "variable \"" + name + "\" {\n  sensitive = true\n}\n"
+	}
+	got, _ := l.run("run-1", holdfast.RunPlan, l.files(code), l.give)
+	if got.Status != holdfast.RunErrored || got.Reason != "InvalidConfiguration" || !strings.Contains(got.Detail, "main.tf: nested") {
+		t.Errorf("%s %s: %s", got.Status, got.Reason, got.Detail)
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -92,51 +94,36 @@ func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
 }
 
 // moduleCode reads of a module's code what the engine's JSON of a plan does not
-// have: its locals, and what connections are given. False: it is not known.
-func (t *space) moduleCode(module []string) (plan.ModuleCode, bool) {
+// have: its locals, and what connections are given. False: it is not known. The error
+// is of code that is beyond what can be read without the engine.
+func (t *space) moduleCode(module []string) (code plan.ModuleCode, ok bool, err error) {
 	bundle, err := os.OpenRoot(t.bundle)
 	if err != nil {
-		return plan.ModuleCode{}, false
+		return plan.ModuleCode{}, false, nil //nolint:nilerr // it is not known
 	}
 	defer bundle.Close()
 	known, err := t.modules(bundle)
 	if err != nil {
-		return plan.ModuleCode{}, false
+		return plan.ModuleCode{}, false, nil //nolint:nilerr // as above
 	}
 	found, ok := known[strings.Join(module, ".")]
 	name := found.Dir
-	dir := filepath.Join(t.root, filepath.FromSlash(name))
-	if rest, fetched := strings.CutPrefix(name, path.Join(dataDir, initcache.Modules)+"/"); fetched {
-		dir = filepath.Join(t.prepared.Dir, initcache.Modules, filepath.FromSlash(rest))
-	} else if dir != t.bundle && folders.Below(t.bundle, dir) == "" {
-		ok = false
+	dir := t.view().On(name)
+	if !ok || !folders.Within([]string{t.bundle, folders.Real(t.bundle), t.prepared.Dir}, dir) {
+		return plan.ModuleCode{}, false, nil
 	}
-	if !ok {
-		return plan.ModuleCode{}, false
+	if code, err = modulecode.ReadReferences(dir, t.engine.Name); err == nil {
+		code.Files, err = t.filesRead(dir, name)
 	}
-	code, ok := modulecode.ReadReferences(dir)
-	code.Files = t.filesOutside(modulecode.FilesRead(dir, name))
-	return code, ok
-}
-
-// filesOutside returns hashes of those of the files that are not of the bundle, by
-// path: what a run reads by sandbox.paths, or of the machine.
-func (t *space) filesOutside(names []string) map[string]string {
-	hashes := map[string]string{}
-	for _, name := range names {
-		file := filepath.Clean(name)
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(t.root, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return plan.ModuleCode{}, false, nil
+	} else if err != nil {
+		return plan.ModuleCode{}, false, &failure.Error{
+			Cause: holdfast.CauseInvalidConfiguration,
+			Err:   fmt.Errorf("read what the plan depends on: %s/%w", t.inRepository(name), err),
+			Hint: fmt.Sprintf("files with code, and templates, can have %d MiB, and expressions can be nested %d deep, to be compared with what was reviewed: divide the file, or nest less",
+				modulecode.MaxFile>>20, modulecode.MaxNesting),
 		}
-		inside := file == t.bundle || folders.Below(t.bundle, file) != "" || folders.Below(t.work, file) != ""
-		if inside || strings.HasPrefix(name, "~") { // its HOME is in the workspace
-			continue
-		}
-		hash, err := folders.Sum(file)
-		if err != nil { // as the engine finds it, or does not
-			hash = "cannot be read"
-		}
-		hashes[file] = hash
 	}
-	return hashes
+	return code, true, nil
 }

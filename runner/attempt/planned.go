@@ -4,6 +4,7 @@ package attempt
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,18 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 	} else if err != nil {
 		return fmt.Errorf("show: keep the plan's JSON: %w", err) // our disk, and not the plan
 	}
+	var unread error
 	found, err := plan.Read(written, plan.Options{
-		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Code: t.moduleCode, Secrets: t.secrets.Prints, Compared: &t.compared,
+		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Secrets: t.secrets.Prints, Compared: &t.compared,
+		Code: func(module []string) (plan.ModuleCode, bool) {
+			code, known, err := t.moduleCode(module)
+			unread = cmp.Or(unread, err)
+			return code, known
+		},
 	})
+	if unread != nil {
+		return unread
+	}
 	if errors.Is(err, plan.ErrUntrusted) {
 		return &failure.Error{Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: %w", err)}
 	} else if err != nil {

@@ -6,4 +6,7 @@
 // are not followed, and each step looks at a context. Sandboxes, agents and the
 // store of prepared folders call it. It never decides what is kept, and never
 // continues beyond bounds that it was given.
+//
+// It knows, too, where on the machine a file is that an engine's code names, and
+// what stands for its content.
 package folders

@@ -18,12 +18,14 @@ import (
 // of "[" would end every run of the agent.
 const (
 	MaxFile    = 4 << 20
-	maxNesting = 500
+	MaxNesting = 500
 	maxSplats  = 10_000 // "[*]" in one file, which nest in what comes before them
 )
 
 // ErrTooDeep says that code is nested more deeply than the parser is let.
 var ErrTooDeep = errors.New("nested too deeply")
+
+var errTooLarge = fmt.Errorf("larger than %d bytes", MaxFile)
 
 // Parse parses a file of HCL or of its JSON form. The file is nil if nothing
 // of it could be read; the error is why it is not read in full.
@@ -38,7 +40,7 @@ func Parse(name string) (*hcl.File, error) {
 		return nil, err
 	}
 	if len(data) > MaxFile {
-		return nil, fmt.Errorf("larger than %d bytes", MaxFile)
+		return nil, errTooLarge
 	}
 	var file *hcl.File
 	var diags hcl.Diagnostics
@@ -68,6 +70,10 @@ func Parse(name string) (*hcl.File, error) {
 // anybody writes: in brackets, by signs before a term, or by conditionals.
 func TooDeep(code []byte) bool {
 	tokens, _ := hclsyntax.LexConfig(code, "", hcl.InitialPos)
+	return tooDeep(tokens)
+}
+
+func tooDeep(tokens hclsyntax.Tokens) bool {
 	type level struct {
 		block bool // a newline ends an expression here
 		asked int  // conditionals in the expression
@@ -108,7 +114,7 @@ func TooDeep(code []byte) bool {
 		default:
 			signs = 0
 		}
-		if len(levels) > maxNesting || top.asked > maxNesting || signs > maxNesting || splats > maxSplats {
+		if len(levels) > MaxNesting || top.asked > MaxNesting || signs > MaxNesting || splats > maxSplats {
 			return true
 		}
 	}

@@ -3,7 +3,7 @@
 package modulecode
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,21 +24,18 @@ var givenSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 
 var provisionerSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "provisioner", LabelNames: []string{"type"}}}}
 
-// ReadReferences reads the locals and connections of the module in dir; false if
-// a file cannot be read.
-func ReadReferences(dir string) (plan.ModuleCode, bool) {
+// ReadReferences reads the locals and connections of the module in dir, as code for an
+// engine. The error names the file that cannot be read in full.
+func ReadReferences(dir, engine string) (plan.ModuleCode, error) {
 	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}, Configures: map[string]bool{}}
-	entries, err := os.ReadDir(dir)
+	names, err := codeIn(dir, engine)
 	if err != nil {
-		return code, false
+		return code, err
 	}
-	for _, entry := range entries {
-		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !IsFile(entry.Name()) {
-			continue
-		}
-		file, err := Parse(filepath.Join(dir, entry.Name()))
+	for _, name := range names {
+		file, err := Parse(filepath.Join(dir, name))
 		if err != nil {
-			return code, false
+			return code, fmt.Errorf("%s: %w", name, unnamed(err))
 		}
 		content, _, _ := file.Body.PartialContent(givenSchema)
 		for _, block := range content.Blocks {
@@ -63,7 +60,7 @@ func ReadReferences(dir string) (plan.ModuleCode, bool) {
 			}
 		}
 	}
-	return code, true
+	return code, nil
 }
 
 // connectionsIn returns what the connection blocks of a resource, and of its

@@ -29,9 +29,9 @@ func TestReferencesOfProviders(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, ok := ReadReferences(dir)
-			if !ok {
-				t.Fatal("the code is not read")
+			found, err := ReadReferences(dir, Terraform)
+			if err != nil {
+				t.Fatal(err)
 			}
 			var got []string
 			for _, r := range found.Providers {
@@ -76,9 +76,9 @@ func TestReferencesOfWriteOnlyArguments(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, ok := ReadReferences(dir)
-			if !ok {
-				t.Fatal("the code is not read")
+			found, err := ReadReferences(dir, Terraform)
+			if err != nil {
+				t.Fatal(err)
 			}
 			var got []string
 			for _, r := range found.WriteOnly {
@@ -89,31 +89,5 @@ func TestReferencesOfWriteOnlyArguments(t *testing.T) {
 				t.Errorf("write-only arguments refer to %q, want %q", got, want)
 			}
 		})
-	}
-}
-
-// Files are found where functions name them by a constant, in both forms of code.
-func TestFilesRead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for name, code := range map[string]string{
-		"main.tf": `resource "x" "y" {
-  provisioner "local-exec" {
-    command = "run ${templatefile("/opt/job.tpl", { a = filemd5("${path.module}/../up.txt") })} ${file(var.name)}"
-  }
-  a = core::fileset("/opt/set", "*.yaml")
-}
-locals { a = [for f in ["x"] : file("/opt/${f}")], b = file(pathexpand("/opt/nested")), c = filename("/opt/none") }
-`,
-		"more.tf.json": `{"locals": {"a": "${fileexists(\"/opt/flag\")} and ${trimspace(file(\"/opt/json\"))}", "file": "file(\"/opt/text\")"}}`,
-		"broken.tf":    "locals {",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []string{"/opt/flag", "/opt/job.tpl", "/opt/json", "/opt/set", "modules/m/../up.txt"}
-	if got := FilesRead(dir, "modules/m"); !slices.Equal(got, want) {
-		t.Errorf("files %q, want %q", got, want)
 	}
 }
