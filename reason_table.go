@@ -350,7 +350,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Report it, with the agent's log",
 	},
 	CauseInvalidConfiguration: {
-		Effect: Explains, Cause: true, Words: "the code is not valid; or constraints on the engine's version exclude each other; or the code asks for another engine than the one that applied last",
+		Effect: Explains, Cause: true, Words: "the code is not valid, or larger or nested deeper than what is compared with a review; or constraints on the engine's version exclude each other; or the code asks for another engine than the one that applied last",
 		Hint: "Correct it, or set `spec.engine.name`", See: "#which-engine",
 	},
 	CauseInvalidOutcome: {
