@@ -85,9 +85,22 @@ type groups struct {
 // DelegateSubgroup=. The error says why there are none: what root can write is
 // not delegated yet, but somebody else's.
 func findGroups(t tree, delegated func(dir string) bool) (*groups, error) {
-	dir, err := delegatedFolder(t, delegated)
+	own, err := t.Read("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
+	}
+	path := ""
+	for line := range strings.Lines(own) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			path = rest
+		}
+	}
+	if path == "" || path == "/" {
+		return nil, errors.New("this process has no control group of version 2 of its own")
+	}
+	dir := filepath.Dir(filepath.Join(cgroupMount, path))
+	if !delegated(dir) {
+		return nil, fmt.Errorf("%s is not delegated to this service: systemd does so with Delegate=yes and DelegateSubgroup=", dir)
 	}
 	said, err := t.Read(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -109,28 +122,6 @@ func findGroups(t tree, delegated func(dir string) bool) (*groups, error) {
 		return nil, errors.Join(append(errs, fmt.Errorf("%s does not delegate memory and pids", dir))...)
 	}
 	return g, nil
-}
-
-// delegatedFolder returns the folder that findGroups looks for.
-func delegatedFolder(t tree, delegated func(dir string) bool) (string, error) {
-	own, err := t.Read("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	path := ""
-	for line := range strings.Lines(own) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			path = rest
-		}
-	}
-	if path == "" || path == "/" {
-		return "", errors.New("this process has no control group of version 2 of its own")
-	}
-	dir := filepath.Dir(filepath.Join(cgroupMount, path))
-	if !delegated(dir) {
-		return "", fmt.Errorf("%s is not delegated to this service: systemd does so with Delegate=yes and DelegateSubgroup=", dir)
-	}
-	return dir, nil
 }
 
 // group is the control group of one start.
