@@ -113,15 +113,9 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 }
 
 // asLeft is what rec continues from now that nothing runs: an apply that was running
-// when old was read may have ended since, well or not. ErrBusy if one still is.
+// when old was read may have ended since, well or not. One that was claimed since is the
+// store's to refuse.
 func (b *branches) asLeft(ctx context.Context, old, rec holdfast.ClusterRecord) (holdfast.ClusterRecord, error) {
-	running, err := b.Records.Running(ctx, old.Name)
-	if err != nil {
-		return old, err
-	}
-	if running != nil {
-		return old, fmt.Errorf("run %s of %q: %w", running.ID, old.Name, errBusy)
-	}
 	now, err := b.Lineage.Former(ctx, rec.Owner, rec, rec.Desired.Document)
 	if err == nil && now.Name != old.Name {
 		err = fmt.Errorf("%q has nothing to give any longer: %w", old.Name, errBusy)
