@@ -64,3 +64,31 @@ func TestAnApplyIsOfWhatWasLookedAt(t *testing.T) {
 		})
 	}
 }
+
+// A name that looks like the id of a run is that of a cluster: whoever may command this one
+// need not be allowed to command the cluster of that run.
+func TestAClusterThatIsCalledAsARunIs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("two")})
+	f.look()
+	f.executeAll(planned)
+	name := f.newest("prod").ID
+	path := "infra/" + name + "/main.tf"
+	f.repo.Commit(master, "push", map[string]string{"clusters/c.yaml": document(name), path: module("one")})
+	f.adopt()
+	for _, verb := range []holdfast.Verb{holdfast.VerbApprove, holdfast.VerbApply} {
+		f.api("mallory", verb, name)
+		if run := f.newest("prod"); run.Kind.Writes() {
+			t.Fatalf("%s of %s is for prod: %s %s", verb, name, run.Kind, run.Status)
+		}
+	}
+	f.repo.Commit(master, "push", map[string]string{path: module("two")})
+	f.look()
+	f.executeAll(planned)
+	seen := f.newest(name)
+	if c := f.api("mallory", holdfast.VerbApply, name); c.Status != holdfast.CommandDone || f.newest(name).Shown != seen.ID {
+		t.Errorf("the apply of what %s has planned is %s (%s): %s", seen.ID, c.Status, c.Reason, c.Reply)
+	}
+}

@@ -252,7 +252,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 		t.Errorf("a plan: %s %s", c.Status, c.Reply)
 	}
 	f.executeAll(good)
-	if c := f.api("root", holdfast.VerbApply, stale.ID); c.Status != holdfast.CommandRefused {
+	if c := f.ofRun("root", holdfast.VerbApply, stale); c.Status != holdfast.CommandRefused {
 		t.Errorf("an older plan: %s %s", c.Status, c.Reply)
 	}
 	f.suspend("prod", true, "root", "")
@@ -260,7 +260,7 @@ func TestCommandsOfTheAPI(t *testing.T) {
 		t.Errorf("while suspended: %s %s (%s)", c.Status, c.Reply, c.Reason)
 	}
 	f.suspend("prod", false, "root", "")
-	if c := f.api("root", holdfast.VerbApply, f.newest("prod").ID); c.Status != holdfast.CommandDone {
+	if c := f.ofRun("root", holdfast.VerbApply, f.newest("prod")); c.Status != holdfast.CommandDone {
 		t.Errorf("the newest plan: %s %s", c.Status, c.Reply)
 	}
 	if got := f.newest("prod"); got.Kind != holdfast.RunApply || got.Shown == "" || got.Actor != "root" {

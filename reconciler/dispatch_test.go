@@ -329,7 +329,7 @@ func (f *fleet) planned(verb holdfast.Verb, names []string) []string {
 	for _, name := range names {
 		run, err := f.r.PlannedRun(f.t.Context(), name)
 		if errors.Is(err, holdfast.ErrNotFound) {
-			continue // the id of a run, for example
+			continue
 		}
 		f.must(err)
 		if run != "" {
@@ -337,6 +337,15 @@ func (f *fleet) planned(verb holdfast.Verb, names []string) []string {
 		}
 	}
 	return shown
+}
+
+// ofRun is a person's command about a run, as the API makes it.
+func (f *fleet) ofRun(author string, verb holdfast.Verb, run holdfast.Run) holdfast.Command {
+	f.t.Helper()
+	return f.commands(holdfast.Command{
+		Author: author, Verb: verb, PullRequest: run.PullRequest, Clusters: []string{run.Cluster},
+		Shown: []string{run.ID}, ShownHead: run.Revision,
+	})
 }
 
 // commands gives a command through the API.

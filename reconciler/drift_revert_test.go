@@ -233,7 +233,7 @@ func TestPersonsWordAboutDrift(t *testing.T) {
 	}{
 		"apply what the check found": {func(*fleet) {}, func(f *fleet) holdfast.Command { return f.asks(holdfast.VerbApply, "prod") }, "apply queued Approved"},
 		"by the check's name": {func(*fleet) {}, func(f *fleet) holdfast.Command {
-			return f.asks(holdfast.VerbApply, f.newest("prod").ID)
+			return f.ofRun("alice", holdfast.VerbApply, f.newest("prod"))
 		}, "apply queued Approved"},
 		"approve": {func(*fleet) {}, func(f *fleet) holdfast.Command { return f.asks(holdfast.VerbApprove, "prod") }, "apply queued Approved"},
 		"a later plan": {func(f *fleet) {
@@ -244,7 +244,7 @@ func TestPersonsWordAboutDrift(t *testing.T) {
 		"an older check": {func(f *fleet) { f.drift(scaled("7")) }, func(f *fleet) holdfast.Command {
 			all, err := f.store.Runs(f.t.Context(), holdfast.RunFilter{Cluster: "prod"})
 			f.must(err)
-			return f.asks(holdfast.VerbApply, all[1].ID)
+			return f.ofRun("alice", holdfast.VerbApply, all[1])
 		}, "there is a newer plan"},
 		"suspended": {func(f *fleet) { f.suspend("prod", true, "alice", ""); f.settle() }, func(f *fleet) holdfast.Command {
 			return f.asks(holdfast.VerbApply, "prod")

@@ -11,11 +11,11 @@ import (
 type CommandRequest struct {
 	Verb        holdfast.Verb  `json:"verb"` // plan, apply, approve, cancel or unlock.
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
-	Clusters    []string       `json:"clusters,omitempty"`
-	Shown       []string       `json:"shown,omitzero"`  // With apply and approve: the runs that were named as plannedRun when somebody looked; an empty list: none was. Another plan is refused. Absent, without a run: only what pull requests have shown is applied.
-	Run         string         `json:"run,omitempty"`   // A run whose plan is meant, or that is to be canceled. It implies its cluster and pull request.
-	Force       bool           `json:"force,omitempty"` // Needs the role admin.
-	All         bool           `json:"all,omitempty"`   // With plan and a pull request that changes a template: every cluster that the change would change.
+	Clusters    []string       `json:"clusters,omitempty"` // Names; a run is given as run.
+	Shown       []string       `json:"shown,omitzero"`     // With apply and approve: the runs that were named as plannedRun when somebody looked; an empty list: none was. Another plan is refused. Absent, without a run: only what pull requests have shown is applied.
+	Run         string         `json:"run,omitempty"`      // A run whose plan is meant, or that is to be canceled. It implies its cluster and pull request.
+	Force       bool           `json:"force,omitempty"`    // Needs the role admin.
+	All         bool           `json:"all,omitempty"`      // With plan and a pull request that changes a template: every cluster that the change would change.
 }
 
 // Command is a command and what came of it.

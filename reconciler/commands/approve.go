@@ -197,7 +197,6 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 	if err != nil {
 		return "", err
 	}
-	named := namedPlans(c)
 	byHand := slices.ContainsFunc(decision.Conditions(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs)),
 		func(s holdfast.ApplySettings) bool { return s.Manual })
 	switch {
@@ -207,7 +206,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		return "", refuseFor(rec.Waiting, rec.WaitingDetail)
 	case planned == "":
 		return "", refusal("it has no plan that needs approval")
-	case named != nil && !slices.Contains(named, planned):
+	case c.Shown != nil && !slices.Contains(c.Shown, planned):
 		return "", refuseFor(holdfast.ReasonPlanMoved, "what waits is `"+planned+"`")
 	case rec.Waiting == holdfast.ReasonSuspended:
 		return "", refuseFor(rec.Waiting, rec.WaitingDetail)
@@ -229,7 +228,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 			return "", err
 		}
 		var seen []string
-		if named != nil {
+		if c.Shown != nil {
 			seen = []string{planned}
 			if own := merge.Review.Run; reviewed && own != "" && own != planned { // an earlier merge is in the plan
 				seen = append(seen, own)

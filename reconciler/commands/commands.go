@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,8 +110,7 @@ const upToDate = "it is up to date: nothing to apply"
 // asksForGit reports whether a command of the API is about what Git says of clusters,
 // and not about the plan of a run, which has a head.
 func asksForGit(c holdfast.Command) bool {
-	run := func(name string) bool { return strings.HasPrefix(name, "run-") }
-	return c.CommentID == "" && (len(c.Shown) == 0 || c.ShownHead == "") && !slices.ContainsFunc(c.Clusters, run)
+	return c.CommentID == "" && (len(c.Shown) == 0 || c.ShownHead == "")
 }
 
 // errUpToDate refuses an apply in a comment; who asks for one on the command line

@@ -27,7 +27,7 @@ func (r records) PullRequest(_ context.Context, ref holdfast.PullRequestRef) (ho
 }
 
 func (r records) Cluster(_ context.Context, name string) (holdfast.ClusterRecord, error) {
-	if name != "app" && name != "db" {
+	if name != "app" && name != "db" && name != "run-1" {
 		return holdfast.ClusterRecord{}, holdfast.ErrNotFound
 	}
 	return holdfast.ClusterRecord{Name: name}, nil
@@ -126,7 +126,7 @@ func TestPermitted(t *testing.T) {
 // A command is about what the pull request changes, and says why it is not.
 func TestTargets(t *testing.T) {
 	t.Parallel()
-	r := records{runs: map[string]holdfast.Run{"run-1": {Cluster: "db"}}, samples: []string{"far"}}
+	r := records{runs: map[string]holdfast.Run{"run-1": {Cluster: "db"}, "run-2": {Cluster: "db"}}, samples: []string{"far"}}
 	r.pull.PullRequestRef = ref
 	r.pull.Clusters = []holdfast.PullRequestCluster{{Name: "app"}, {Name: "db"}, {Name: "shop", Sample: true}}
 	onlySamples := r
@@ -150,9 +150,10 @@ func TestTargets(t *testing.T) {
 		"samples alone":        {onlySamples, in(holdfast.VerbApply), "the merge applies nothing"},
 		"none":                 {empty, in(holdfast.VerbPlan), "changes no cluster"},
 		"not known":            {r, holdfast.Command{PullRequest: holdfast.PullRequestRef{Repo: ref.Repo, Number: 8}}, "is not known (yet)"},
-		"by the API":           {r, holdfast.Command{Clusters: []string{"app", "run-1"}}, "app db"},
+		"by the API":           {r, holdfast.Command{Clusters: []string{"app", "db"}}, "app db"},
+		"called as a run is":   {r, holdfast.Command{Clusters: []string{"run-1"}}, "run-1"},
 		"without a name":       {r, holdfast.Command{}, "name a cluster"},
-		"a run that is gone":   {r, holdfast.Command{Clusters: []string{"run-2"}}, "there is no run \"run-2\""},
+		"the id of a run":      {r, holdfast.Command{Clusters: []string{"run-2"}}, "there is no cluster \"run-2\""},
 		"no such cluster":      {r, holdfast.Command{Clusters: []string{"app", "nope"}}, "there is no cluster \"nope\""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,19 +99,12 @@ func (h *Handler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord,
 	return refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
 }
 
-// clusterTargets takes names of clusters, or ids of runs.
+// clusterTargets takes names of clusters, and nothing else: who gives a command was asked
+// whether it may be about the cluster of that name.
 func (h *Handler) clusterTargets(ctx context.Context, names []string) ([]target, error) {
 	var out []target
 	for _, name := range names {
-		if strings.HasPrefix(name, "run-") {
-			run, err := h.opts.Store.Run(ctx, name)
-			if errors.Is(err, holdfast.ErrNotFound) {
-				return nil, refusal(fmt.Sprintf("there is no run %q", name))
-			} else if err != nil {
-				return nil, fmt.Errorf("read run %s: %w", name, err)
-			}
-			name = run.Cluster
-		} else if _, err := h.opts.Store.Cluster(ctx, name); errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := h.opts.Store.Cluster(ctx, name); errors.Is(err, holdfast.ErrNotFound) {
 			return nil, refusal(fmt.Sprintf("there is no cluster %q", name))
 		} else if err != nil {
 			return nil, fmt.Errorf("read cluster %q: %w", name, err)

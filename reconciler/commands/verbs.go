@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -50,11 +49,10 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if err != nil {
 		return "", err
 	}
-	named := namedPlans(c)
 	if c.Trusted { // a comment is about what its pull request shows
-		ask.Seen = named
+		ask.Seen = c.Shown
 	}
-	asked := slices.Contains(named, last.ID)
+	asked := slices.Contains(c.Shown, last.ID)
 	if asked {
 		ask.Run = last.ID
 	}
@@ -64,23 +62,12 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	}
 	switch moved := errors.Is(err, refuseFor(holdfast.ReasonPlanMoved, "")); {
 	case !moved || asked || last.ID == "":
-	case c.Trusted && named == nil: // what was reviewed before a merge needs no name
+	case c.Trusted && c.Shown == nil: // what was reviewed before a merge needs no name
 		err = refuseFor(holdfast.ReasonUnreviewed, "the request has to name it (`shown`): `"+last.ID+"`")
 	default:
 		err = refuseFor(holdfast.ReasonPlanMoved, "the newest is `"+last.ID+"`")
 	}
 	return reply, err
-}
-
-// namedPlans are the runs whose plans a command is about: whoever gave it has looked at
-// them. Empty if they saw that there are none; nil if the command does not say.
-func namedPlans(c holdfast.Command) []string {
-	for i, name := range c.Clusters {
-		if strings.HasPrefix(name, "run-") {
-			return c.Clusters[i : i+1]
-		}
-	}
-	return c.Shown
 }
 
 // decideFor reconciles with a person's word and says what came of it.
