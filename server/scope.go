@@ -79,21 +79,28 @@ func (s *apiServer) mayTouch(c *gin.Context, clusters ...string) bool {
 }
 
 // mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
-// that it affects. An apply or an approval by a token that is bound to projects then
-// names these: the pull request may affect others by the time it is carried out.
+// that it affects. The command of a token that is bound to projects then names these: the
+// pull request may affect others by the time it is carried out. No token of that kind has
+// everything planned that a template's change would change.
 func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
 		return s.mayTouch(c, command.Clusters...)
+	}
+	if command.All && !s.mayTouchProject(c, "") {
+		return false
 	}
 	record, err := s.opts.Records.PullRequest(c.Request.Context(), command.PullRequest)
 	if err != nil {
 		s.fail(c, named("pull request "+command.PullRequest.String(), err))
 		return false
 	}
-	clusters := command.Clusters
+	plans := command.Verb == holdfast.VerbPlan || command.Verb == holdfast.VerbCancel // of samples, too
+	clusters, named := command.Clusters, command.Clusters
 	if len(clusters) == 0 {
 		for _, affected := range record.Clusters {
-			clusters = append(clusters, affected.Name)
+			if clusters = append(clusters, affected.Name); plans || !affected.Sample {
+				named = append(named, affected.Name)
+			}
 		}
 	}
 	if len(clusters) == 0 {
@@ -103,11 +110,8 @@ func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	if !s.mayTouchFor(c, record, clusters) {
 		return false
 	}
-	for _, affected := range record.Clusters {
-		acts := command.Verb == holdfast.VerbApply || command.Verb == holdfast.VerbApprove
-		if acts && !affected.Sample && slices.Contains(clusters, affected.Name) && !slices.Contains(command.Clusters, affected.Name) {
-			command.Clusters = append(command.Clusters, affected.Name)
-		}
+	if command.Clusters = named; len(named) == 0 {
+		command.Clusters = clusters // samples alone, which the command is refused for
 	}
 	return true
 }

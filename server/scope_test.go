@@ -44,6 +44,10 @@ func scoped(t *testing.T, w *world) *server.Server {
 		PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "shop", Number: 9}},
 		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: moved}},
 	}
+	w.prs["shop#6"] = holdfast.PullRequestRecord{
+		PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "shop", Number: 6}},
+		Clusters:    []holdfast.PullRequestCluster{{Name: "web-eu", Document: doc, Sample: true}},
+	}
 	w.summaries = []holdfast.ClusterSummary{{Name: "prod-eu", Project: "payments", Drift: holdfast.DriftNone}}
 	w.suspensions = []holdfast.Suspension{{Project: "payments", Reason: "quarter's end"}, {Reason: "all of us"}}
 	return newServer(t, w, func(o *server.Options) {
@@ -94,6 +98,8 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":8},"clusters":["web-eu"]}`, forbidden, ok, ok},
 		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":9}}`, forbidden, forbidden, ok},
 		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":404}}`, gone, gone, gone},
+		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":6}}`, forbidden, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","all":true,"pullRequest":{"repo":"shop","number":6}}`, forbidden, forbidden, forbidden},
 		{"POST", "/api/v1/reconcile", `{"cluster":"prod-eu"}`, 202, forbidden, 202},
 		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, forbidden, forbidden, forbidden},
 		{"POST", "/api/v1/upgrades", `{"clusters":["prod-eu"]}`, ok, forbidden, ok},
@@ -221,17 +227,36 @@ func TestPlannedRunOfATokensProjects(t *testing.T) {
 	}
 }
 
-// What a token that is bound to projects approves are the clusters that were looked at: a
+// What a token that is bound to projects commands are the clusters that were looked at: a
 // pull request may affect those of other projects by the time it is carried out.
-func TestApprovalOfATokensProjectsNamesItsClusters(t *testing.T) {
+func TestCommandOfATokensProjectsNamesItsClusters(t *testing.T) {
 	t.Parallel()
 	w := fleet()
 	url := serve(t, scoped(t, w).API())
-	for token, want := range map[string]string{paymentsToken: `["prod-eu"]`, operatorToken: "null"} {
-		got := request(t, "POST", url+"/api/v1/commands", token, `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`)
+	pr := w.prs["shop#7"]
+	pr.Clusters = append(pr.Clusters, holdfast.PullRequestCluster{Name: "sample", Document: pr.Clusters[0].Document, Sample: true})
+	w.prs["shop#7"] = pr
+	const one, both, samples, unnamed = `["prod-eu"]`, `["prod-eu","sample"]`, `["web-eu"]`, "null"
+	for _, tc := range []struct {
+		token, verb string
+		number      int
+		want        string
+	}{
+		{paymentsToken, "approve", 7, one},
+		{paymentsToken, "apply", 7, one},
+		{paymentsToken, "unlock", 7, one},
+		{paymentsToken, "plan", 7, both},
+		{paymentsToken, "cancel", 7, both},
+		{webToken, "apply", 6, samples},
+		{webToken, "plan", 6, samples},
+		{operatorToken, "approve", 7, unnamed},
+		{operatorToken, "plan", 7, unnamed},
+	} {
+		body := fmt.Sprintf(`{"verb":%q,"pullRequest":{"repo":"shop","number":%d}}`, tc.verb, tc.number)
+		got := request(t, "POST", url+"/api/v1/commands", tc.token, body)
 		calls := w.noted()
-		if last := calls[len(calls)-1]; got.status != 200 || !strings.Contains(last, `"number":7},`+want+",") {
-			t.Errorf("with %s it is %d: %s, want clusters %s", token, got.status, last, want)
+		if last := calls[len(calls)-1]; got.status != 200 || !strings.Contains(last, fmt.Sprintf(`"number":%d},%s,`, tc.number, tc.want)) {
+			t.Errorf("%s with %s is %d: %s, want clusters %s", body, tc.token, got.status, last, tc.want)
 		}
 	}
 }

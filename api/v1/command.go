@@ -15,7 +15,7 @@ type CommandRequest struct {
 	Shown       []string       `json:"shown,omitzero"`     // With apply and approve: the runs that were named as plannedRun when somebody looked; an empty list: none was. Another plan is refused. Absent, without a run: only what pull requests have shown is applied.
 	Run         string         `json:"run,omitempty"`      // A run whose plan is meant, or that is to be canceled. It implies its cluster and pull request.
 	Force       bool           `json:"force,omitempty"`    // Needs the role admin.
-	All         bool           `json:"all,omitempty"`      // With plan and a pull request that changes a template: every cluster that the change would change.
+	All         bool           `json:"all,omitempty"`      // With plan and a pull request that changes a template: every cluster that the change would change. Refused to a token that is bound to projects.
 }
 
 // Command is a command and what came of it.
