@@ -52,7 +52,7 @@ func (s *eventAPI) stream(c *gin.Context) {
 	if !s.knownQuery(c, "after", "kind") {
 		return
 	}
-	kinds, err := kindsOf(c.QueryArray("kind"))
+	kinds, err := wordsOf(c, "kind", changeKinds)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -75,25 +75,16 @@ func (s *eventAPI) stream(c *gin.Context) {
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Accel-Buffering", "no") // nginx would keep events back
 	c.Status(http.StatusOK)
+	if len(kinds) == 0 {
+		kinds = changeKinds
+	}
 	stream := &eventStream{out: c.Writer, feed: s.records(c), kinds: kinds, after: after}
 	if err := stream.run(ctx, moved); err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "cut a stream of events off", "err", err)
 	}
 }
 
-func kindsOf(names []string) ([]holdfast.ChangeKind, error) {
-	all := []holdfast.ChangeKind{holdfast.ChangeCluster, holdfast.ChangeRun, holdfast.ChangePullRequest}
-	if len(names) == 0 {
-		return all, nil
-	}
-	kinds := make([]holdfast.ChangeKind, len(names))
-	for i, name := range names {
-		if kinds[i] = holdfast.ChangeKind(name); !slices.Contains(all, kinds[i]) {
-			return nil, badRequest("unknown kind %q: want Cluster, Run or PullRequest", name)
-		}
-	}
-	return kinds, nil
-}
+var changeKinds = []holdfast.ChangeKind{holdfast.ChangeCluster, holdfast.ChangeRun, holdfast.ChangePullRequest}
 
 // beginning returns the number of the last change that the client has seen.
 func (s *eventAPI) beginning(ctx context.Context, c *gin.Context) (int64, error) {

@@ -77,5 +77,5 @@ func (s *templateAPI) postUpgrade(c *gin.Context) {
 		return
 	}
 	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))
-	list(s.base, c, upgrades, v1.UpgradeOf, err)
+	answerList(s.base, c, page{}, upgrades, v1.UpgradeOf, "", err)
 }

@@ -145,11 +145,6 @@ func selected(item any, fields []string) (any, error) {
 	return whole, nil
 }
 
-// list answers with all of a list that is short.
-func list[T, Shown any](s *base, c *gin.Context, items []T, show func(T) Shown, err error) {
-	answerList(s, c, page{}, items, show, "", err)
-}
-
 // answerList answers with items, as show says them, or with why there are none. It
 // writes while it encodes: a fleet's records together are large.
 func answerList[T, Shown any](s *base, c *gin.Context, p page, items []T, show func(T) Shown, cursor string, err error) {
