@@ -336,7 +336,9 @@ func (w *world) Runs(_ context.Context, f holdfast.RunFilter) ([]holdfast.Run, e
 	defer w.mu.Unlock()
 	var runs []holdfast.Run
 	for _, r := range w.runs {
-		runs = append(runs, r)
+		if (f.Cluster == "" || f.Cluster == r.Cluster) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) {
+			runs = append(runs, r)
+		}
 	}
 	slices.SortFunc(runs, func(a, b holdfast.Run) int { return strings.Compare(b.ID, a.ID) })
 	return runs, nil

@@ -42,8 +42,14 @@ var fleetRoutes = map[string]bool{
 	"POST /api/v1/suspend": true, "POST /api/v1/resume": true,
 }
 
+// documentRoutes are those under a cluster that say nothing of its state.
+var documentRoutes = map[string]bool{
+	"/api/v1/clusters/:name": true, "/api/v1/clusters/:name/history": true, "/api/v1/clusters/:name/family": true,
+}
+
 // holdToScope refuses what is outside of the projects of the caller's token. What can only
-// be read is not there for it; a change is refused with the reason, and put on record.
+// be read is not there for it; a change is refused with the reason, and put on record. What
+// is read of a state that is of another project is refused, too.
 func (s *apiServer) holdToScope(c *gin.Context) {
 	projects := scope(caller(c).Projects)
 	if len(projects) == 0 {
@@ -63,7 +69,9 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 	switch {
 	case cluster != "" && c.Request.Method == http.MethodGet:
 		if _, err := s.records(c).Cluster(c.Request.Context(), cluster); err != nil {
-			s.fail(c, fmt.Errorf("cluster %q: %w", cluster, holdfast.ErrNotFound))
+			s.fail(c, named(fmt.Sprintf("cluster %q", cluster), err))
+		} else if !documentRoutes[path] {
+			s.mayTouch(c, cluster)
 		}
 	case cluster != "":
 		s.mayTouch(c, cluster)
@@ -95,11 +103,11 @@ func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 		return false
 	}
 	plans := command.Verb == holdfast.VerbPlan || command.Verb == holdfast.VerbCancel // of samples, too
-	clusters, named := command.Clusters, command.Clusters
+	clusters, meant := command.Clusters, command.Clusters
 	if len(clusters) == 0 {
 		for _, affected := range record.Clusters {
 			if clusters = append(clusters, affected.Name); plans || !affected.Sample {
-				named = append(named, affected.Name)
+				meant = append(meant, affected.Name)
 			}
 		}
 	}
@@ -110,7 +118,7 @@ func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
 	if !s.mayTouchFor(c, record, clusters) {
 		return false
 	}
-	if command.Clusters = named; len(named) == 0 {
+	if command.Clusters = meant; len(meant) == 0 {
 		command.Clusters = clusters // samples alone, which the command is refused for
 	}
 	return true
@@ -124,23 +132,30 @@ func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, c
 	if len(projects) == 0 {
 		return true
 	}
+	ctx, records := c.Request.Context(), &scopedRecords{s.opts.Records, projects}
 	for _, name := range clusters {
 		i := slices.IndexFunc(pr.Clusters, func(of holdfast.PullRequestCluster) bool { return of.Name == name })
-		record, err := s.opts.Records.Cluster(c.Request.Context(), name)
-		added := errors.Is(err, holdfast.ErrNotFound) && i >= 0
-		switch {
-		case err != nil && !added:
+		record, err := s.opts.Records.Cluster(ctx, name)
+		has := errors.Is(err, holdfast.ErrNotFound) && i >= 0 // the pull request adds it
+		if err == nil {
+			has, err = records.hasState(ctx, record)
+		}
+		switch why := fmt.Sprintf("cluster %q is of another", name); {
+		case err != nil && !has:
 			s.fail(c, named(fmt.Sprintf("cluster %q", name), err))
 			return false
-		case err == nil && !projects.hasState(record), i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
-			s.refuseScope(c, name, fmt.Sprintf("cluster %q is of another", name))
+		case !has && projects.hasCluster(record):
+			s.refuseScope(c, name, "the state of "+why)
+			return false
+		case !has, i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
+			s.refuseScope(c, name, why)
 			return false
 		}
 		former := []string{record.Desired.Document.RenamedFrom}
 		if i >= 0 {
 			former = append(former, pr.Clusters[i].Document.RenamedFrom)
 		}
-		outside, err := projects.continues(c.Request.Context(), s.opts.Records, record, former...)
+		outside, err := records.continues(ctx, record, former...)
 		if err != nil {
 			s.fail(c, err)
 			return false
@@ -182,7 +197,7 @@ func (s *apiServer) refuseScope(c *gin.Context, object, why string) {
 // records are what the caller's token may see.
 func (s *apiServer) records(c *gin.Context) Records {
 	if projects := scope(caller(c).Projects); len(projects) > 0 {
-		return &scopedRecords{Records: s.opts.Records, projects: projects}
+		return &scopedRecords{s.opts.Records, projects}
 	}
 	return s.opts.Records
 }
@@ -193,29 +208,21 @@ type scopedRecords struct {
 	projects scope
 }
 
-// only returns the items that are kept. Those that it was given stay as they are: others may
-// read them.
-func only[T any](items []T, keep func(T) bool) []T {
-	var kept []T
-	for _, item := range items {
-		if keep(item) {
-			kept = append(kept, item)
-		}
-	}
-	return kept
-}
-
 func (r *scopedRecords) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
 	record, err := r.Records.Cluster(ctx, name)
-	if err == nil && !r.projects.hasCluster(record) {
-		return holdfast.ClusterRecord{}, holdfast.ErrNotFound
+	if err != nil {
+		return record, err
 	}
-	return record, err
+	if has, err := r.hasState(ctx, record); err != nil || has {
+		return record, err
+	}
+	return r.projects.partOf(record)
 }
 
+// Clusters leaves out those whose state is of another project.
 func (r *scopedRecords) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
-	records, err := r.Records.Clusters(ctx, filter)
-	return only(records, r.projects.hasCluster), err
+	read := func() ([]holdfast.ClusterRecord, error) { return r.Records.Clusters(ctx, filter) }
+	return readOn(0, 0, read, nil, func(c holdfast.ClusterRecord) (bool, error) { return r.hasState(ctx, c) })
 }
 
 // readOn reads a list in parts of most items until limit of them are seen; on makes the next
@@ -249,14 +256,25 @@ func (r *scopedRecords) ClusterSummaries(ctx context.Context, filter holdfast.Cl
 }
 
 func (r *scopedRecords) Resources(ctx context.Context, filter holdfast.ResourceFilter) ([]holdfast.Resource, error) {
-	filter.Projects = r.projects
-	return r.Records.Resources(ctx, filter)
+	filter.Projects, filter.Limit = r.projects, cmp.Or(filter.Limit, maxItems)
+	read := func() ([]holdfast.Resource, error) { return r.Records.Resources(ctx, filter) }
+	on := func(last holdfast.Resource) { filter.After.Cluster, filter.After.Address = last.Cluster, last.Address }
+	var of string // the cluster that owns is about: its resources follow one another
+	var owns bool
+	return readOn(filter.Limit, filter.Limit, read, on, func(resource holdfast.Resource) (_ bool, err error) {
+		if of != resource.Cluster {
+			of = resource.Cluster
+			owns, err = r.ownsStateOf(ctx, of)
+		}
+		return owns, err
+	})
 }
 
 // Suspensions are those of the projects, and that of all clusters.
 func (r *scopedRecords) Suspensions(ctx context.Context) ([]holdfast.Suspension, error) {
 	suspensions, err := r.Records.Suspensions(ctx)
-	return only(suspensions, func(s holdfast.Suspension) bool { return s.Project == "" || r.projects.has(s.Project) }), err
+	outside := func(s holdfast.Suspension) bool { return s.Project != "" && !r.projects.has(s.Project) }
+	return slices.DeleteFunc(slices.Clone(suspensions), outside), err // others may read the same ones
 }
 
 func (r *scopedRecords) Run(ctx context.Context, id string) (holdfast.Run, error) {
@@ -270,12 +288,16 @@ func (r *scopedRecords) Run(ctx context.Context, id string) (holdfast.Run, error
 	return run, nil
 }
 
-// seesRun needs also the cluster that one with a new name continues, of whose state its plan is.
+// seesRun needs also the state, of which its plan is: that of its cluster, or of the cluster
+// that one with a new name continues.
 func (r *scopedRecords) seesRun(ctx context.Context, run holdfast.Run) (bool, error) {
-	if from := run.Document.RenamedFrom; from != "" && r.projects.has(run.Document.Project) {
-		return r.seesRenamed(ctx, run.Cluster, from)
+	if from := run.Document.RenamedFrom; from != "" {
+		if sees, err := r.seesRenamed(ctx, run.Cluster, from); err != nil || !sees {
+			return false, err
+		}
 	}
-	return r.projects.has(run.Document.Project), nil
+	owns, err := r.ownsStateOf(ctx, run.Cluster)
+	return owns && r.projects.has(run.Document.Project), err
 }
 
 func (r *scopedRecords) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {

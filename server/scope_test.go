@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -51,12 +53,27 @@ func scoped(t *testing.T, w *world) *server.Server {
 	w.summaries = []holdfast.ClusterSummary{{Name: "prod-eu", Project: "payments", Drift: holdfast.DriftNone}}
 	w.suspensions = []holdfast.Suspension{{Project: "payments", Reason: "quarter's end"}, {Reason: "all of us"}}
 	return newServer(t, w, func(o *server.Options) {
-		o.Audit = w
+		o.Audit, o.API.Rescuer = w, rescuer{}
 		o.API.Tokens = append(o.API.Tokens,
 			server.Token{Name: "pay", Role: server.RoleAdmin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
 			server.Token{Name: "web", Role: server.RoleAdmin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
 			server.Token{Name: "both", Role: server.RoleAdmin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})
 	})
+}
+
+// rescuer has a state of every cluster that could not be saved, and a lock of its backend.
+type rescuer struct{ server.Rescuer }
+
+func (rescuer) Unsaved(_ context.Context, cluster string) (holdfast.UnsavedState, error) {
+	return holdfast.UnsavedState{Cluster: cluster}, nil
+}
+
+func (rescuer) OpenUnsaved(_ context.Context, cluster, _ string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("{}")), nil
+}
+
+func (rescuer) BackendLock(context.Context, string) (holdfast.BackendLock, error) {
+	return holdfast.BackendLock{}, nil
 }
 
 // A token that is bound to projects reads of these alone, and commands these alone.
@@ -77,6 +94,8 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/clusters/prod-eu/family", "", ok, gone, ok},
 		{"GET", "/api/v1/clusters/prod-eu/drift", "", ok, gone, ok},
 		{"GET", "/api/v1/locks/prod-eu", "", ok, gone, ok},
+		{"GET", "/api/v1/states/prod-eu", "", ok, gone, ok},
+		{"GET", "/api/v1/states/prod-eu/file", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/plan", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/attempts", "", ok, gone, ok},
@@ -122,8 +141,9 @@ func TestTokenBoundToProjects(t *testing.T) {
 
 // renamed adds clusters of project web that continue others under a new name: "new" is
 // proposed by a pull request, "merged" waits on the branch, "twice" continues that one, and
-// "long-ago" has taken over, all of them from prod-eu of project payments. "moved" is the
-// same cluster in another project, merged and not applied; "own" continues one of web.
+// "long-ago" has taken over, all of them from prod-eu of project payments, and "carried"
+// from one that was never applied. "moved" is the same cluster in another project, merged
+// and not applied; "own" continues one of web.
 func renamed(w *world) {
 	from := func(name, former string) holdfast.Cluster {
 		return holdfast.Cluster{Name: name, Project: "web", RenamedFrom: former}
@@ -151,6 +171,11 @@ func renamed(w *world) {
 	desire(from("long-ago", "prod-eu"), from("long-ago", "prod-eu"))
 	desire(from("moved", ""), payments)
 	desire(from("old", ""), from("old", ""))
+	desire(from("carried", "tried"), holdfast.Cluster{})
+	w.clusters["tried"] = holdfast.ClusterRecord{
+		Name: "tried", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "tried", Project: "payments"}, Removed: true},
+		Deletion: &holdfast.Deletion{Reason: holdfast.ReasonRenamed, To: "carried"},
+	}
 	propose(10, holdfast.PullRequestOpen, from("new", "prod-eu"))
 	propose(11, holdfast.PullRequestOpen, from("twice", "merged"))
 	propose(12, holdfast.PullRequestMerged, from("merged", "prod-eu"))
@@ -170,21 +195,17 @@ func TestRenameOutOfAnotherProject(t *testing.T) {
 	for number, want := range map[int]struct{ see, act int }{
 		10: {gone, forbidden}, 11: {gone, forbidden}, 12: {gone, forbidden}, 13: {ok, ok}, 14: {ok, ok}, 15: {gone, forbidden},
 	} {
-		see := []string{fmt.Sprintf("pullrequests/get?repo=shop&number=%d", number)}
-		if number != 15 { // the run of a cluster that moves is of the project of its document
-			see = append(see, fmt.Sprintf("runs/run-of-%d", number))
-		}
-		for _, path := range see {
+		for _, path := range []string{fmt.Sprintf("pullrequests/get?repo=shop&number=%d", number), fmt.Sprintf("runs/run-of-%d", number)} {
 			for token, status := range map[string]int{webToken: want.see, globalToken: ok} {
 				if got := request(t, "GET", url+"/api/v1/"+path, token, ""); got.status != status {
 					t.Errorf("GET %s with %s = %d %s, want %d", path, token, got.status, got.body, status)
 				}
 			}
 		}
-		run, listed := fmt.Sprintf(`"run-of-%d"`, number), want.see == ok || number == 15
+		run := fmt.Sprintf(`"run-of-%d"`, number)
 		for _, path := range []string{"runs", "queue"} {
-			if list := request(t, "GET", url+"/api/v1/"+path, webToken, "").body; strings.Contains(list, run) != listed {
-				t.Errorf("%s of project web are %s, want that of #%d there: %t", path, list, number, listed)
+			if list := request(t, "GET", url+"/api/v1/"+path, webToken, "").body; strings.Contains(list, run) != (want.see == ok) {
+				t.Errorf("%s of project web are %s, want that of #%d there: %t", path, list, number, want.see == ok)
 			}
 		}
 		list := request(t, "GET", url+"/api/v1/pullrequests", webToken, "").body
@@ -201,7 +222,7 @@ func TestRenameOutOfAnotherProject(t *testing.T) {
 			}
 		}
 	}
-	for name, status := range map[string]int{"merged": forbidden, "moved": forbidden, "long-ago": ok} {
+	for name, status := range map[string]int{"merged": forbidden, "carried": forbidden, "moved": forbidden, "long-ago": ok} {
 		body := fmt.Sprintf(`{"verb":"approve","clusters":[%q]}`, name)
 		if got := request(t, "POST", url+"/api/v1/commands", webToken, body); got.status != status {
 			t.Errorf("%s = %d %s, want %d", body, got.status, got.body, status)
@@ -209,6 +230,98 @@ func TestRenameOutOfAnotherProject(t *testing.T) {
 		if got := request(t, "POST", url+"/api/v1/clusters/"+name+"/transfer", webToken, `{"repo":"shop"}`); got.status != status {
 			t.Errorf("transfer of %s = %d %s, want %d", name, got.status, got.body, status)
 		}
+	}
+}
+
+// moving adds clusters whose document is of project web by now, and whose state is of
+// payments: "moved" was applied there, and an apply of "begun" failed partway through.
+func moving(w *world) {
+	desired := holdfast.Cluster{Project: "web", Variables: map[string]any{"of_web": 1}}
+	applied := holdfast.Applied{Run: "run-1", Document: w.clusters["prod-eu"].Applied.Document, Endpoint: "https://of-payments"}
+	for number, of := range map[int]holdfast.Applied{20: applied, 21: {OutputsRun: "run-2", Endpoint: "https://of-payments"}} {
+		name := map[int]string{20: "moved", 21: "begun"}[number]
+		desired.Name = name
+		w.clusters[name] = holdfast.ClusterRecord{
+			Name: name, Owner: "shop", Desired: holdfast.Desired{Document: desired}, Applied: of, WaitingDetail: "of-payments",
+			Drift: holdfast.DriftState{Status: holdfast.DriftFound, Causes: []string{"of-payments"}},
+		}
+		w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: name, Project: "web", Drift: holdfast.DriftFound})
+		w.drift[name] = holdfast.DriftReport{Cluster: name}
+		w.resources = append(w.resources, holdfast.Resource{Cluster: name, Address: "of-payments"})
+		ref := holdfast.PullRequestRef{Repo: "shop", Number: number}
+		for project, doc := range map[string]holdfast.Cluster{"web": desired, "payments": {Name: name, Project: "payments"}} {
+			run := applyRun(project + "-of-" + name)
+			run.Cluster, run.Document, run.Kind = name, doc, holdfast.RunPlan
+			w.start(run)
+		}
+		w.prs[ref.String()] = holdfast.PullRequestRecord{
+			PullRequest: holdfast.PullRequest{PullRequestRef: ref, State: holdfast.PullRequestMerged},
+			Clusters:    []holdfast.PullRequestCluster{{Name: name, Document: desired}},
+		}
+	}
+	failed := applyRun("run-2")
+	failed.Cluster, failed.Document.Project, failed.Begun = "begun", "payments", true
+	w.start(failed)
+}
+
+// A cluster that moves to another project shows what its state has to who has both
+// projects, and to each of them no more than what is its own.
+func TestStateOfAClusterThatMoves(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	s := scoped(t, w)
+	moving(w)
+	w.held = true
+	url := serve(t, s.API())
+	const ok, gone, forbidden = 200, 404, 403
+	for _, tc := range []struct {
+		path            string
+		web             int
+		payments, begun int // with a token of payments, of each
+	}{
+		{"clusters/NAME", ok, ok, gone},
+		{"clusters/NAME/history", ok, ok, gone},
+		{"clusters/NAME/outputs", forbidden, forbidden, gone},
+		{"clusters/NAME/drift", forbidden, forbidden, gone},
+		{"locks/NAME", forbidden, forbidden, gone},
+		{"states/NAME", forbidden, forbidden, gone},
+		{"states/NAME/file", forbidden, forbidden, gone},
+		{"states/NAME/lock", forbidden, forbidden, gone},
+		{"runs/web-of-NAME", gone, gone, gone},
+		{"runs/web-of-NAME/log", gone, gone, gone},
+		{"runs/payments-of-NAME", gone, ok, ok},
+	} {
+		for name, payments := range map[string]int{"moved": tc.payments, "begun": tc.begun} {
+			path := strings.ReplaceAll(tc.path, "NAME", name)
+			for token, want := range map[string]int{webToken: tc.web, paymentsToken: payments, globalToken: ok} {
+				got := request(t, "GET", url+"/api/v1/"+path, token, "")
+				if got.status != want {
+					t.Errorf("GET %s with %s = %d %s, want %d", path, token, got.status, got.body, want)
+				}
+				if token == webToken && (strings.Contains(got.body, "of-payments") || strings.Contains(got.body, "node_count")) {
+					t.Errorf("GET %s of project web has what is of payments: %s", path, got.body)
+				}
+				if token == paymentsToken && strings.Contains(got.body, "of_web") {
+					t.Errorf("GET %s of project payments has what is of web: %s", path, got.body)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"resources", "drift", "runs", "pullrequests?state=merged"} {
+		for token, shown := range map[string]bool{webToken: false, globalToken: true} {
+			list := request(t, "GET", url+"/api/v1/"+path, token, "").body
+			for _, part := range []string{"of-payments", "web-of-moved", "web-of-begun", "of_web"} {
+				if strings.Contains(list, part) && !shown {
+					t.Errorf("%s with %s have %s: %s", path, token, part, list)
+				}
+			}
+			if listed := strings.Contains(list, "moved") && strings.Contains(list, "begun"); listed != (shown || path == "drift") {
+				t.Errorf("%s with %s are %s, want the clusters there: %t", path, token, list, shown)
+			}
+		}
+	}
+	if got := request(t, "POST", url+"/api/v1/commands", webToken, `{"verb":"plan","clusters":["begun"]}`); got.status != forbidden {
+		t.Errorf("a plan of what payments has begun is %d %s", got.status, got.body)
 	}
 }
 

@@ -13,7 +13,7 @@ type Cluster struct {
 	// The configuration no longer has that repository: nothing is done for the cluster.
 	Unwatched bool       `json:"unwatched,omitempty"`
 	Desired   Desired    `json:"desired"`
-	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied.
+	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied, or its state is of a project that the token does not have.
 	Drift     DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
 
 	StateSerial   int64     `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.

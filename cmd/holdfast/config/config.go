@@ -60,7 +60,7 @@ type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
 	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
-	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied: only who has both commands it or sees what its state has. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.
