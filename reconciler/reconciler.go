@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/drift"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/reconciler/intake"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
@@ -42,15 +43,16 @@ type Reconciler struct {
 
 // leaves are the small rooms that the others share.
 type leaves struct {
-	agenda   *agenda.Agenda
-	catalogs *catalog.Reader
-	gates    *gate.Keeper
-	lineage  *lineage.Reader
-	outputs  *outputs.Reader
-	records  *record.Writer
-	releases *releases.Reader
-	resolver *templates.Resolver
-	traces   *trace.Memory
+	agenda    *agenda.Agenda
+	artefacts *history.Patient
+	catalogs  *catalog.Reader
+	gates     *gate.Keeper
+	lineage   *lineage.Reader
+	outputs   *outputs.Reader
+	records   *record.Writer
+	releases  *releases.Reader
+	resolver  *templates.Resolver
+	traces    *trace.Memory
 }
 
 // rooms are those that know one another only by what is wired in here.
@@ -110,7 +112,8 @@ func newLeaves(r *Reconciler) leaves {
 	})
 	l.resolver = loader.Using(l.releases)
 	l.catalogs = catalog.NewReader(catalog.Options{Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden})
-	l.lineage = lineage.NewReader(store, l.catalogs)
+	l.artefacts = history.NewPatient(store, logger, now)
+	l.lineage = lineage.NewReader(patientStore{store, l.artefacts}, l.catalogs)
 	l.agenda = agenda.New(agenda.Options{
 		Store: store, Kin: l.lineage, Logger: logger, Show: func(ref holdfast.PullRequestRef) { r.publish.Show(ref) },
 	})

@@ -2,11 +2,13 @@ package reconciler
 
 import (
 	"context"
+	"io"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/act"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/drift"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 func newLoop(r *Reconciler) *act.Loop {
@@ -16,7 +18,7 @@ func newLoop(r *Reconciler) *act.Loop {
 	}
 	grants := r.opts.Grants
 	return act.NewLoop(act.Options{
-		Store: r.opts.Store, Git: r.opts.Sources.Git, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Store: patientStore{r.opts.Store, r.artefacts}, Git: r.opts.Sources.Git, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 		Rooms: act.Rooms{
 			Catalogs: r.catalogs, Releases: r.releases, Resolver: r.resolver, Lineage: r.lineage, Records: r.records,
 			Outputs: r.outputs, Agenda: r.agenda, Traces: r.traces, Gates: r.gates, Deciding: &r.deciding,
@@ -33,6 +35,18 @@ func newLoop(r *Reconciler) *act.Loop {
 			Resumes: decision.Resumes{Most: r.opts.Limits.Retries, Backoff: r.opts.Limits.RetryDelay}, Templates: folders,
 		},
 	})
+}
+
+// patientStore is the Store for decisions, which are to be made whatever is damaged: what
+// cannot be read of runs counts as not kept after a while.
+type patientStore struct {
+	Store
+	artefacts *history.Patient
+}
+
+// Artefact opens what a run's last attempt that stored it under name left.
+func (s patientStore) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+	return s.artefacts.Artefact(ctx, run, name)
 }
 
 func newDrift(r *Reconciler) *drift.Keeper {

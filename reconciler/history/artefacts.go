@@ -15,7 +15,7 @@ type Artefacts interface {
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
 }
 
-// Plan reads the plan that a run made; ErrNotFound if it was not kept.
+// Plan reads the plan that a run made; ErrNotFound if it was not kept, or is not a plan.
 func Plan(ctx context.Context, from Artefacts, run string) (holdfast.Plan, error) {
 	data, err := Artefact(ctx, from, run, holdfast.ArtefactPlan)
 	if err != nil {
@@ -23,7 +23,7 @@ func Plan(ctx context.Context, from Artefacts, run string) (holdfast.Plan, error
 	}
 	var plan holdfast.Plan
 	if err := json.Unmarshal(data, &plan); err != nil {
-		return plan, fmt.Errorf("decode plan of run %s: %w", run, err)
+		return plan, fmt.Errorf("decode plan of run %s: %w: %w", run, holdfast.ErrNotFound, err) // another try would not mend it
 	}
 	return plan, nil
 }
