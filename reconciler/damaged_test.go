@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,5 +93,74 @@ func TestADamagedLockFileHoldsUpNoCluster(t *testing.T) {
 	f.executeAll(good)
 	if run := f.newest("prod"); run.Status != holdfast.RunPlanned {
 		t.Errorf("after a while it is %s, %+v", run.Status, run.Failure)
+	}
+}
+
+// A plan that cannot be read is not waited for with the comment, and nobody reviews it:
+// what it would do is shown nowhere.
+func TestAPlanThatCannotBeReadIsNotReviewed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	store := f.damageable()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")})
+	prod := f.claim()
+	for prod.Cluster != "prod" {
+		f.finish(prod, planned(prod))
+		prod = f.claim()
+	}
+	store.damage(prod.Run, holdfast.ArtefactPlan)
+	result := f.left(prod, planned(prod))
+	result.Fence = prod.Fence
+	f.must(f.r.Dispatcher().Finish(t.Context(), prod.AttemptRef, result))
+	for again := prod; again.Run != ""; again = f.claim() {
+		if again.Run != prod.Run {
+			result := f.left(again, planned(again))
+			result.Fence = again.Fence
+			f.must(f.r.Dispatcher().Finish(t.Context(), again.AttemptRef, result))
+		}
+	}
+	if err := f.r.Settle(t.Context()); !errors.Is(err, errDamaged) {
+		t.Fatalf("at first it is %v, want it to be tried again", err)
+	}
+	f.clock.Advance(11 * time.Minute)
+	f.must(f.r.Show(t.Context(), onePR))
+	f.post()
+	const words = "the plan that was made is not in the server's store"
+	head := f.forge.get(1).Head
+	if got, status := f.forge.comment(1), f.forge.status(head, holdfast.ContextPlan); !strings.Contains(got, words) || status != holdfast.StatusFailure {
+		t.Errorf("the status is %q, the comment\n%s", status, got)
+	}
+	if at := f.newest("prod").PostedAt; !at.IsZero() {
+		t.Errorf("the plan counts as shown since %s", at)
+	}
+	if f.newest("preprod").PostedAt.IsZero() {
+		t.Error("the plan of the other cluster was not shown")
+	}
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
+		t.Errorf("merged, it waits for %q: %v", rec.Waiting, f.runs("prod"))
+	}
+}
+
+// What was shown stays reviewed when the plan cannot be read later on.
+func TestAPlanThatWasShownStaysReviewed(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	f.damageable().damage(f.newest("prod").ID, holdfast.ArtefactPlan)
+	if err := f.r.Show(t.Context(), onePR); !errors.Is(err, errDamaged) {
+		t.Fatalf("at first it is %v, want it to be tried again", err)
+	}
+	f.clock.Advance(11 * time.Minute)
+	f.must(f.r.Show(t.Context(), onePR))
+	f.post()
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusFailure {
+		t.Errorf("the status is %q", got)
+	}
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	if rec := f.cluster("prod"); rec.Waiting != "" || f.newest("prod").Status != holdfast.RunApplied {
+		t.Errorf("merged, it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }

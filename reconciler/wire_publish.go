@@ -51,9 +51,9 @@ func (p publishing) DriftReport(ctx context.Context, rec holdfast.ClusterRecord)
 	return p.r.drift.Report(ctx, rec)
 }
 
-// Plan reads the plan that a run made.
+// Plan reads the plan that a run made; ErrNotFound if that is not there to be shown.
 func (p publishing) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
-	return history.Plan(ctx, p.r.opts.Store, run)
+	return history.Plan(ctx, p.r.artefacts, run)
 }
 
 // Defines reports whether a revision has a document of a cluster.

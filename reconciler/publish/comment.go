@@ -280,17 +280,19 @@ func (p *Publisher) commented(ref holdfast.PullRequestRef) {
 }
 
 // shownRuns are the runs whose plans a comment shows: none if it had to leave out
-// what nobody may overlook, so that none of them counts as reviewed.
+// what nobody may overlook, so that none of them counts as reviewed; and none whose
+// plan cannot be read.
 func shownRuns(view report.PullRequest) []string {
 	if report.Unshown(view) != "" {
 		return nil
 	}
 	var out []string
 	for _, c := range view.Clusters {
-		for _, run := range []*holdfast.Run{c.Plan, c.Apply} {
-			if run != nil && run.Status.Done() {
-				out = append(out, run.ID)
-			}
+		if run := c.Plan; run != nil && run.Status.Done() && run.Failure != &lostPlan {
+			out = append(out, run.ID)
+		}
+		if run := c.Apply; run != nil && run.Status.Done() && (c.Applied != nil || run.Status != holdfast.RunPlanned) {
+			out = append(out, run.ID)
 		}
 	}
 	return out

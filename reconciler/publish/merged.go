@@ -64,6 +64,9 @@ func (v *viewer) viewApply(
 	if rc.Apply != nil {
 		if rc.Applied, err = v.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
+		} else if err != nil && rc.Apply.Status == holdfast.RunPlanned {
+			apply := *rc.Apply
+			apply.Detail, rc.Apply = lostPlan.Summary, &apply
 		}
 		if err := v.viewQueue(ctx, rc, *rc.Apply); err != nil {
 			return err

@@ -227,13 +227,28 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 		return v.viewQueue(ctx, rc, plans[0])
 	}
 	summary, err := v.cachedSummary(ctx, plans[shown].ID)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+	switch lost := errors.Is(err, holdfast.ErrNotFound); {
+	case lost && plans[0].Status == holdfast.RunPlanned:
+		rc.Plan = withoutPlan(plans[0])
+	case lost:
+	case err != nil:
 		return err
-	}
-	if err == nil {
+	default:
 		rc.Summary, rc.Previous = summary, shown > 0
 	}
 	return v.viewQueue(ctx, rc, plans[0])
+}
+
+// withoutPlan is a run whose plan cannot be shown, as people are to see it.
+func withoutPlan(run holdfast.Run) *holdfast.Run {
+	run.Status, run.Failure = holdfast.RunErrored, &lostPlan
+	return &run
+}
+
+// lostPlan is what is wrong with a plan that cannot be shown.
+var lostPlan = holdfast.Failure{ //nolint:gochecknoglobals // a constant
+	Step: "show", Cause: holdfast.CauseUnreadablePlan, Summary: "the plan that was made is not in the server's store, or cannot be read there",
+	Hint: "plan it again; if that happens more often, see to the server's disk or object store",
 }
 
 // viewState shows the state of a cluster whose records were not read for its applies:
