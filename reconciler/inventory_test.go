@@ -18,6 +18,13 @@ import (
 // found ends an attempt that has found addresses in the state after changes.
 func (f *fleet) found(a holdfast.Assignment, result holdfast.Result, changes map[string]holdfast.ChangeAction, addresses ...string) {
 	f.t.Helper()
+	f.leaves(a, changes, addresses...)
+	f.finish(a, result)
+}
+
+// leaves is what such an attempt leaves behind.
+func (f *fleet) leaves(a holdfast.Assignment, changes map[string]holdfast.ChangeAction, addresses ...string) {
+	f.t.Helper()
 	plan := holdfast.Plan{Counts: holdfast.Counts{Create: 1}}
 	for address, action := range changes {
 		plan.Changes = append(plan.Changes, holdfast.ResourceChange{Address: address, Action: action})
@@ -36,7 +43,13 @@ func (f *fleet) found(a holdfast.Assignment, result holdfast.Result, changes map
 		f.must(err)
 		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, bytes.NewReader(data)))
 	}
-	f.finish(a, result)
+}
+
+// endsQuietly ends an attempt and works off nothing of what follows.
+func (f *fleet) endsQuietly(a holdfast.Assignment, result holdfast.Result) {
+	f.t.Helper()
+	result.Fence = a.Fence
+	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, f.left(a, result)))
 }
 
 // inventory is what is known of prod's resources: the run that changed each.
@@ -162,6 +175,27 @@ func TestInventoryIsRecordedOnceTheDiskIsBack(t *testing.T) {
 	sweep()
 	if got := f.inventory(); len(got) != 1 {
 		t.Errorf("after a check that has found one, %v", got)
+	}
+}
+
+// TestInventoryWithoutThePlan: what an apply has changed is known from its plan, what
+// there is now is not.
+func TestInventoryWithoutThePlan(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	store := f.damageable()
+	f.adopt()
+	first := f.applyOf(1, "two")
+	store.damage(first.Run, holdfast.ArtefactPlan)
+	f.leaves(first, actions{"a.a": "create"}, "a.a")
+	f.endsQuietly(first, good(first))
+	if got := f.inventory(); len(got) > 0 {
+		t.Fatalf("at first it recorded %v, want it to be tried again", got)
+	}
+	f.clock.Advance(11 * time.Minute)
+	f.must(f.r.Sweep(t.Context(), 0))
+	if diff := cmp.Diff(map[string]string{"a.a": ""}, f.inventory()); diff != "" {
+		t.Errorf("after a while (-want +got):\n%s", diff)
 	}
 }
 

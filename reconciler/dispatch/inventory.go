@@ -19,15 +19,16 @@ import (
 
 // results reads what attempts leave.
 type results struct {
-	store  Store
-	logger *slog.Logger
-	unread *unread
-	owed   *owed
+	store     Store
+	artefacts *history.Patient // what a cluster's inventory is made from
+	logger    *slog.Logger
+	unread    *unread
+	owed      *owed
 }
 
 func newResults(store Store, logger *slog.Logger, now func() time.Time) results {
 	return results{
-		store: store, logger: logger,
+		store: store, artefacts: history.NewPatient(store, logger, now), logger: logger,
 		unread: &unread{now: now, since: make(map[holdfast.AttemptRef]time.Time)},
 		owed:   &owed{now: now, runs: make(map[string]owedInventory)},
 	}
@@ -162,7 +163,7 @@ func takesInventory(run holdfast.Run) bool {
 // resources are those in the state as the run left it. Those that it has changed
 // say so.
 func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
-	data, err := history.Artefact(ctx, r.store, run.ID, holdfast.ArtefactResources)
+	data, err := history.Artefact(ctx, r.artefacts, run.ID, holdfast.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Re
 // appliedPlan is what a run has applied, or was to; the zero Plan if that was not
 // kept.
 func (r results) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Plan, error) {
-	plan, err := history.Plan(ctx, r.store, run.ID)
+	plan, err := history.Plan(ctx, r.artefacts, run.ID)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = nil
 	}
