@@ -152,16 +152,17 @@ func (s *RunStore) Beat(ctx context.Context, ref holdfast.AttemptRef, step strin
 // does, closes the attempt's row, and releases the state lock that the attempt
 // holds in Holdfast's own backend. ErrFenced if ref is not the run's running
 // attempt; ErrUnsaved, and nothing is stored, if it has planned well with a state
-// that a newer one could not be saved over.
-func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
-	return s.endAttempt(ctx, ref, run, func(context.Context, querier) error { return nil })
+// that a newer one could not be saved over. Resources, unless nil, are stored with it as
+// SaveResources does.
+func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
+	return s.endAttempt(ctx, ref, run, resources, func(context.Context, querier) error { return nil })
 }
 
 // EndUnlocked is EndAttempt for an attempt that may still be executed: a
 // *holdfast.StateLockedError, and nothing is stored, if it holds the state's
 // lock in Holdfast's own backend.
-func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
-	return s.endAttempt(ctx, ref, run, func(ctx context.Context, q querier) error {
+func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
+	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, stateLocation(run))
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound):
@@ -176,7 +177,7 @@ func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run
 }
 
 func (s *RunStore) endAttempt(
-	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, allowed func(context.Context, querier) error,
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, allowed func(context.Context, querier) error,
 ) (holdfast.Run, error) {
 	switch {
 	case run.ID != ref.Run:
@@ -203,8 +204,10 @@ func (s *RunStore) endAttempt(
 				return err
 			}
 		}
-		run, err = s.replaceRun(ctx, q, old, run)
-		return err
+		if run, err = s.replaceRun(ctx, q, old, run); err != nil || resources == nil {
+			return err
+		}
+		return storeResources(ctx, q, run.Cluster, resources)
 	})
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: %w", ref.Attempt, ref.Run, err)

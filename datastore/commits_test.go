@@ -74,7 +74,7 @@ func TestCommitsOfARun(t *testing.T) {
 	})
 	step("end", 1, func() error {
 		run.Status = holdfast.RunPlanned
-		_, err := store.EndAttempt(ctx, run.Ref(), run)
+		_, err := store.EndAttempt(ctx, run.Ref(), run, nil)
 		return err
 	})
 }

@@ -79,7 +79,7 @@ func testArtefacts(t *testing.T, open opener) {
 	// but the state that it could not upload.
 	retry := run
 	retry.Status = holdfast.RunQueued
-	retry = must[holdfast.Run](t)(store.EndAttempt(ctx, run.Ref(), retry))
+	retry = must[holdfast.Run](t)(store.EndAttempt(ctx, run.Ref(), retry, nil))
 	if err := store.PutArtefact(ctx, run.Ref(), "plan", strings.NewReader("late")); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("PutArtefact of an attempt that is over = %v, want ErrFenced", err)
 	}

@@ -111,7 +111,7 @@ func writeOne(ctx context.Context, store *datastore.Store, n int) error {
 	}
 	fmt.Println("plan", n)
 	run.Status = holdfast.RunApplied
-	if _, err := store.EndAttempt(ctx, run.Ref(), run); err != nil {
+	if _, err := store.EndAttempt(ctx, run.Ref(), run, nil); err != nil {
 		return err
 	}
 	fmt.Println("ended", n)

@@ -178,7 +178,7 @@ func claim(t testing.TB, store *datastore.Store, run holdfast.Run) holdfast.Run 
 func end(t testing.TB, store *datastore.Store, run holdfast.Run, status holdfast.RunStatus) holdfast.Run {
 	t.Helper()
 	run.Status = status
-	ended, err := store.EndAttempt(t.Context(), run.Ref(), run)
+	ended, err := store.EndAttempt(t.Context(), run.Ref(), run, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

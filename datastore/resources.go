@@ -25,13 +25,7 @@ func (s *ClusterStore) SaveResources(ctx context.Context, cluster string, resour
 	// Looked at first without holding the writer.
 	gone, changed, err := compareResources(ctx, s.db.reader(), cluster, resources)
 	if err == nil && len(gone)+len(changed) > 0 {
-		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-			gone, changed, err = compareResources(ctx, q, cluster, resources)
-			if err != nil {
-				return err
-			}
-			return storeResources(ctx, q, cluster, gone, changed)
-		})
+		err = s.db.write(ctx, func(ctx context.Context, q querier) error { return storeResources(ctx, q, cluster, resources) })
 	}
 	if err != nil {
 		return fmt.Errorf("save resources of %q: %w", cluster, err)
@@ -77,7 +71,11 @@ func compareResources(
 	return gone, changed, nil
 }
 
-func storeResources(ctx context.Context, q querier, cluster string, gone []string, changed []holdfast.Resource) error {
+func storeResources(ctx context.Context, q querier, cluster string, resources []holdfast.Resource) error {
+	gone, changed, err := compareResources(ctx, q, cluster, resources)
+	if err != nil {
+		return err
+	}
 	for _, address := range gone {
 		if _, err := q.exec(ctx, `DELETE FROM resources WHERE cluster = ? AND address = ?`, cluster, address); err != nil {
 			return err

@@ -357,7 +357,7 @@ func TestRetentionDuringWork(t *testing.T) {
 				}
 				if err == nil {
 					run.Status = holdfast.RunPlanned
-					_, err = p.EndAttempt(t.Context(), run.Ref(), run)
+					_, err = p.EndAttempt(t.Context(), run.Ref(), run, nil)
 				}
 				if err != nil {
 					t.Error(err)
@@ -422,7 +422,7 @@ func pruneUntilKilled(dir string) error {
 		}
 		if err == nil {
 			run.Status = holdfast.RunPlanned
-			_, err = store.EndAttempt(ctx, run.Ref(), run)
+			_, err = store.EndAttempt(ctx, run.Ref(), run, nil)
 		}
 		if err != nil {
 			return err

@@ -170,16 +170,16 @@ func testAttempts(t *testing.T, open opener) {
 	retry.Status, retry.Reason, retry.NotBefore, retry.Retries = holdfast.RunRetrying, "Throttled", noon.Add(time.Minute), 1
 	retry.Failure = &holdfast.Failure{Summary: "slow down", Transient: true}
 	retry.Attempt, retry.Fence, retry.Agent = 99, 99, "somebody"
-	stored := must[holdfast.Run](t)(store.EndAttempt(ctx, first.Ref(), retry))
+	stored := must[holdfast.Run](t)(store.EndAttempt(ctx, first.Ref(), retry, nil))
 	if stored.Step != "plan" || stored.Ref() != first.Ref() || stored.Agent != "agent" || stored.Version != first.Version+1 {
 		t.Errorf("EndAttempt() = %+v", stored)
 	}
 
 	for name, err := range map[string]error{
 		"Beat":       second(store.Beat(ctx, first.Ref(), "apply", noon)),
-		"EndAttempt": second(store.EndAttempt(ctx, first.Ref(), stored)),
+		"EndAttempt": second(store.EndAttempt(ctx, first.Ref(), stored, nil)),
 		"unknown run": second(store.EndAttempt(ctx, holdfast.AttemptRef{Run: "run-9999", Attempt: 1, Fence: 1},
-			holdfast.Run{ID: "run-9999", Status: holdfast.RunErrored})),
+			holdfast.Run{ID: "run-9999", Status: holdfast.RunErrored}, nil)),
 	} {
 		if !errors.Is(err, holdfast.ErrFenced) {
 			t.Errorf("%s of an attempt that is over = %v, want ErrFenced", name, err)
@@ -195,10 +195,10 @@ func testAttempts(t *testing.T, open opener) {
 	}
 	stale := next
 	stale.Version, stale.Status = next.Version-1, holdfast.RunPlanned
-	if _, err := store.EndAttempt(ctx, next.Ref(), stale); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := store.EndAttempt(ctx, next.Ref(), stale, nil); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("EndAttempt with an old version = %v, want ErrConflict", err)
 	}
-	if _, err := store.EndAttempt(ctx, next.Ref(), next); err == nil {
+	if _, err := store.EndAttempt(ctx, next.Ref(), next, nil); err == nil {
 		t.Error("EndAttempt of a run that continues running is not an error")
 	}
 	next.FinishedAt, next.Reason = noon.Add(2*time.Hour), "Done"
@@ -303,7 +303,7 @@ func testEverythingAtOnce(t *testing.T, open opener) {
 			}
 		}
 		run.Status = holdfast.RunApplied
-		_, err = store.EndAttempt(ctx, run.Ref(), run)
+		_, err = store.EndAttempt(ctx, run.Ref(), run, nil)
 		return err
 	}
 	var group sync.WaitGroup

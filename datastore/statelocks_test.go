@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -97,6 +98,39 @@ func TestLocksLeftBehind(t *testing.T) {
 	}
 }
 
+// TestEndAttemptWithResources: what a run has found is stored with its end, or not at all.
+func TestEndAttemptWithResources(t *testing.T) {
+	t.Parallel()
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	run := claim(t, store, newRun(1))
+	found := func() (addresses []string) {
+		for _, r := range must[[]holdfast.Resource](t)(store.Resources(t.Context(), holdfast.ResourceFilter{Cluster: run.Cluster})) {
+			addresses = append(addresses, r.Address)
+		}
+		return addresses
+	}
+	if err := store.SaveResources(t.Context(), run.Cluster, []holdfast.Resource{{Address: "x.old", Type: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	now := []holdfast.Resource{{Address: "x.new", Type: "x"}}
+	run.Status = holdfast.RunApplied
+	stale := run.Ref()
+	stale.Fence--
+	if _, err := store.EndAttempt(t.Context(), stale, run, now); !errors.Is(err, holdfast.ErrFenced) || !slices.Equal(found(), []string{"x.old"}) {
+		t.Errorf("EndAttempt() of another attempt = %v, and there is %v", err, found())
+	}
+	if _, err := store.EndAttempt(t.Context(), run.Ref(), run, now); err != nil || !slices.Equal(found(), []string{"x.new"}) {
+		t.Errorf("EndAttempt() = %v, and there is %v", err, found())
+	}
+	next := newRun(2)
+	next.Cluster = run.Cluster
+	next = claim(t, store, next)
+	next.Status = holdfast.RunErrored
+	if _, err := store.EndAttempt(t.Context(), next.Ref(), next, nil); err != nil || !slices.Equal(found(), []string{"x.new"}) {
+		t.Errorf("EndAttempt() without resources = %v, and there is %v", err, found())
+	}
+}
+
 // TestEndUnlocked: an attempt that holds its state's lock may still be writing.
 func TestEndUnlocked(t *testing.T) {
 	t.Parallel()
@@ -108,7 +142,7 @@ func TestEndUnlocked(t *testing.T) {
 	dead := func(ctx context.Context) error {
 		run := must[holdfast.Run](t)(store.Run(ctx, run.ID))
 		run.Status = holdfast.RunInterrupted
-		_, err := store.EndUnlocked(ctx, run.Ref(), run)
+		_, err := store.EndUnlocked(ctx, run.Ref(), run, nil)
 		return err
 	}
 	if err := dead(t.Context()); !errors.Is(err, holdfast.ErrLocked) {

@@ -236,11 +236,11 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 	u := standing(t, store, 1)
 	planned := plan
 	planned.Status = holdfast.RunPlanned
-	if _, err := store.EndAttempt(ctx, plan.Ref(), planned); !errors.Is(err, holdfast.ErrUnsaved) {
+	if _, err := store.EndAttempt(ctx, plan.Ref(), planned, nil); !errors.Is(err, holdfast.ErrUnsaved) {
 		t.Errorf("EndAttempt() of a plan of the old state = %v, want ErrUnsaved", err)
 	}
 	planned.Status = holdfast.RunQueued
-	if _, err := store.EndAttempt(ctx, plan.Ref(), planned); err != nil {
+	if _, err := store.EndAttempt(ctx, plan.Ref(), planned, nil); err != nil {
 		t.Fatal(err)
 	}
 	filter := holdfast.ClaimFilter{Now: noon.Add(time.Hour), Limit: 9}

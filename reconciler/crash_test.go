@@ -67,13 +67,13 @@ func (s *mortal) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRe
 	return out, err
 }
 
-func (s *mortal) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (out holdfast.Run, err error) {
-	err = s.write("EndAttempt", func() error { out, err = s.Store.EndAttempt(ctx, ref, run); return err })
+func (s *mortal) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (out holdfast.Run, err error) {
+	err = s.write("EndAttempt", func() error { out, err = s.Store.EndAttempt(ctx, ref, run, resources); return err })
 	return out, err
 }
 
-func (s *mortal) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (out holdfast.Run, err error) {
-	err = s.write("EndUnlocked", func() error { out, err = s.Store.EndUnlocked(ctx, ref, run); return err })
+func (s *mortal) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (out holdfast.Run, err error) {
+	err = s.write("EndUnlocked", func() error { out, err = s.Store.EndUnlocked(ctx, ref, run, resources); return err })
 	return out, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ func TestInventory(t *testing.T) {
 // next run puts it right.
 func TestInventoryIsNoPartOfARun(t *testing.T) {
 	t.Parallel()
-	broken := &brokenInventory{err: errors.New("disk full")}
+	broken := &brokenInventory{err: errors.New("out of reach")}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
 	broken.Store = f.store
 	f.restart(func(opts *reconciler.Options) { opts.Store = broken })
@@ -141,10 +142,10 @@ func TestInventoryIsNoPartOfARun(t *testing.T) {
 	}
 }
 
-// TestInventoryIsRecordedOnceTheDiskIsBack: nobody has to wait for the next run.
-func TestInventoryIsRecordedOnceTheDiskIsBack(t *testing.T) {
+// TestInventoryIsRecordedOnceItCanBeRead: nobody has to wait for the next run.
+func TestInventoryIsRecordedOnceItCanBeRead(t *testing.T) {
 	t.Parallel()
-	broken := &brokenInventory{err: errors.New("disk full")}
+	broken := &brokenInventory{err: errors.New("out of reach")}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
 	broken.Store = f.store
 	f.restart(func(opts *reconciler.Options) { opts.Store = broken })
@@ -162,11 +163,11 @@ func TestInventoryIsRecordedOnceTheDiskIsBack(t *testing.T) {
 	broken.err = nil
 	sweep()
 	if diff := cmp.Diff(map[string]string{"a.a": first.Run}, f.inventory()); diff != "" {
-		t.Errorf("once the disk is back (-want +got):\n%s", diff)
+		t.Errorf("once it can be read (-want +got):\n%s", diff)
 	}
 
 	// What a later run has found is not overwritten.
-	broken.err = errors.New("disk full")
+	broken.err = errors.New("out of reach")
 	second := f.applyOf(2, "three")
 	f.found(second, good(second), actions{"a.b": "create"}, "a.a", "a.b")
 	broken.err = nil
@@ -227,17 +228,38 @@ func (f *fleet) claimDrift(cluster string) holdfast.Assignment {
 	return a
 }
 
-// brokenInventory cannot store resources.
+// brokenInventory cannot read what runs have found.
 type brokenInventory struct {
 	reconciler.Store
 	err error
 }
 
-func (s *brokenInventory) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {
-	if s.err != nil {
-		return s.err
+func (s *brokenInventory) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
+	if s.err != nil && name == holdfast.ArtefactResources {
+		return nil, s.err
 	}
-	return s.Store.SaveResources(ctx, cluster, resources)
+	return s.Store.Artefact(ctx, run, name)
+}
+
+// killedAtEnd is the store of a server that is killed when an attempt has ended.
+type killedAtEnd struct{ reconciler.Store }
+
+func (killedAtEnd) SaveResources(context.Context, string, []holdfast.Resource) error {
+	return errCrashed
+}
+
+// TestInventoryIsRecordedWithTheEnd: a server that is killed as soon as a run has ended
+// shows no older resources after its start.
+func TestInventoryIsRecordedWithTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
+	f.restart(func(opts *reconciler.Options) { opts.Store = killedAtEnd{f.store} })
+	f.adopt()
+	first := f.applyOf(1, "two")
+	f.found(first, good(first), actions{"a.a": "create"}, "a.a")
+	if diff := cmp.Diff(map[string]string{"a.a": first.Run}, f.inventory()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // TestMovedResourceKeepsItsRun: a resource under another address is the one that

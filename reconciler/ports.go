@@ -84,12 +84,13 @@ type Attempts interface {
 	// EndAttempt stores run, whose running attempt ref ends with it, as
 	// UpdateRun does, closes the attempt's row, and releases the state lock that
 	// the attempt holds in Holdfast's own backend. ErrFenced if ref is not the
-	// run's running attempt.
-	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+	// run's running attempt. Resources, unless nil, are stored with it as
+	// SaveResources does.
+	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	// EndUnlocked is EndAttempt for an attempt that may still be executed: a
 	// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
 	// lock in Holdfast's own backend.
-	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 }
 
 // Clusters are the records of clusters.

@@ -105,7 +105,7 @@ func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) err
 }
 
 // endFunc stores the end of an attempt: EndAttempt or EndUnlocked of the Store.
-type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error)
+type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 
 // end stores how an attempt ended, lets its lock go, and has everybody told.
 func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc) (holdfast.Run, error) {
@@ -124,7 +124,6 @@ func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result ho
 	d.unlocked(ctx, run)
 	d.opts.Fleet.Wake(ctx, topicWork)
 	d.ObserveProvider(ctx, run)
-	d.results.recordInventory(ctx, run) // before anybody is notified that the run has ended
 	d.opts.Fleet.Changed(ctx, run)
 	return run, nil
 }
@@ -175,10 +174,14 @@ func (d *Dispatcher) saveOutcome(
 		}
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
 		ended.Copied = copied && ended.Status == holdfast.RunNoChanges
-		run, err = store(ctx, ref, ended)
+		inventory := d.results.inventory(ctx, ended)
+		run, err = store(ctx, ref, ended, inventory.resources)
 		if errors.Is(err, holdfast.ErrUnsaved) {
 			// It was made of a state that is no longer the newest: nobody is to see it.
-			run, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved))
+			run, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved), nil)
+		}
+		if err == nil && run.Status.Done() {
+			d.results.noteInventory(ctx, run, inventory)
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return run, err

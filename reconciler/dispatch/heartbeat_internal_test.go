@@ -73,7 +73,7 @@ func (s *runningRuns) Beat(_ context.Context, ref holdfast.AttemptRef, step stri
 	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
 }
 
-func (s *runningRuns) EndAttempt(_ context.Context, _ holdfast.AttemptRef, run holdfast.Run) (holdfast.Run, error) {
+func (s *runningRuns) EndAttempt(_ context.Context, _ holdfast.AttemptRef, run holdfast.Run, _ []holdfast.Resource) (holdfast.Run, error) {
 	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
 }
 

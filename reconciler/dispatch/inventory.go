@@ -34,21 +34,35 @@ func newResults(store Store, logger *slog.Logger, now func() time.Time) results 
 	}
 }
 
-// recordInventory records what a cluster consists of, as a run that has ended has
-// found it in the state. It is not part of the run's outcome: what goes wrong
-// here is logged, and tried again by the sweep.
-func (r results) recordInventory(ctx context.Context, run holdfast.Run) {
+// inventory is what a cluster consists of, as a run has found it in the state.
+type inventory struct {
+	takes     bool                // the run says it
+	resources []holdfast.Resource // nil: it could not be read
+	err       error               // why
+}
+
+// inventory reads what a run that ends has found. That is recorded with the end: a server
+// that is killed loses neither. What cannot be read is not part of the run's outcome.
+func (r results) inventory(ctx context.Context, run holdfast.Run) inventory {
 	if !takesInventory(run) || run.Kind == holdfast.RunPlan && !run.Copied && r.elsewhere(ctx, run) {
-		return
+		return inventory{}
 	}
-	if err := r.saveInventory(ctx, run); err != nil {
-		if bad := (*badPlanError)(nil); !errors.As(err, &bad) { // which another try would not mend
+	resources, err := r.resources(ctx, run)
+	return inventory{takes: true, resources: resources, err: err}
+}
+
+// noteInventory has the sweep try again what could not be read when a run ended.
+func (r results) noteInventory(ctx context.Context, run holdfast.Run, found inventory) {
+	switch bad := (*badPlanError)(nil); {
+	case !found.takes:
+	case found.err == nil, errors.Is(found.err, holdfast.ErrNotFound): // the engine could not read the state
+		r.owed.paid(run)
+	default:
+		if !errors.As(found.err, &bad) { // which another try would not mend
 			r.owed.add(run)
 		}
-		r.logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", err)
-		return
+		r.logger.WarnContext(ctx, "resources were not recorded", "run", run.ID, "cluster", run.Cluster, "err", found.err)
 	}
-	r.owed.paid(run)
 }
 
 func (r results) saveInventory(ctx context.Context, run holdfast.Run) error {
@@ -180,6 +194,9 @@ func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Re
 	before, err := r.movedBy(ctx, run, plan)
 	if err != nil {
 		return nil, err
+	}
+	if resources == nil {
+		resources = []holdfast.Resource{} // an empty state
 	}
 	changed := changedBy(run, plan)
 	for i := range resources {
