@@ -267,8 +267,7 @@ func (p *Publisher) lastComment(ref holdfast.PullRequestRef) time.Time {
 	defer p.mu.Unlock()
 	at, ok := p.lastCommentAt[ref]
 	if !ok {
-		at = p.opts.Settings.Now()
-		p.lastCommentAt[ref] = at
+		at = p.noteComment(ref)
 	}
 	return at
 }
@@ -276,7 +275,20 @@ func (p *Publisher) lastComment(ref holdfast.PullRequestRef) time.Time {
 func (p *Publisher) commented(ref holdfast.PullRequestRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.noteComment(ref)
+}
+
+// commentsKept bounds the pull requests of which it is known when their comments were
+// last given something to say.
+const commentsKept = 4096
+
+// noteComment notes that a comment is given something to say now. It is called with mu.
+func (p *Publisher) noteComment(ref holdfast.PullRequestRef) time.Time {
+	if _, known := p.lastCommentAt[ref]; !known && len(p.lastCommentAt) >= commentsKept {
+		clear(p.lastCommentAt) // the worst that can come of it is a word of progress that comes later
+	}
 	p.lastCommentAt[ref] = p.opts.Settings.Now()
+	return p.lastCommentAt[ref]
 }
 
 // shownRuns are the runs whose plans a comment shows: none if it had to leave out
