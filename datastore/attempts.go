@@ -164,15 +164,12 @@ func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run 
 func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
 	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, stateLocation(run))
-		switch {
-		case errors.Is(err, holdfast.ErrNotFound):
-			return nil
-		case err != nil:
+		if errors.Is(err, holdfast.ErrNotFound) || err == nil && held.By != ref {
+			return nil // nobody's, or another's, who is dead
+		} else if err != nil {
 			return err
-		case held.By == ref:
-			return &holdfast.StateLockedError{Lock: held}
 		}
-		return nil // another's, who is dead
+		return &holdfast.StateLockedError{Lock: held}
 	})
 }
 
@@ -189,8 +186,7 @@ func (s *RunStore) endAttempt(
 		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
 		if errors.Is(err, holdfast.ErrNotFound) {
 			return holdfast.ErrFenced
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
 		if old.Status != holdfast.RunRunning || old.Ref() != ref {

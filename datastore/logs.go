@@ -153,8 +153,7 @@ func (s *LogStore) readLog(ctx context.Context, run string, attempt int, offset 
 		err = q.row(ctx, `SELECT log_size, ended_at FROM attempts WHERE run = ? AND attempt = ?`, run, attempt).Scan(&size, &ended)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("attempt %d: %w", attempt, holdfast.ErrNotFound)
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
 		if err := s.readChunks(ctx, q, run, attempt, &part); err != nil {

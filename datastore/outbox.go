@@ -41,10 +41,10 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		return p, err
 	}
 	list, err := decodeList(runs)
-	if err != nil {
-		return p, fmt.Errorf("read post %q: %w", key, err)
+	if err == nil {
+		p.Attempts, err = decodeList(tried)
 	}
-	if p.Attempts, err = decodeList(tried); err != nil {
+	if err != nil {
 		return p, fmt.Errorf("read post %q: %w", key, err)
 	}
 	p.Runs, p.Head, p.ExternalID, p.Echo = list, meta.Head, meta.ExternalID, meta.Echo
@@ -184,11 +184,8 @@ func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, p
 // showRuns stores that the same content shows other runs.
 func (s *PostStore) showRuns(ctx context.Context, q querier, old, post holdfast.Post) error {
 	if _, err := q.exec(ctx, `UPDATE posts SET runs = ?, head = ? WHERE post_key = ?`,
-		encodeList(post.Runs), string(post.Head), post.Key); err != nil {
+		encodeList(post.Runs), string(post.Head), post.Key); err != nil || old.Posted != old.Wanted {
 		return err
-	}
-	if old.Posted != old.Wanted {
-		return nil
 	}
 	if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = runs, posted_head = head WHERE post_key = ?`, post.Key); err != nil {
 		return err
@@ -329,20 +326,14 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 		if post.Wanted < row.Posted || post.Wanted > row.Wanted {
 			return endClaim(ctx, q, post.Key) // a later content is there already
 		}
-		if post.Wanted == row.Wanted {
-			// The same content may have come to show other runs since the claim.
+		runs, head := post.Runs, post.Head
+		if post.Wanted == row.Wanted { // the same content may have come to show other runs since the claim
+			runs, head = row.Runs, row.Head
 			post.Runs = append(slices.Clone(row.Runs), post.Runs...)
-			post.Head = row.Head
-			if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = runs, posted_head = head WHERE post_key = ?`, post.Key); err != nil {
-				return err
-			}
-		} else if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = ?, posted_head = ? WHERE post_key = ?`,
-			encodeList(post.Runs), string(post.Head), post.Key); err != nil {
-			return err
 		}
-		if _, err := q.exec(ctx, `UPDATE posts SET posted = ?, posted_at = ?, external_id = ?, failures = 0, last_error = '', not_before = 0,
-			echo = ?, attempts = ? WHERE post_key = ?`, post.Wanted, nanos(at), post.ExternalID, string(post.Echo),
-			encodeList(attemptsAfter(row.Attempts, post)), post.Key); err != nil {
+		if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = ?, posted_head = ?, posted = ?, posted_at = ?, external_id = ?, failures = 0,
+			last_error = '', not_before = 0, echo = ?, attempts = ? WHERE post_key = ?`, encodeList(runs), string(head), post.Wanted, nanos(at),
+			post.ExternalID, string(post.Echo), encodeList(attemptsAfter(row.Attempts, post)), post.Key); err != nil {
 			return err
 		}
 		if err := markPosted(ctx, q, at, post.Runs...); err != nil {
@@ -426,8 +417,7 @@ func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.
 		ORDER BY posted_at DESC, post_key LIMIT 1`, ref.Repo, ref.Number).Scan(&runs, &head, &posted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, "", nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, "", fmt.Errorf("read comment of %s: %w", ref, err)
 	}
 	list, err := decodeList(runs)

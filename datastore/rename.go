@@ -73,8 +73,7 @@ func nobodyRuns(ctx context.Context, q querier, from, to string) error {
 		from, to, locationOf(from), locationOf(to)).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return fmt.Errorf("look for running runs: %w", err)
 	}
 	return fmt.Errorf("run %q is running: %w", id, holdfast.ErrConflict)

@@ -193,8 +193,7 @@ func refuseState(ctx context.Context, q querier, write holdfast.StateWrite, v ho
 		ORDER BY version DESC LIMIT 1`, write.Location).Scan(&serial, &lineage)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	if lineage == v.Lineage && v.Serial < serial {
@@ -265,8 +264,7 @@ func (s *StateStore) pruneStates(ctx context.Context, q querier, location string
 		ORDER BY version DESC LIMIT 1 OFFSET ? + 0`, location, s.keep-1).Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	var pruned []content

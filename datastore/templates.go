@@ -72,8 +72,7 @@ func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestR
 	err := s.db.reader().row(ctx, `SELECT doc FROM impacts WHERE pr_repo = ? AND pr_number = ?`, ref.Repo, ref.Number).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	plain, err := s.keys.Unseal("impacts", ref.String(), doc)
