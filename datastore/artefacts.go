@@ -110,10 +110,12 @@ func (s *ArtefactStore) Plan(ctx context.Context, run string) (holdfast.Plan, er
 	return plan, nil
 }
 
-// PutBundle stores a bundle (tar, gzip) unless it is there.
+// PutBundle stores a bundle (tar, gzip) unless it is there and can be read: what is
+// damaged or gone would be so for each run of the same content. What was there is left to
+// Sweep.
 func (s *ArtefactStore) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
 	has, err := s.HasBundle(ctx, digest)
-	if err != nil || has {
+	if err != nil || has && s.readable(ctx, digest) {
 		return err
 	}
 	now := nanos(s.now())
@@ -121,19 +123,26 @@ func (s *ArtefactStore) PutBundle(ctx context.Context, digest holdfast.Digest, d
 	if err != nil {
 		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
 	}
-	var stored int64
-	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		stored, err = q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, used_at, blob, inline) VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT (digest) DO NOTHING`, string(digest), c.size, now, now, c.key, c.inline)
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, used_at, blob, inline) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (digest) DO UPDATE SET size = excluded.size, used_at = excluded.used_at, blob = excluded.blob, inline = excluded.inline`,
+			string(digest), c.size, now, now, c.key, c.inline)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
 	}
-	if stored == 0 { // somebody else was faster
-		s.drop(ctx, c)
-	}
 	return nil
+}
+
+// readable reports whether a bundle can be read to its end.
+func (s *ArtefactStore) readable(ctx context.Context, digest holdfast.Digest) bool {
+	r, err := s.Bundle(ctx, digest)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close()) == nil
 }
 
 // HasBundle reports whether a bundle is stored. Who asks may be about to make a

@@ -195,8 +195,8 @@ type Artefacts interface {
 	// PutArtefact keeps what is derived of what an attempt has left. ErrFenced if
 	// the attempt is over.
 	PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error
-	// PutBundle stores a bundle (tar, gzip) unless it is there; the digest is
-	// that of its content, as templates computes it.
+	// PutBundle stores a bundle (tar, gzip) unless it is there and can be read; the
+	// digest is that of its content, as templates computes it.
 	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error
 	HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error)
 }

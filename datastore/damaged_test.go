@@ -1,0 +1,101 @@
+package datastore_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+)
+
+// What is damaged, gone or sealed with a key that is gone is no obstacle to what comes
+// after it.
+
+// TestADamagedBundleIsStoredAgain: the content is what it was, and so is its digest.
+func TestADamagedBundleIsStoredAgain(t *testing.T) {
+	t.Parallel()
+	blob := func(t *testing.T, dir string) string {
+		for file := range blobFiles(t, dir) {
+			return file
+		}
+		t.Fatal("there is no blob")
+		return ""
+	}
+	for name, tt := range map[string]struct {
+		size   int
+		damage func(t *testing.T, dir string) error
+	}{
+		"gone": {200 << 10, func(t *testing.T, dir string) error { return os.Remove(blob(t, dir)) }},
+		"cut":  {200 << 10, func(t *testing.T, dir string) error { return os.Truncate(blob(t, dir), 100<<10) }},
+		"in rows": {100, func(t *testing.T, dir string) error {
+			execute(t, filepath.Join(dir, "holdfast.db"), `UPDATE bundles SET inline = x'00'`)
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, data := t.TempDir(), noise(tt.size)
+			store := openAt(t, datastore.Options{Path: filepath.Join(dir, "holdfast.db")})
+			digest := holdfast.DigestOf(data)
+			read := func() bool {
+				r, err := store.Bundle(t.Context(), digest)
+				if err != nil {
+					return false
+				}
+				defer r.Close()
+				got, err := io.ReadAll(r)
+				return err == nil && bytes.Equal(got, data)
+			}
+			put := func() {
+				t.Helper()
+				if err := store.PutBundle(t.Context(), digest, data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put()
+			if err := tt.damage(t, dir); err != nil {
+				t.Fatal(err)
+			}
+			if read() {
+				t.Fatal("it is read as it was")
+			}
+			put()
+			if !read() {
+				t.Error("it cannot be read after it was stored again")
+			}
+			before := len(blobFiles(t, dir))
+			put()
+			if after := len(blobFiles(t, dir)); after != before {
+				t.Errorf("what can be read was stored again: %d blobs, then %d", before, after)
+			}
+		})
+	}
+}
+
+// TestABundleWhoseKeyIsGoneIsStoredAgain: whoever changes keys may take one away too soon.
+func TestABundleWhoseKeyIsGoneIsStoredAgain(t *testing.T) {
+	t.Parallel()
+	path, data := filepath.Join(t.TempDir(), "holdfast.db"), noise(100)
+	digest := holdfast.DigestOf(data)
+	for _, keys := range []string{"k", "nk", "k"} {
+		store, err := datastore.Open(t.Context(), datastore.Options{Path: path, Keys: testKeys(t, []byte(keys)...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys != "k" || must[bool](t)(store.HasBundle(t.Context(), digest)) { // not with the first key
+			if err := store.PutBundle(t.Context(), digest, data); err != nil {
+				t.Fatal(err)
+			}
+			r := must[io.ReadCloser](t)(store.Bundle(t.Context(), digest))
+			if got := must[[]byte](t)(io.ReadAll(r)); !bytes.Equal(got, data) {
+				t.Errorf("with the keys %q it came back as %d other bytes", keys, len(got))
+			}
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
