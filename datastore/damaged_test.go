@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -97,5 +98,34 @@ func TestABundleWhoseKeyIsGoneIsStoredAgain(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestADamagedPostHoldsUpNoOther: it is given up, and posted when something is wanted of
+// it again.
+func TestADamagedPostHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "holdfast.db")
+	store := openAt(t, datastore.Options{Path: path})
+	want(t, store, commentPost("a plan", "abc"))
+	posted(t, store, claimPosts(t, store, noon)[0], noon)
+	want(t, store, commentPost("another plan", "abc"))
+	reply := holdfast.Post{Key: "reply:1", Kind: holdfast.PostReply, Repo: "other", Body: "done"}
+	want(t, store, reply)
+	execute(t, path, `UPDATE posts SET doc = x'00' WHERE post_key = 'comment:fleet#7'`)
+	if got := claimPosts(t, store, noon); len(got) != 1 || got[0].Key != reply.Key {
+		t.Fatalf("ClaimPosts() = %+v, want the reply", got)
+	}
+	later := noon.Add(time.Hour)
+	if got := claimPosts(t, store, later); len(got) != 1 || got[0].Key != reply.Key {
+		t.Errorf("ClaimPosts() an hour later = %+v, want the reply", got)
+	}
+	if got := must[holdfast.Post](t)(store.Post(t.Context(), "comment:fleet#7")); !got.GivenUp || got.LastError != "it cannot be read" {
+		t.Errorf("Post() = %+v, want it to be given up", got)
+	}
+	want(t, store, commentPost("another plan", "abc"))
+	got := claimPosts(t, store, later)
+	if len(got) != 1 || got[0].Body != "another plan" || got[0].Posted != 1 || got[0].Kind != holdfast.PostComment {
+		t.Errorf("ClaimPosts() once it is wanted again = %+v", got)
 	}
 }

@@ -38,7 +38,9 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		return p, err
 	}
 	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
-		return p, err
+		// Nobody can be shown it, and whatever is wanted next is something else.
+		s.log.Warn("a post cannot be read", "post", key, "err", err)
+		p.Post = holdfast.Post{Key: key}
 	}
 	list, err := decodeList(runs)
 	if err == nil {
@@ -67,7 +69,8 @@ func (s *PostStore) Post(ctx context.Context, key string) (holdfast.Post, error)
 	return p.Post, err
 }
 
-// Posts returns the posts that match, by key.
+// Posts returns the posts that match, by key. One that cannot be read has no content and
+// no Kind; it is given up until something is wanted of it again.
 func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
 	query, args := `SELECT `+postColumns+` FROM posts WHERE 1 = 1`, []any(nil)
 	if filter.Kind != "" {
@@ -266,13 +269,18 @@ func (s *PostStore) ClaimPosts(
 				owner, nanos(now.Add(ttl)), p.Key); err != nil {
 				return err
 			}
+			if p.Kind == "" { // it cannot be read
+				if _, err := q.exec(ctx, `UPDATE posts SET abandoned = wanted, last_error = 'it cannot be read' WHERE post_key = ?`, p.Key); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
-	return posts, nil
+	return slices.DeleteFunc(posts, func(p holdfast.Post) bool { return p.Kind == "" }), nil
 }
 
 // duePosts reads the posts that a claim takes of those that are due.
@@ -387,12 +395,11 @@ func endClaims(ctx context.Context, q querier) error {
 // gives up on the content that was claimed: it is not posted until it changes.
 func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0 WHERE post_key = ?`
+		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
 		if notBefore.IsZero() {
-			query = `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0,
-				abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END WHERE post_key = ?`
+			query += `, abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END`
 		}
-		n, err := q.exec(ctx, query, cause, nanos(notBefore), key)
+		n, err := q.exec(ctx, query+` WHERE post_key = ?`, cause, nanos(notBefore), key)
 		if err == nil && n == 0 {
 			err = holdfast.ErrNotFound
 		}
