@@ -71,14 +71,18 @@ func (s *PullRequestStore) Command(ctx context.Context, id string) (holdfast.Com
 	return c, notFound(err, "command", id)
 }
 
-// Commands returns the commands with that status, in the order in which they were given:
-// code hosts have seconds, number their comments, and a comment may have several.
+// Commands returns the readable commands with that status, in the order in which they were
+// given: code hosts have seconds, number their comments, and a comment may have several.
 func (s *PullRequestStore) Commands(ctx context.Context, status holdfast.CommandStatus) ([]holdfast.Command, error) {
 	var found []holdfast.Command
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		c, err := s.scanCommand(row)
+		if err != nil { // the others are to be carried out
+			s.log.WarnContext(ctx, "a command cannot be read", "err", err)
+			return nil
+		}
 		found = append(found, c)
-		return err
+		return nil
 	}, `SELECT id, doc FROM commands WHERE status = ? ORDER BY created_at, length(comment_id), comment_id, rowid`, string(status))
 	if err != nil {
 		return nil, fmt.Errorf("list %s commands: %w", status, err)
@@ -147,7 +151,7 @@ func (s *records) barCommands(ctx context.Context, q querier, pr holdfast.PullRe
 			c.Barred = why
 			barred = append(barred, c)
 		}
-		return err
+		return nil // what cannot be read is not carried out
 	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ?`, pr.Repo, string(holdfast.CommandReceived))
 	for i := 0; i < len(barred) && err == nil; i++ {
 		err = s.saveCommand(ctx, q, barred[i])

@@ -129,3 +129,23 @@ func TestADamagedPostHoldsUpNoOther(t *testing.T) {
 		t.Errorf("ClaimPosts() once it is wanted again = %+v", got)
 	}
 }
+
+// TestADamagedCommandHoldsUpNoOther: neither one that is to be carried out, nor one that
+// was withdrawn.
+func TestADamagedCommandHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
+	store := openAt(t, datastore.Options{Path: path})
+	for _, id := range []string{"1", "2", "3"} {
+		must[bool](t)(store.StoreCommand(ctx, holdfast.Command{ID: id, PullRequest: thePullRequest, CommentID: id, Text: "/holdfast plan", Said: noon}))
+	}
+	execute(t, path, `UPDATE commands SET doc = x'00' WHERE id = '2'`)
+	comment := holdfast.Comment{ID: "3", PullRequest: thePullRequest}
+	if err := store.WithdrawCommands(ctx, comment, noon.Add(time.Minute), "edited"); err != nil {
+		t.Errorf("WithdrawCommands() = %v", err)
+	}
+	got := must[[]holdfast.Command](t)(store.Commands(ctx, holdfast.CommandReceived))
+	if len(got) != 2 || got[0].ID != "1" || got[0].Barred != "" || got[1].ID != "3" || got[1].Barred != "edited" {
+		t.Errorf("Commands() = %+v, want the others, and the last one barred", got)
+	}
+}
