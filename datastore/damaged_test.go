@@ -149,3 +149,30 @@ func TestADamagedCommandHoldsUpNoOther(t *testing.T) {
 		t.Errorf("Commands() = %+v, want the others, and the last one barred", got)
 	}
 }
+
+// TestDamagedImpactsAreReplaced: they are assessed again with each start.
+func TestDamagedImpactsAreReplaced(t *testing.T) {
+	t.Parallel()
+	for name, now := range map[string][]holdfast.Impact{"as before": {{Template: "web"}}, "by others": {{Template: "db"}}, "by none": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
+			store := openAt(t, datastore.Options{Path: path})
+			put := func(impacts []holdfast.Impact) {
+				t.Helper()
+				if err := store.SaveImpacts(ctx, thePullRequest, impacts); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put([]holdfast.Impact{{Template: "web"}})
+			execute(t, path, `UPDATE impacts SET doc = x'00'`)
+			if _, err := store.Impacts(ctx, thePullRequest); err == nil {
+				t.Fatal("what is damaged is read without an error")
+			}
+			put(now)
+			if diff := differ(now, must[[]holdfast.Impact](t)(store.Impacts(ctx, thePullRequest))); diff != "" {
+				t.Errorf("Impacts() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

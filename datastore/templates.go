@@ -33,7 +33,7 @@ func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullReques
 		return errors.New("it needs a repository and a number")
 	}
 	stored, err := s.impactsOf(ctx, ref)
-	if err != nil {
+	if err != nil && stored == nil {
 		return err
 	}
 	if len(impacts) == 0 {
@@ -66,7 +66,7 @@ func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullReques
 	})
 }
 
-// impactsOf returns what is stored of a pull request, as JSON; nil if nothing is.
+// impactsOf returns what is stored of a pull request, as JSON: nil if nothing is, empty if it is damaged.
 func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestRef) ([]byte, error) {
 	var doc []byte
 	err := s.db.reader().row(ctx, `SELECT doc FROM impacts WHERE pr_repo = ? AND pr_number = ?`, ref.Repo, ref.Number).Scan(&doc)
@@ -77,7 +77,7 @@ func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestR
 	}
 	plain, err := s.keys.Unseal("impacts", ref.String(), doc)
 	if err != nil {
-		return nil, fmt.Errorf("decrypt: %w", err)
+		return []byte{}, fmt.Errorf("decrypt: %w", err)
 	}
 	return plain, nil
 }
