@@ -2,6 +2,7 @@ package datastore_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -174,5 +175,34 @@ func TestDamagedImpactsAreReplaced(t *testing.T) {
 				t.Errorf("Impacts() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRenameOfDamagedStates: a state that cannot be read under its former name is no more
+// readable under the new one, and one that is there already is not overwritten. Neither is
+// a reason to try for ever.
+func TestRenameOfDamagedStates(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
+	store := openAt(t, datastore.Options{Path: path})
+	a := save(t, store, holdfast.ClusterRecord{Name: "a", Applied: holdfast.Applied{Run: "run-0001"}})
+	writeState(t, store, 1, "a", stateJSON(1, "lin", "x"))
+	if err := store.RenameCluster(ctx, a, holdfast.ClusterRecord{Name: "b", Applied: a.Applied}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, path, `UPDATE state_versions SET origin = x'00'`)
+	b := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "b"))
+	if err := store.RenameCluster(ctx, b, holdfast.ClusterRecord{Name: "c", Applied: b.Applied}); err != nil {
+		t.Errorf("RenameCluster() = %v", err)
+	}
+	if _, _, err := store.State(ctx, "clusters/c"); err == nil || errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("State() = %v, want an error that is not ErrNotFound", err)
+	}
+
+	writeState(t, store, 2, "there", stateJSON(1, "lin", "x"))
+	execute(t, path, `UPDATE state_versions SET inline = x'00' WHERE location = 'clusters/there'`)
+	c := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "c"))
+	if err := store.RenameCluster(ctx, c, holdfast.ClusterRecord{Name: "there", Applied: c.Applied}); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("RenameCluster() to a name whose state is damaged = %v, want ErrConflict", err)
 	}
 }
