@@ -21,7 +21,8 @@ type Session interface {
 
 // Artefacts are what runs leave to others.
 type Artefacts interface {
-	// Bundle returns the root module's tar, gzip. While the server is out of
+	// Bundle returns the root module's tar, gzip. What the server has not been able to
+	// give for ten minutes, although it answers, is an error. While it is out of
 	// reach it waits, at most until ctx is done.
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
 	// StoredArtefact returns an artefact of a run of the same cluster, a

@@ -37,8 +37,8 @@ type Client struct {
 	http  *http.Client
 }
 
-// AnswerError is an answer of the server other than success. It is the error
-// of the vocabulary that its status stands for.
+// AnswerError is an answer of the server other than success, or one that was cut off. It
+// is the error of the vocabulary that its status stands for.
 type AnswerError struct {
 	Status int
 	text   string
@@ -368,7 +368,7 @@ func (c *Client) download(ctx context.Context, path, token, dir string) (io.Read
 		if target.err != nil {
 			return nil, &LocalError{target.err}
 		}
-		return nil, unreachable(call{method: http.MethodGet, path: path}, err)
+		return nil, fmt.Errorf("GET %s: %w", path, &AnswerError{Status: res.StatusCode, Ours: true, text: "the answer has no end: " + err.Error()})
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		file.Close()

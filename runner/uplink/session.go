@@ -154,9 +154,24 @@ func (s *Session) StoredArtefact(ctx context.Context, run, name string) (io.Read
 	return r, nil
 }
 
+// downloadPatience is for how long a download is tried again that the server cannot give,
+// although it answers: what is damaged in its store stays so.
+const downloadPatience = 10 * time.Minute
+
 func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	var since time.Time // when the first of the answers in a row came that were in vain
 	return Retry(ctx, trouble(s.Logger, "download was tried again"), func() (io.ReadCloser, error) {
-		return s.client.download(ctx, path, s.Token, filepath.Join(s.dir, scratchDir))
+		r, err := s.client.download(ctx, path, s.Token, filepath.Join(s.dir, scratchDir))
+		var answer *AnswerError
+		switch inVain := errors.As(err, &answer) && answer.Ours && !Final(err); {
+		case !inVain:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > downloadPatience:
+			err = &LocalError{fmt.Errorf("%w: for %s: %s", holdfast.ErrUnavailable, downloadPatience, err.Error())}
+		}
+		return r, err
 	})
 }
 
