@@ -164,3 +164,30 @@ func TestAPlanThatWasShownStaysReviewed(t *testing.T) {
 		t.Errorf("merged, it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }
+
+// The plan with which an apply was held is not shown either if it cannot be read: nobody
+// has seen it, and the comment says so.
+func TestAHeldPlanThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := reviewed(t)
+	store := f.damageable()
+	f.merge(1, byMerge)
+	a := f.claim()
+	store.damage(a.Run, holdfast.ArtefactPlan)
+	result := planned(a)
+	result.Reason, result.Detail = holdfast.ReasonPlanChanged, "the plan differs"
+	f.endsQuietly(a, result)
+	if err := f.r.Settle(t.Context()); !errors.Is(err, errDamaged) {
+		t.Fatalf("at first it is %v, want it to be tried again", err)
+	}
+	f.clock.Advance(11 * time.Minute)
+	f.settle()
+	f.must(f.r.Show(t.Context(), onePR))
+	f.post()
+	if got := f.forge.comment(1); !strings.Contains(got, "the plan that was made is not in the server's store") {
+		t.Errorf("the comment is\n%s", got)
+	}
+	if run := f.newest("prod"); !run.PostedAt.IsZero() || run.ID != a.Run {
+		t.Errorf("the plan of the %s counts as shown since %s", run.Kind, run.PostedAt)
+	}
+}
