@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 
@@ -190,7 +191,8 @@ func readPrivate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+	owner, _ := info.Sys().(*syscall.Stat_t)
+	if info.Mode().IsRegular() && info.Mode().Perm()&forOthers(owner.Uid, os.Geteuid()) != 0 {
 		return nil, hint.New(
 			fmt.Errorf("%s can be read by others than you (mode %04o)", path, info.Mode().Perm()),
 			"chmod 600 "+path+", and replace the token if others use this machine",
@@ -204,4 +206,14 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes: is this the right file?", path, maxSecretFile)
 	}
 	return data, nil
+}
+
+// forOthers returns the permissions that make a file of an owner another's, too, for who
+// reads it. What root gives to a group is for who is in it: so a pod that is not root
+// gets a Kubernetes secret, with an fsGroup.
+func forOthers(owner uint32, reader int) fs.FileMode {
+	if owner == 0 && reader != 0 {
+		return 0o037
+	}
+	return 0o077
 }
