@@ -82,6 +82,12 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 		tool = t.a.PinName
 	}
 	t.readModule(tool)
+	if err := t.module.Unread; err != nil {
+		return &failure.Error{
+			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("secret values: %w", err),
+			Hint: "divide the file, or give secret variables their values by secrets",
+		}
+	}
 	return t.chooseBackend()
 }
 

@@ -30,17 +30,9 @@ var errTooLarge = fmt.Errorf("larger than %d bytes", MaxFile)
 // Parse parses a file of HCL or of its JSON form. The file is nil if nothing
 // of it could be read; the error is why it is not read in full.
 func Parse(name string) (*hcl.File, error) {
-	f, err := os.Open(name)
+	data, err := readFile(name)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > MaxFile {
-		return nil, errTooLarge
 	}
 	var file *hcl.File
 	var diags hcl.Diagnostics
@@ -64,6 +56,23 @@ func Parse(name string) (*hcl.File, error) {
 		return file, diags
 	}
 	return file, nil
+}
+
+// readFile reads a file of at most MaxFile bytes.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxFile {
+		return nil, errTooLarge
+	}
+	return data, nil
 }
 
 // TooDeep reports whether code has an expression that is nested more deeply than

@@ -5,6 +5,8 @@ package modulecode
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,6 +40,7 @@ type Root struct {
 	Ephemeral   bool         // a variable is: its value is in no plan file
 	Needs       []string     // all that init's result depends on, sorted
 	Secrets     []string     // values given to secret variables
+	Unread      error        // why a file that may have more of them was not read; nil: all were
 	Sensitive   []string     // names of the secret variables, sorted
 }
 
@@ -76,7 +79,8 @@ func Read(dir, bundle, engine string) Root {
 	}
 	slices.Sort(r.module.Needs)
 	r.module.Sensitive = slices.Sorted(maps.Keys(r.sensitive))
-	r.module.Secrets = append(r.module.Secrets, secretVariables(dir, r.sensitive)...)
+	given, err := secretVariables(dir, r.sensitive)
+	r.module.Secrets, r.module.Unread = append(r.module.Secrets, given...), err
 	return r.module
 }
 
@@ -345,25 +349,30 @@ func VariableSecrets(text string) []string {
 }
 
 // secretVariables returns the values in dir's variable files that are given to
-// secret variables.
-func secretVariables(dir string, sensitive map[string]bool) []string {
-	var secrets []string
+// secret variables, if there are any. What is no variable file is for the engine to
+// say; the error is of files that it may read and this does not.
+func secretVariables(dir string, sensitive map[string]bool) (secrets []string, err error) {
+	if len(sensitive) == 0 {
+		return nil, nil
+	}
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		name := filepath.Join(dir, entry.Name())
 		switch {
 		case strings.HasSuffix(name, ".tfvars.json"):
 			var values map[string]any
-			if data, err := os.ReadFile(name); err == nil && jsontree.Decode(data, &values) == nil {
-				for key, value := range values {
-					if sensitive[key] {
-						secrets = jsontree.AppendStrings(secrets, value)
-					}
+			data, unread := readFile(name)
+			if err = cmp.Or(err, beyond(entry.Name(), unread)); unread != nil || jsontree.Decode(data, &values) != nil {
+				continue
+			}
+			for key, value := range values {
+				if sensitive[key] {
+					secrets = jsontree.AppendStrings(secrets, value)
 				}
 			}
 		case strings.HasSuffix(name, ".tfvars"):
-			file, _ := Parse(name)
-			if file == nil {
+			file, unread := Parse(name)
+			if err = cmp.Or(err, beyond(entry.Name(), unread)); file == nil {
 				continue
 			}
 			attributes, _ := file.Body.JustAttributes()
@@ -374,7 +383,15 @@ func secretVariables(dir string, sensitive map[string]bool) []string {
 			}
 		}
 	}
-	return secrets
+	return secrets, err
+}
+
+// beyond returns an error about a file that is beyond what is read here.
+func beyond(name string, err error) error {
+	if errors.Is(err, errTooLarge) || errors.Is(err, ErrTooDeep) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // appendCtyStrings appends the texts and numbers in a value.

@@ -94,3 +94,31 @@ func TestExpressionsThatWouldNotEnd(t *testing.T) {
 		t.Errorf("an ordinary loop: %v, %v", value, err)
 	}
 }
+
+// TestSecretsThatAreNotRead: the values of secret variables are in files that are read
+// here as the engine reads them, or the root module says that they are not.
+func TestSecretsThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", modulecode.MaxFile)
+	for name, c := range map[string]struct {
+		file, text, name, code string
+		want                   string // in the error; empty: none
+	}{
+		"large JSON":          {"a.auto.tfvars.json", `{"token": "` + large + `"}`, "token", "sensitive = true", "a.auto.tfvars.json: larger than"},
+		"large":               {"terraform.tfvars", `token = "` + large + `"`, "token", "sensitive = true", "terraform.tfvars: larger than"},
+		"nested":              {"terraform.tfvars", "token = " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "token", "sensitive = true", "terraform.tfvars: nested"},
+		"nothing is secret":   {"terraform.tfvars", `size = "` + large + `"`, "size", "", ""},
+		"no variables at all": {"terraform.tfvars", "token = ", "token", "sensitive = true", ""},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"main.tf": "variable \"" + c.name + "\" {\n  " + c.code + "\n}\n", c.file: c.text} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := modulecode.Read(dir, dir, "terraform").Unread
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

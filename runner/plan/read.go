@@ -71,6 +71,9 @@ func Read(r io.ReadSeeker, o Options) (Result, error) {
 	}
 	o.Redactor.Add(first.secrets...)
 	first.secrets = nil
+	if o.Redactor.Withholds() {
+		return Result{}, errors.New("parse plan: it has more secret values than can be kept out of what is shown")
+	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}

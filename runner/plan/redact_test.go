@@ -117,6 +117,26 @@ func corpusSecret(random *rand.Rand, i int) string {
 	}
 }
 
+// TestMoreSecretsThanAreLookedFor: a plan of which nothing could be shown is not read.
+func TestMoreSecretsThanAreLookedFor(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(8, 8))
+	value := make([]byte, 6<<20)
+	for i := range value {
+		value[i] = byte('0' + random.IntN(75))
+	}
+	text, err := json.Marshal(map[string]any{"format_version": "1.2", "resource_changes": []any{
+		corpusResource(1, map[string]any{"token": string(value)}, map[string]any{"token": true}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = plan.Read(bytes.NewReader(text), plan.Options{Key: []byte("key")})
+	if err == nil || !strings.Contains(err.Error(), "more secret values than can be kept out of what is shown") {
+		t.Errorf("read: %v", err)
+	}
+}
+
 func corpusResource(i int, values, marks map[string]any) map[string]any {
 	return map[string]any{
 		"address": fmt.Sprintf("x_y.z[%d]", i), "mode": "managed", "type": "x_y", "change": map[string]any{

@@ -27,30 +27,37 @@ const (
 	anyPiece                   // any long piece
 )
 
-// formsOf returns the forms in which a secret may be printed, each at least
+// formsOf returns the forms in which a piece of a secret may be printed, each at least
 // minSecret bytes long.
-func formsOf(secret string) map[string]extent {
+func formsOf(piece string) map[string]extent {
 	out := make(map[string]extent)
-	for _, piece := range piecesOf(secret) {
-		printed := encodedForms(piece)
-		for _, cased := range []string{strings.ToUpper(piece), strings.ToLower(piece)} {
-			if cased != piece {
-				printed = append(printed, cased, jsonEscape(cased, true), jsonEscape(cased, false))
-			}
+	printed := encodedForms(piece)
+	for _, cased := range []string{strings.ToUpper(piece), strings.ToLower(piece)} {
+		if cased != piece {
+			printed = append(printed, cased, jsonEscape(cased, true), jsonEscape(cased, false))
 		}
-		addForms(out, printed, func(form string) extent {
-			if isToken(form) {
-				return anyPiece
-			}
-			return allOfIt
-		})
-		addForms(out, urlForms(piece), func(string) extent {
-			if isToken(piece) {
-				return anyPiece
-			}
-			return escapedPiece
-		})
 	}
+	addForms(out, printed, func(form string) extent {
+		if isToken(form) {
+			return anyPiece
+		}
+		return allOfIt
+	})
+	addForms(out, urlForms(piece), func(string) extent {
+		if isToken(piece) {
+			return anyPiece
+		}
+		return escapedPiece
+	})
+	return out
+}
+
+// plainForms are those of formsOf in which engines, JSON and base64 print a piece: each
+// is found as a whole only, and so takes little memory.
+func plainForms(piece string) map[string]extent {
+	out := make(map[string]extent)
+	forms := append([]string{piece, EscapeHCL(piece), jsonEscape(piece, true), jsonEscape(piece, false)}, base64Forms(piece)...)
+	addForms(out, forms, func(string) extent { return allOfIt })
 	return out
 }
 
@@ -163,21 +170,25 @@ func upperEscapes(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(e string) string { return strings.ReplaceAll(strings.ToUpper(e), "U", "u") })
 }
 
+// maxSecretDocument is how long a secret is at most whose values are looked for one by
+// one if it is a JSON document.
+const maxSecretDocument = 1 << 20
+
 // piecesOf returns the secret, its lines, and the secret values in it if it is
-// a JSON document.
+// a JSON document; all of them cut to the length that is searched for.
 func piecesOf(secret string) []string {
-	pieces := []string{secret}
+	pieces := cut(nil, secret)
 	if trimmed := strings.TrimSpace(secret); trimmed != secret {
-		pieces = append(pieces, trimmed)
+		pieces = cut(pieces, trimmed)
 	}
 	if strings.ContainsAny(secret, "\r\n") {
-		for _, line := range strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		for line := range strings.FieldsFuncSeq(secret, func(r rune) bool { return r == '\n' || r == '\r' }) {
 			if line = strings.TrimSpace(line); len(line) >= minSecret && !isPlainField(line) {
-				pieces = append(pieces, line)
+				pieces = cut(pieces, line)
 			}
 		}
 	}
-	if strings.HasPrefix(strings.TrimSpace(secret), "{") {
+	if len(secret) <= maxSecretDocument && strings.HasPrefix(strings.TrimSpace(secret), "{") {
 		var doc any
 		if json.Unmarshal([]byte(secret), &doc) == nil {
 			for _, value := range namedSecrets(doc, "", nil) {
@@ -186,6 +197,33 @@ func piecesOf(secret string) []string {
 		}
 	}
 	return pieces
+}
+
+// cutLength is how long the pieces of a secret are that is too long to be searched for at
+// once: encoders make a hundred times as much of it. Base64 and base32 of pieces of this
+// length join to that of the secret.
+const cutLength = 3 * 5 * 273
+
+// cut appends a secret to pieces, as several of them if it is longer than maxPattern.
+func cut(pieces []string, secret string) []string {
+	if len(secret) <= maxPattern {
+		return append(pieces, secret)
+	}
+	for len(secret) > cutLength+minSecret {
+		to := runeStart(secret, cutLength)
+		pieces, secret = append(pieces, secret[:to]), secret[to:]
+	}
+	return append(pieces, secret)
+}
+
+// runeStart returns where the character begins that is at an index of s.
+func runeStart(s string, at int) int {
+	for back := 0; back < utf8.UTFMax && at > back; back++ {
+		if utf8.RuneStart(s[at-back]) {
+			return at - back
+		}
+	}
+	return at // no text
 }
 
 // isPlainField reports whether a line of a secret document is a field without a

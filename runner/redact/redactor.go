@@ -24,6 +24,13 @@ const (
 	maxEager = 4 << 10
 	// maxRedactedLine is how much of a line a writer holds to see it whole.
 	maxRedactedLine = 64 << 10
+	// maxForms is how many bytes of forms are known in every detail, which takes up to 30
+	// times as much memory; what secrets are added after that are looked for in few forms,
+	// and as a whole only. There are 30 to 100 bytes of forms for each byte of a secret.
+	maxForms = 4 << 20
+	// maxPlainForms bounds those, too, at about 10 bytes for each byte of a secret. If
+	// there are more, everything is withheld.
+	maxPlainForms = 32 << 20
 )
 
 // Redactor replaces secret values by "(sensitive value)", in the forms in which
@@ -32,18 +39,23 @@ const (
 // any alignment; in base64 of base64, line by line; each of the others also wrapped at any column, behind the prefixes that engines
 // put before the lines of provisioners too. Of a form without spaces pieces of 24 bytes are
 // found, such as lines that each have another prefix. Values shorter than
-// 8 bytes are ignored. It is safe for concurrent use.
+// 8 bytes are ignored. Of many and large secrets, beyond about 100 KiB together, the
+// later ones are found in fewer forms; beyond about 3 MiB nothing is passed on at all,
+// see [Redactor.Withholds]. It is safe for concurrent use.
 type Redactor struct {
-	mu      sync.Mutex
-	secrets map[string]bool
-	forms   map[string]extent
-	current atomic.Pointer[finder] // nil: forms have been added since it was made
+	mu       sync.Mutex
+	secrets  map[string]bool
+	pieces   map[string]bool // of secrets, whose forms are known
+	forms    map[string]extent
+	size     int                    // bytes in forms
+	current  atomic.Pointer[finder] // nil: forms have been added since it was made
+	withheld atomic.Bool
 }
 
 // New returns a Redactor for secrets. It finds text under secret-looking
 // names even without any.
 func New(secrets []string) *Redactor {
-	r := &Redactor{secrets: map[string]bool{}, forms: map[string]extent{}}
+	r := &Redactor{secrets: map[string]bool{}, pieces: map[string]bool{}, forms: map[string]extent{}}
 	r.Add(secrets...)
 	return r
 }
@@ -54,16 +66,43 @@ func (r *Redactor) Add(secrets ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, secret := range secrets {
-		if len(strings.TrimSpace(secret)) < minSecret || r.secrets[secret] {
+		if len(strings.TrimSpace(secret)) < minSecret || r.secrets[secret] || r.withheld.Load() {
 			continue
 		}
 		r.secrets[secret] = true
-		for form, needed := range formsOf(secret) {
-			r.forms[form] = max(needed, r.forms[form])
+		for _, piece := range piecesOf(secret) {
+			r.learn(piece)
 		}
 		r.current.Store(nil)
 	}
 }
+
+// learn adds the forms of a piece, as many as there is room for.
+func (r *Redactor) learn(piece string) {
+	if r.withheld.Load() || r.pieces[piece] {
+		return
+	}
+	r.pieces[piece] = true
+	forms := plainForms
+	if r.size < maxForms {
+		forms = formsOf
+	}
+	for form, needed := range forms(piece) {
+		if _, known := r.forms[form]; !known {
+			r.size += len(form)
+		}
+		r.forms[form] = max(needed, r.forms[form])
+	}
+	if r.size > maxPlainForms {
+		r.withheld.Store(true)
+		clear(r.forms)
+		clear(r.pieces)
+	}
+}
+
+// Withholds reports whether r knows of more secrets than it can look for. It then takes
+// every text, and all of a JSON value, for secret.
+func (r *Redactor) Withholds() bool { return r.withheld.Load() }
 
 func (r *Redactor) matcher() *finder {
 	if m := r.current.Load(); m != nil {
@@ -100,6 +139,9 @@ func (r *Redactor) Known(s string) string {
 }
 
 func (r *Redactor) known(text []byte) ([]byte, bool) {
+	if r.Withholds() && len(text) > 0 {
+		return []byte(holdfast.SensitiveValue), true
+	}
 	m := r.matcher()
 	out, changed := m.replace(nil, text)
 	decoded, twice := m.decodeTwice(nil, out)
@@ -110,6 +152,9 @@ func (r *Redactor) known(text []byte) ([]byte, bool) {
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return nil
+	}
+	if r.Withholds() {
+		return json.RawMessage(strconv.Quote(holdfast.SensitiveValue))
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -127,6 +172,9 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 // Value returns a decoded JSON value without known secrets, in names too, and
 // without the text of what is named like a secret.
 func (r *Redactor) Value(value any) any {
+	if value != nil && r.Withholds() {
+		return holdfast.SensitiveValue // of names, too, hardly one would be left
+	}
 	switch v := value.(type) {
 	case string:
 		return r.String(v)
@@ -173,6 +221,7 @@ type redactingWriter struct {
 	lines    []byte // searched; the last line is not whole
 	names    namedScanner
 	next     int // how long held must be to be searched again
+	withheld bool
 	err      error
 }
 
@@ -198,6 +247,10 @@ func (w *redactingWriter) Close() error {
 }
 
 func (w *redactingWriter) flush(all bool) {
+	if w.redactor.Withholds() {
+		w.withhold()
+		return
+	}
 	if !all && len(w.held) < w.next {
 		return
 	}
@@ -222,6 +275,15 @@ func (w *redactingWriter) flush(all bool) {
 		_, w.err = w.w.Write(text)
 	}
 	w.lines = append(w.lines[:0], w.lines[end:]...)
+}
+
+// withhold drops what is held, and says so once.
+func (w *redactingWriter) withhold() {
+	w.held, w.lines = nil, nil
+	if !w.withheld {
+		w.withheld = true
+		_, w.err = io.WriteString(w.w, holdfast.SensitiveValue+": what follows is withheld, as there are more secret values than can be looked for\n")
+	}
 }
 
 // maskText replaces the strings and numbers in value.
