@@ -37,7 +37,8 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	if err := objected(now); err != nil {
 		return "", err
 	}
-	clusters, moved, err := h.shownNow(ctx, *c, targets)
+	own := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return t.barred != "" })
+	clusters, moved, err := h.shownNow(ctx, *c, own)
 	if err != nil {
 		return "", err
 	}

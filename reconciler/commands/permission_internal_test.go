@@ -30,7 +30,7 @@ func (r records) Cluster(_ context.Context, name string) (holdfast.ClusterRecord
 	if name != "app" && name != "db" && name != "run-1" {
 		return holdfast.ClusterRecord{}, holdfast.ErrNotFound
 	}
-	return holdfast.ClusterRecord{Name: name}, nil
+	return holdfast.ClusterRecord{Name: name, Owner: ref.Repo}, nil
 }
 
 func (r records) Run(_ context.Context, id string) (holdfast.Run, error) {
@@ -231,7 +231,7 @@ func TestApproveIsRefused(t *testing.T) {
 		"the head has moved":     {Author: "bob", CommentID: "1", ShownHead: "h1", Shown: []string{"run-1"}},
 		"no plan had been shown": {Author: "bob", CommentID: "1", ShownHead: "h2"},
 	} {
-		_, err := handler(records{pull: pr}, host{}).approve(t.Context(), &c, []target{{"app", &pr}})
+		_, err := handler(records{pull: pr}, host{}).approve(t.Context(), &c, []target{{cluster: "app", pr: &pr}})
 		var refused refusal
 		if !errors.As(err, &refused) || !strings.Contains(string(refused), words) {
 			t.Errorf("approve() = %v, want %q", err, words)
@@ -249,6 +249,50 @@ func TestForAnotherEntry(t *testing.T) {
 		if err != nil || other != want {
 			t.Errorf("into %s: %q, %v, want %q", base, other, err, want)
 		}
+	}
+}
+
+// recorded has one record of a cluster.
+type recorded struct {
+	Store
+	rec holdfast.ClusterRecord
+}
+
+func (r recorded) Cluster(context.Context, string) (holdfast.ClusterRecord, error) { return r.rec, nil }
+
+// A pull request commands what belongs to its repository, or to nobody. Its own plans can be
+// canceled, and a run of the former owner of a free name is not its own.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	const open, merged = holdfast.PullRequestOpen, holdfast.PullRequestMerged
+	own := holdfast.ClusterRecord{Name: "app", Owner: ref.Repo}
+	theirs := holdfast.ClusterRecord{Name: "app", Owner: "acme/other"}
+	free, gone := theirs, theirs
+	free.Desired.Removed, gone.Deletion = true, &holdfast.Deletion{}
+	for name, test := range map[string]struct {
+		rec    holdfast.ClusterRecord
+		verb   holdfast.Verb
+		state  holdfast.PullRequestState
+		barred bool
+	}{
+		"its own":                    {own, holdfast.VerbUnlock, merged, false},
+		"another's":                  {theirs, holdfast.VerbUnlock, open, true},
+		"another's, merged":          {theirs, holdfast.VerbCancel, merged, true},
+		"its own plans":              {theirs, holdfast.VerbCancel, open, false},
+		"a free name":                {free, holdfast.VerbPlan, open, false},
+		"a run that is there still":  {free, holdfast.VerbUnlock, open, true},
+		"a name that was given back": {gone, holdfast.VerbUnlock, open, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := handler(records{}, host{})
+			h.opts.Store = recorded{rec: test.rec}
+			pr := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref, State: test.state}}
+			barred, err := h.elsewhere(t.Context(), test.verb, pr, "app")
+			if err != nil || (barred != "") != test.barred {
+				t.Errorf("elsewhere() = %q, %v, want it barred: %t", barred, err, test.barred)
+			}
+		})
 	}
 }
 

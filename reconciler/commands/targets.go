@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
 // permitted checks that the author may command: write permission on the code
@@ -42,6 +43,7 @@ func (h *Handler) permitted(ctx context.Context, c holdfast.Command) error {
 type target struct {
 	cluster string
 	pr      *holdfast.PullRequestRecord // nil: the tracked branch
+	barred  refusal                     // why its pull request cannot command it; empty if it can
 }
 
 func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, error) {
@@ -59,12 +61,19 @@ func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, er
 	}
 	var out []target
 	for _, cluster := range pr.Clusters {
-		if cluster.Sample && c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel {
+		if cluster.Sample && (pr.State == holdfast.PullRequestMerged || c.Verb != holdfast.VerbPlan && c.Verb != holdfast.VerbCancel) {
 			continue // its merge does not apply them
 		}
-		if len(c.Clusters) == 0 || slices.Contains(c.Clusters, cluster.Name) {
-			out = append(out, target{cluster.Name, &pr})
+		if len(c.Clusters) > 0 && !slices.Contains(c.Clusters, cluster.Name) {
+			continue
 		}
+		t := target{cluster: cluster.Name, pr: &pr}
+		if !cluster.Sample {
+			if t.barred, err = h.elsewhere(ctx, c.Verb, pr, cluster.Name); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, t)
 	}
 	for _, name := range c.Clusters {
 		if !slices.ContainsFunc(out, func(t target) bool { return t.cluster == name }) {
@@ -78,6 +87,27 @@ func (h *Handler) targets(ctx context.Context, c holdfast.Command) ([]target, er
 		return nil, refusal("this pull request changes no cluster")
 	}
 	return out, nil
+}
+
+// elsewhere is why a pull request cannot command a cluster that it changes: the name belongs
+// to another repository, or was given to one since. Whoever may write here need not be
+// allowed anything there. What the pull request itself has queued can be canceled.
+func (h *Handler) elsewhere(
+	ctx context.Context, verb holdfast.Verb, pr holdfast.PullRequestRecord, cluster string,
+) (refusal, error) {
+	rec, err := h.opts.Store.Cluster(ctx, cluster)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read cluster %q: %w", cluster, err)
+	case verb == holdfast.VerbCancel && pr.State != holdfast.PullRequestMerged:
+		return "", nil
+	case lineage.BelongsElsewhere(pr.Repo, rec):
+	case verb != holdfast.VerbUnlock || rec.Owner == pr.Repo || rec.Deletion != nil:
+		return "", nil // of a name that is free there, a run may be running still
+	}
+	return refusal(lineage.BelongsTo(rec) + ": pull requests of another repository cannot command it"), nil
 }
 
 // notChanged says why nothing can be done to a cluster by way of a pull request.
@@ -123,7 +153,10 @@ func (h *Handler) each(
 	var done, idle, refused []string
 	var reason holdfast.Reason
 	for _, t := range targets {
-		word, err := do(ctx, *c, t)
+		word, err := "", error(t.barred)
+		if t.barred == "" {
+			word, err = do(ctx, *c, t)
+		}
 		var no refusal
 		switch {
 		case errors.Is(err, errUpToDate) && asksForGit(*c): // as it is

@@ -3,8 +3,8 @@
 //
 // It owns the reading of these relations from the records and from what a tree says,
 // and the words for what is wrong with a document in the company of others. Intake
-// asks it before a document is recorded, observation before a decision is made, the
-// server for the family of a cluster.
+// asks it before a document is recorded, observation before a decision is made, commands
+// before a pull request speaks for a cluster, the server for the family of a cluster.
 //
 // It writes no record, asks for no decision and talks to no forge. A Reader keeps
 // nothing: each answer is as the records are now.

@@ -13,6 +13,11 @@ func BelongsElsewhere(repo string, rec holdfast.ClusterRecord) bool {
 	return rec.Name != "" && rec.Owner != repo && !free
 }
 
+// BelongsTo says to which repository a name belongs.
+func BelongsTo(rec holdfast.ClusterRecord) string {
+	return fmt.Sprintf("the name %q belongs to repository %q", rec.Name, rec.Owner)
+}
+
 // OwnedElsewhere is the fault of a document whose name belongs to another
 // repository. Before its first apply a name that was removed there is free.
 func OwnedElsewhere(repo string, rec holdfast.ClusterRecord, res *catalog.Resolution) holdfast.Faults {
@@ -20,7 +25,7 @@ func OwnedElsewhere(repo string, rec holdfast.ClusterRecord, res *catalog.Resolu
 		return nil
 	}
 	return holdfast.Faults{res.Doc.Fault(
-		fmt.Sprintf("the name %q belongs to repository %q (%s)", rec.Name, rec.Owner, rec.Desired.Document.Path),
+		fmt.Sprintf("%s (%s)", BelongsTo(rec), rec.Desired.Document.Path),
 		"choose another metadata.name, or merge it as it is and take the cluster over with holdfast transfer", "metadata", "name",
 	)}
 }
