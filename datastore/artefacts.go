@@ -19,8 +19,8 @@ type ArtefactStore struct{ *records }
 
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
 // left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
-// that an engine could not upload, is taken of a former attempt too, and stands as
-// unsaved from then on, if it is new. At most 1 GiB.
+// that an engine could not upload, is taken of a former attempt too that may not have
+// said all, and stands as unsaved from then on, if it is new. At most 1 GiB.
 func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
@@ -68,7 +68,8 @@ func mayLeave(ctx context.Context, q querier, ref holdfast.AttemptRef, name, suf
 		return err
 	}
 	var one int
-	err := q.row(ctx, `SELECT 1 FROM attempts WHERE run = ? AND attempt = ? AND fence = ?`, ref.Run, ref.Attempt, ref.Fence).Scan(&one)
+	err := q.row(ctx, `SELECT 1 FROM attempts AS e WHERE e.run = ? AND e.attempt = ? AND e.fence = ? AND NOT (`+saidAll+`)`,
+		ref.Run, ref.Attempt, ref.Fence).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return holdfast.ErrFenced
 	}

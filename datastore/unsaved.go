@@ -16,6 +16,15 @@ const (
 	// earlierRefused counts what was refused of the run before that.
 	earlierRefused = `(SELECT COUNT(*) FROM state_versions AS v WHERE v.location = unsaved_states.location
 		AND v.run = unsaved_states.run AND v.quarantined = 1 AND v.version < unsaved_states.version)`
+	// saidAll is true of an attempt e that has ended by its agent's word: that comes last. Not
+	// if its state, which stands, has not come at all: a full disk may have kept it back. An
+	// attempt that others have ended, or an agent that found it dead, may be executed still.
+	saidAll = `e.status NOT IN ('running', 'interrupted')
+		AND e.reason NOT IN ('` + string(holdfast.ReasonAgentKilled) + `', '` + string(holdfast.ReasonLeaseLost) + `') AND NOT EXISTS (
+		SELECT 1 FROM unsaved_states AS u WHERE u.run = e.run AND u.attempt = e.attempt AND u.version = 0 AND NOT EXISTS (
+		SELECT 1 FROM artefacts AS f WHERE f.run = e.run AND f.attempt = e.attempt AND f.name = '` + holdfast.ArtefactErrored + `'))`
+	// inTime is true of a state, or file, v that its attempt may have left.
+	inTime = `NOT EXISTS (SELECT 1 FROM attempts AS e WHERE e.run = v.run AND e.attempt = v.attempt AND e.ended_at <= v.created_at AND ` + saidAll + `)`
 )
 
 func scanUnsaved(row scanner) (holdfast.UnsavedState, error) {
@@ -73,7 +82,7 @@ func (s *StateStore) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, r
 // for as long as what holds it.
 func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if err := takeUnsaved(ctx, q, u); err != nil {
+		if err := takeUnsaved(ctx, q, u, false); err != nil {
 			return err
 		}
 		if err := s.noteNext(ctx, q, u); err != nil {
@@ -87,21 +96,11 @@ func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, 
 	return nil
 }
 
-// settleUnsaved ends u; ErrConflict if another is in its place, or none.
-func settleUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
-	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ?`,
-		u.Location, u.Run, u.Attempt, u.Version)
-	if err == nil && n == 0 {
-		err = holdfast.ErrConflict
-	}
-	return err
-}
-
-// takeUnsaved ends u for a person; ErrConflict also if a push of it was queued since
-// it was read.
-func takeUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
-	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ? AND job = ?`,
-		u.Location, u.Run, u.Attempt, u.Version, u.Job)
+// takeUnsaved ends u; ErrConflict if another is in its place, or none. Unless it was pushed,
+// also if a push of it was queued since it was read.
+func takeUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState, pushed bool) error {
+	n, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version = ? AND (job = ? OR ? = 1)`,
+		u.Location, u.Run, u.Attempt, u.Version, u.Job, boolInt(pushed))
 	if err == nil && n == 0 {
 		err = holdfast.ErrConflict
 	}
@@ -126,7 +125,7 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 	next := u
 	var unused []content
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		err := takeUnsaved(ctx, q, u)
+		err := takeUnsaved(ctx, q, u, false)
 		if err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		if arrived, err := s.arrived(ctx, q, run.State.Unsaved); err != nil || !arrived {
 			return err
 		}
-		err := settleUnsaved(ctx, q, run.State.Unsaved)
+		err := takeUnsaved(ctx, q, run.State.Unsaved, true)
 		if errors.Is(err, holdfast.ErrConflict) {
 			return nil // another one came meanwhile, and stands
 		} else if err != nil {
@@ -234,8 +233,8 @@ func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 // therefore, the newest upload that was refused, or the newest file.
 func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 	v, by, at := holdfast.StateVersion{Location: u.Location}, holdfast.AttemptRef{}, int64(0)
-	err := q.row(ctx, `SELECT version, serial, lineage, created_at, run, attempt FROM state_versions
-		WHERE location = ? AND quarantined = 1 AND lineage <> '' AND run <> ? AND created_at > ? ORDER BY version DESC LIMIT 1`,
+	err := q.row(ctx, `SELECT version, serial, lineage, created_at, run, attempt FROM state_versions AS v WHERE location = ?
+		AND quarantined = 1 AND lineage <> '' AND run <> ? AND created_at > ? AND `+inTime+` ORDER BY version DESC LIMIT 1`,
 		u.Location, u.Run, nanos(u.At)).Scan(&v.Version, &v.Serial, &v.Lineage, &at, &by.Run, &by.Attempt)
 	if err == nil {
 		v.CreatedAt = fromNanos(at)
@@ -243,8 +242,8 @@ func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedSta
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	err = q.row(ctx, `SELECT a.run, a.attempt FROM artefacts AS a JOIN runs AS r ON r.id = a.run
-		WHERE r.state_location = ? AND a.name = ? AND a.run <> ? AND a.created_at > ? ORDER BY a.created_at DESC LIMIT 1`,
+	err = q.row(ctx, `SELECT v.run, v.attempt FROM artefacts AS v JOIN runs AS r ON r.id = v.run WHERE r.state_location = ?
+		AND v.name = ? AND v.run <> ? AND v.created_at > ? AND `+inTime+` ORDER BY v.created_at DESC LIMIT 1`,
 		u.Location, holdfast.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -277,12 +276,13 @@ func (s *records) arrived(ctx context.Context, q querier, u holdfast.UnsavedStat
 	return err == nil && rescued == digest, notFound(err, "state", u.Location)
 }
 
-// noteRefused records that an upload of an apply, which is in quarantine now, is
-// newer than what its backend has.
+// noteRefused records that an upload of an apply, which is in quarantine now and came in
+// time, is newer than what its backend has.
 func noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by holdfast.AttemptRef) error {
 	var kind holdfast.RunKind
 	var cluster string
-	err := q.row(ctx, `SELECT kind, cluster FROM runs WHERE id = ?`, by.Run).Scan(&kind, &cluster)
+	err := q.row(ctx, `SELECT r.kind, r.cluster FROM runs AS r JOIN state_versions AS v ON v.run = r.id
+		WHERE v.location = ? AND v.version = ? AND `+inTime, v.Location, v.Version).Scan(&kind, &cluster)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !kind.Applies() {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package datastore_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"path/filepath"
@@ -340,5 +341,158 @@ func TestWaiveUnsaved(t *testing.T) {
 	standing(t, store, 0)
 	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, "a", 0)); len(trail) != 1 || trail[0].Actor != "ana" {
 		t.Errorf("audit trail %+v", trail)
+	}
+}
+
+// saveLate uploads a state, or leaves an errored.tfstate, by an attempt that is over.
+func saveLate(t *testing.T, store *datastore.Store, by holdfast.Run, serial int64, text string) error {
+	t.Helper()
+	data := stateJSON(serial, "lin", text)
+	if !holdfast.OwnState(by.StateLocation) {
+		return store.PutArtefact(t.Context(), by.Ref(), holdfast.ArtefactErrored, bytes.NewReader(data))
+	}
+	_, err := store.PutState(t.Context(), holdfast.StateWrite{Location: by.StateLocation, By: by.Ref(), Data: data})
+	return err
+}
+
+// TestNothingComesAfterTheLastWord: an agent sends the result of an attempt last. What
+// comes with the attempt's credential afterwards is kept, and never becomes the state.
+func TestNothingComesAfterTheLastWord(t *testing.T) {
+	t.Parallel()
+	for _, status := range []holdfast.RunStatus{
+		holdfast.RunApplied, holdfast.RunNoChanges, holdfast.RunPlanned, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunRetrying,
+	} {
+		for _, location := range []string{"clusters/a", "pg:db"} {
+			t.Run(string(status)+" "+location, func(t *testing.T) {
+				t.Parallel()
+				store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
+				run := newRun(1)
+				run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, location
+				run = claim(t, store, run)
+				own := holdfast.OwnState(location)
+				if own {
+					if err := saveLate(t, store, run, 1, "saved"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !status.Good() {
+					run.Failure = &holdfast.Failure{Cause: "Network"}
+				}
+				end(t, store, run, status)
+				if err := saveLate(t, store, run, 2, "late"); !errors.Is(err, holdfast.ErrFenced) {
+					t.Errorf("the late state is taken: %v", err)
+				}
+				standing(t, store, 0)
+				if !own {
+					return
+				}
+				versions := must[[]holdfast.StateVersion](t)(store.StateVersions(t.Context(), location))
+				if len(versions) != 2 || !versions[0].Quarantined || versions[1].Quarantined {
+					t.Errorf("the versions are %+v", versions)
+				}
+			})
+		}
+	}
+}
+
+// TestLateStateOfAnAttemptThatWasFoundDead: the agent that says so may have a copy of the
+// folder of the one that executes it.
+func TestLateStateOfAnAttemptThatWasFoundDead(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []holdfast.Reason{holdfast.ReasonAgentKilled, holdfast.ReasonLeaseLost} {
+		for _, location := range []string{"clusters/a", "pg:db"} {
+			store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
+			run := newRun(1)
+			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, location
+			run = claim(t, store, run)
+			run.Reason, run.Failure = reason, &holdfast.Failure{Cause: reason, Transient: true}
+			end(t, store, run, holdfast.RunRetrying)
+			if err := saveLate(t, store, run, 2, "late"); err != nil && !errors.Is(err, holdfast.ErrFenced) {
+				t.Fatal(err)
+			}
+			standing(t, store, 1)
+		}
+	}
+}
+
+// TestAStateThatADiskKeptBack: an attempt has said that its state could not be saved, and
+// its agent could not even keep it, until it was started again. It is taken once.
+func TestAStateThatADiskKeptBack(t *testing.T) {
+	t.Parallel()
+	for _, location := range []string{"clusters/a", "pg:db"} {
+		for _, kept := range []bool{false, true} {
+			store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
+			run := newRun(1)
+			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, location
+			run = claim(t, store, run)
+			if kept {
+				putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(2, "lin", "the engine's"))
+			}
+			run.Failure = &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
+			end(t, store, run, holdfast.RunErrored)
+			standing(t, store, 1)
+			if err := saveLate(t, store, run, 2, "the engine's"); !kept && location == "pg:db" && err != nil {
+				t.Errorf("%s: it is refused: %v", location, err)
+			}
+			if err := saveLate(t, store, run, 3, "another"); !errors.Is(err, holdfast.ErrFenced) {
+				t.Errorf("%s, kept %t: a second one is taken: %v", location, kept, err)
+			}
+			file := must[io.ReadCloser](t)(store.OpenUnsaved(t.Context(), standing(t, store, 1)))
+			data := must[[]byte](t)(io.ReadAll(file))
+			_ = file.Close()
+			if string(data) != string(stateJSON(2, "lin", "the engine's")) {
+				t.Errorf("%s, kept %t: %s would be pushed", location, kept, data)
+			}
+		}
+	}
+}
+
+// TestWhatStandsNext: of what came while the state of another run stood, that of an attempt
+// which may have been executed still, or which came before the attempt's last word.
+func TestWhatStandsNext(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]holdfast.RunStatus{"dead": holdfast.RunInterrupted, "refused": holdfast.RunErrored} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: ticking()})
+			apply := func(n int) holdfast.Run {
+				run := newRun(n)
+				run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, "clusters/a"
+				return claim(t, store, run)
+			}
+			first := apply(1)
+			end(t, store, first, holdfast.RunInterrupted)
+			done := apply(2)
+			end(t, store, done, holdfast.RunApplied)
+			run := apply(3)
+			if err := saveLate(t, store, first, 1, "first"); !errors.Is(err, holdfast.ErrFenced) {
+				t.Fatal(err)
+			}
+			u := standing(t, store, 1)
+			if ended == holdfast.RunInterrupted {
+				end(t, store, run, ended)
+			} else if err := store.LockState(t.Context(), "clusters/a", holdfast.StateLock{ID: "lock", By: run.Ref()}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := store.PutState(t.Context(), holdfast.StateWrite{
+				Location: "clusters/a", LockID: "another", By: run.Ref(), Data: stateJSON(2, "lin", "refused"),
+			})
+			if err == nil {
+				t.Fatal("the state was taken")
+			}
+			if ended != holdfast.RunInterrupted {
+				run.Failure = &holdfast.Failure{Cause: "Network"}
+				end(t, store, run, ended)
+			}
+			if err := saveLate(t, store, done, 3, "done"); !errors.Is(err, holdfast.ErrFenced) {
+				t.Fatal(err)
+			}
+			if err := store.WaiveUnsaved(t.Context(), u, holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			if u := standing(t, store, 1); u.Run != run.ID {
+				t.Errorf("%+v stands, want that of %s", u, run.ID)
+			}
+		})
 	}
 }
