@@ -80,6 +80,7 @@ type Handler struct {
 	stored    *queue.Broadcast // a command is in the store
 	direct    direct
 	waited    sync.Map // ids of commands in comments that were not carried out at once
+	tried     sync.Map // what came of clusters of commands in comments that are not done: map[string]outcome, by id
 	strangers strangers
 }
 

@@ -92,6 +92,7 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
 		} else {
 			h.waited.Delete(c.ID)
+			h.tried.Delete(c.ID)
 		}
 	}
 }

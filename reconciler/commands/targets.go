@@ -152,11 +152,9 @@ func (h *Handler) each(
 ) (string, error) {
 	var done, idle, refused []string
 	var reason holdfast.Reason
+	var failed error
 	for _, t := range targets {
-		word, err := "", error(t.barred)
-		if t.barred == "" {
-			word, err = do(ctx, *c, t)
-		}
+		word, err := h.once(ctx, *c, t, do)
 		var no refusal
 		switch {
 		case errors.Is(err, errUpToDate) && asksForGit(*c): // as it is
@@ -168,14 +166,19 @@ func (h *Handler) each(
 			c.Refused = append(c.Refused, t.cluster)
 			reason = cmp.Or(reason, reasonOf(err))
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, no))
-		case err != nil && (c.CommentID != "" || len(done) == 0):
-			return "", err // and nothing of it was done, or it is tried again
+		case err != nil && c.CommentID != "": // which is tried again
+			failed = err
+		case err != nil && len(done) == 0:
+			return "", err // nothing of it was done
 		case err != nil:
 			c.Refused = append(c.Refused, t.cluster)
 			refused = append(refused, fmt.Sprintf("`%s`: %s", t.cluster, failedWith(err)))
 		case word != "":
 			done = append(done, fmt.Sprintf("`%s`: %s", t.cluster, word))
 		}
+	}
+	if failed != nil {
+		return "", failed
 	}
 	for _, cluster := range idle {
 		if word := fmt.Sprintf("`%s`: %s", cluster, errIdle); len(done) > 0 {

@@ -41,6 +41,12 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	if err != nil {
 		return "", err
 	}
+	switch run := decision.Newest(runs); {
+	case queuedBefore(c, t, run) && run.Shown != "":
+		return queuedOf(run.Shown), nil
+	case queuedBefore(c, t, run):
+		return "apply queued", nil
+	}
 	ask := decision.Ask{Verb: holdfast.VerbApply, Actor: c.Author}
 	if t.pr != nil {
 		ask.PullRequest, ask.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, decision.Removes(t.cluster))
