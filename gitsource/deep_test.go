@@ -5,13 +5,15 @@ package gitsource_test
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
-// Folders that are nested without end are an error, and not the end of the server.
+// Folders that are nested without end are an error for who goes down, and not the end of
+// the server: two trees are compared all the same.
 func TestFoldersNestedTooDeep(t *testing.T) {
 	t.Parallel()
 	const words = "nested deeper than 200"
@@ -27,12 +29,19 @@ func TestFoldersNestedTooDeep(t *testing.T) {
 		t.Errorf("walk through 199 levels = %v", err)
 	}
 	told := map[string]error{"walk": walk(deep)}
-	_, told["diff"] = source.Diff(t.Context(), repoName, base, deep)
 	_, told["merge"] = source.Merge(t.Context(), repoName, rev(deep), rev(other))
 	for what, err := range told {
 		if err == nil || !strings.Contains(err.Error(), words) || len(err.Error()) > 400 {
 			t.Errorf("%s = %.500v, want an error of few words with %q", what, err, words)
 		}
+	}
+	changes, err := source.Diff(t.Context(), repoName, base, deep)
+	var changed []string
+	for _, c := range changes {
+		changed = append(changed, fmt.Sprintf("%s %d %s", c.Kind, strings.Count(c.Path, "/"), c.Path[len(c.Path)-1:]))
+	}
+	if want := []string{"modified 0 a", "added 200 d", "deleted 199 f"}; err != nil || !slices.Equal(changed, want) {
+		t.Errorf("Diff = %q, %v, want %q", changed, err, want)
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 // Diff returns the files that differ between two revisions or trees, by path; an
 // empty from is the empty tree. A file counts as renamed if the old one is gone
 // and a new one has its very content. A file that becomes a folder is one
-// deletion and several additions.
+// deletion and several additions. A folder that is nested too deep to be read is
+// one change, as a file is.
 func (s *Source) Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error) {
 	m, err := s.mirror(repo)
 	if err != nil {
@@ -75,9 +76,6 @@ func (d *differ) trees(ctx context.Context, dir string, old, now plumbing.Hash) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := shallow(dir); err != nil {
-		return err
-	}
 	before, err := d.byName(old)
 	if err != nil {
 		return err
@@ -87,19 +85,19 @@ func (d *differ) trees(ctx context.Context, dir string, old, now plumbing.Hash) 
 		return err
 	}
 	for name, a := range after {
-		b, ok := before[name]
-		if !ok {
-			b = entry{}
+		if !checkedOut(name) {
+			continue
 		}
-		if err := d.entries(ctx, path.Join(dir, name), b, a); err != nil {
+		if err := d.entries(ctx, path.Join(dir, name), before[name], a); err != nil {
 			return err
 		}
 	}
 	for name, b := range before {
-		if _, ok := after[name]; !ok {
-			if err := d.entries(ctx, path.Join(dir, name), b, entry{}); err != nil {
-				return err
-			}
+		if _, ok := after[name]; ok || !checkedOut(name) {
+			continue
+		}
+		if err := d.entries(ctx, path.Join(dir, name), b, entry{}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -114,10 +112,11 @@ func (d *differ) entries(ctx context.Context, name string, old, now entry) error
 		return err
 	}
 	var oldFolder, newFolder plumbing.Hash
-	if old.isDir() {
+	read := shallow(name) == nil
+	if old.isDir() && read {
 		oldFolder, old = old.hash, entry{}
 	}
-	if now.isDir() {
+	if now.isDir() && read {
 		newFolder, now = now.hash, entry{}
 	}
 	switch {

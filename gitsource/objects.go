@@ -161,7 +161,7 @@ func (e entry) isDir() bool { return e.mode == filemode.Dir }
 
 func (e entry) isFile() bool { return e.mode == filemode.Regular || e.mode == filemode.Executable }
 
-// tree reads a tree that must be there; the zero hash is the empty tree.
+// tree reads a tree that must be there, with all entries; the zero hash is the empty tree.
 func (o *objects) tree(hash plumbing.Hash) (entries []entry, err error) {
 	if hash.IsZero() {
 		return nil, nil
@@ -175,9 +175,6 @@ func (o *objects) tree(hash plumbing.Hash) (entries []entry, err error) {
 	}
 	entries = make([]entry, len(t.Entries))
 	for i, e := range t.Entries {
-		if !validName(e.Name) {
-			return nil, fmt.Errorf("tree %s has an entry named %q, which no folder can hold", hash, e.Name)
-		}
 		mode := e.Mode
 		if mode == filemode.Deprecated {
 			mode = filemode.Regular
@@ -187,11 +184,10 @@ func (o *objects) tree(hash plumbing.Hash) (entries []entry, err error) {
 	return entries, nil
 }
 
-// validName keeps names out that would be something else on disk: Git refuses
-// them as well, but a remote can be made to hold them.
-func validName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00") &&
-		!strings.EqualFold(name, ".git")
+// checkedOut reports whether Git checks out an entry of that name. Others would be
+// something else on disk: nobody can use them, but a remote can be made to hold them.
+func checkedOut(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
 }
 
 // size returns the size in bytes of a blob that must be there.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -42,6 +43,7 @@ var (
 	errSubmodule = errors.New("is a submodule, which is not supported: put the files into this repository")
 	errLFS       = errors.New("is a Git LFS pointer, and LFS is not supported: put the content into Git itself")
 	errIrregular = errors.New("is neither a file nor a folder")
+	errEncoding  = errors.New("has a name that is not UTF-8")
 )
 
 // Tree opens a revision, or a tree that Merge made by its id: 40 lower-case
@@ -50,7 +52,8 @@ var (
 //
 // Files over MaxFileSize, symbolic links, submodules and Git LFS pointers cannot
 // be read. Links show as fs.ModeSymlink, and ReadLink tells their target;
-// submodules show as fs.ModeIrregular.
+// submodules show as fs.ModeIrregular. Names that are not UTF-8, and folders that are nested
+// too deep, are listed only. What Git does not check out, such as .git, is not in the tree.
 func (s *Source) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
 	m, err := s.mirror(repo)
 	if err == nil {
@@ -95,6 +98,7 @@ func (t *tree) folder(hash plumbing.Hash) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return !checkedOut(e.name) })
 	// Git sorts folders as if their names ended in a slash.
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	t.mu.Lock()
@@ -108,6 +112,9 @@ func (t *tree) folder(hash plumbing.Hash) ([]entry, error) {
 
 // lookup finds a path without following links.
 func (t *tree) lookup(op, name string) (entry, error) {
+	if !utf8.ValidString(name) {
+		return entry{}, &fs.PathError{Op: op, Path: name, Err: errEncoding}
+	}
 	if !fs.ValidPath(name) {
 		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -115,44 +113,61 @@ func TestTreeRefuses(t *testing.T) {
 	}
 }
 
-// A tree can be made by hand to hold names that mean something else on disk.
-func TestTreeRefusesHostileNames(t *testing.T) {
+// A tree can be made by hand to hold names that mean something else on disk. Git checks
+// none of them out: they are not there, and cost nothing else. Neither do names that are
+// odd and no more.
+func TestTreeWithOddNames(t *testing.T) {
 	t.Parallel()
 	_, repo, s := served(t)
-	repo.Commit("main", "first", map[string]string{"a": "hooks"})
-	blob := repo.Git("rev-parse", "main:a")
-	for _, name := range []string{"..", ".", ".git", ".GIT", `a\b`} {
-		raw, err := exec.Command("sh", "-c", fmt.Sprintf(
-			`printf '100644 %%s\0' '%s' | cat - "$1" | git -C '%s' hash-object -t tree -w --stdin --literally`, name, repo.Path),
-			"sh", rawHash(t, blob)).Output()
+	first := repo.Commit("main", "first", map[string]string{"a": "1", "sub/b": "1"})
+	odd := map[string]string{
+		"..": "x", ".": "x", ".git": "x", "sub/.GIT/config": "x",
+		`opt-my\x2ddata.mount`: "unit", "line\nbreak": "1", "caf\xe9.yaml": "latin1", "caf\xe9/menu": "latin1",
+	}
+	head := repo.CommitOn("head", first, "odd", odd)
+	both := repo.CommitOn("both", head, "on top", map[string]string{"a": "2", "sub/b": "2"})
+	base := repo.CommitOn("main", first, "main", map[string]string{"a": "2", "sub/b": "2"})
+	fetch(t, s)
+	want := map[string]string{
+		"a": "1", "sub/b": "1", `opt-my\x2ddata.mount`: "unit", "line\nbreak": "1",
+		"caf\xe9.yaml": "[read caf\xe9.yaml: has a name that is not UTF-8]",
+	}
+	got := map[string]string{}
+	tr := tree(t, s, head)
+	err := fs.WalkDir(tr, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if name == "caf\xe9" && err != nil {
+				return fs.SkipDir
+			}
+			return err
+		}
+		data, err := tr.ReadFile(name)
+		got[name] = string(data)
 		if err != nil {
-			t.Fatal(err)
+			got[name] = "[" + err.Error() + "]"
 		}
-		commit := repo.Git("commit-tree", strings.TrimSpace(string(raw)), "-m", "hostile")
-		repo.SetRef("refs/heads/hostile", commit)
-		fetch(t, s)
-		if _, err := tree(t, s, commit).ReadDir("."); err == nil || !strings.Contains(err.Error(), "no folder can hold") {
-			t.Errorf("ReadDir of a tree with %q = %v", name, err)
-		}
-	}
-}
-
-func rawHash(t *testing.T, sha string) string {
-	t.Helper()
-	var raw [20]byte
-	if _, err := fmt.Sscanf(sha, "%x", new([]byte)); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range raw {
-		if _, err := fmt.Sscanf(sha[2*i:2*i+2], "%02x", &raw[i]); err != nil {
-			t.Fatal(err)
-		}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the tree (-want +got):\n%s", diff)
 	}
-	path := filepath.Join(t.TempDir(), "hash")
-	if err := os.WriteFile(path, raw[:], 0o600); err != nil {
-		t.Fatal(err)
+	changes, err := s.Diff(t.Context(), repoName, first, head)
+	var changed []string
+	for _, c := range changes {
+		changed = append(changed, c.Kind+" "+c.Path)
 	}
-	return path
+	wantChanged := []string{"added caf\xe9.yaml", "added caf\xe9/menu", "added line\nbreak", `added opt-my\x2ddata.mount`}
+	if diff := cmp.Diff(wantChanged, changed); diff != "" || err != nil {
+		t.Errorf("Diff: %v (-want +got):\n%s", err, diff)
+	}
+	// What Git does not check out is in a repository all the same, and stays there.
+	merged, err := s.Merge(t.Context(), repoName, rev(base), rev(head))
+	if err != nil || merged != repo.Git("rev-parse", both+"^{tree}") {
+		t.Errorf("Merge = %s, %v", merged, err)
+	}
 }
 
 func TestTreeOfNothing(t *testing.T) {

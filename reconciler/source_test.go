@@ -140,6 +140,42 @@ func TestFaultsLeaveTheOthersAlone(t *testing.T) {
 	f.expectRuns("prod", "plan queued Unreviewed")
 }
 
+// Names and folders that cannot be used cost what uses them: neither the other clusters of a
+// pull request that adds some, nor the branch after its merge, nor a start after that.
+func TestOddNamesLeaveTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	deep := strings.Repeat("d/", 210) + "prod.yaml"
+	f.open(1, map[string]string{
+		`units/opt-my\x2ddata.mount`: "unit", "docs/caf\xe9/menu": "1", "clusters/" + deep: document("deep"),
+		"infra/prod/main.tf": module("two"),
+	})
+	if got, faults := f.affected(1), f.pullRequest(1).Faults; !slices.Equal(got, []string{"prod"}) || len(faults) > 0 {
+		t.Errorf("it affects %v, faults %v", got, faults)
+	}
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	f.executeAll(good)
+	f.restart()
+	f.look()
+	if rec := f.cluster("prod"); rec.Waiting != "" || !rec.Desired.SourceDigest.Equal(rec.Applied.SourceDigest) || len(f.r.Ready()) > 0 {
+		t.Errorf("prod waits for %q, the server for %v", rec.Waiting, f.r.Ready())
+	}
+	f.open(2, map[string]string{`infra/preprod/x\y`: "1", "infra/preprod/" + deep: "1", "clusters/caf\xe9.yaml": document("new"), "infra/prod/main.tf": module("three")})
+	if got := f.affected(2); !slices.Equal(got, []string{"preprod", "prod"}) {
+		t.Errorf("it affects %v", got)
+	}
+	faults := f.pullRequest(2).Faults
+	for _, word := range []string{"backslash", "nested deeper", "not UTF-8"} {
+		if !strings.Contains(faults.Error(), word) {
+			t.Errorf("no fault says %q: %v", word, faults)
+		}
+	}
+	if a := f.claim(); a.Cluster != "prod" {
+		t.Errorf("it plans %q, want prod", a.Cluster)
+	}
+}
+
 func TestAffectedIsContent(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

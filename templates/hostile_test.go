@@ -134,6 +134,41 @@ func TestHostileFolders(t *testing.T) {
 	}
 }
 
+// TestOddNames: a file or folder that no bundle can hold is a fault of the clusters that take
+// it, and nothing to others. A path that leads through a file is the engine's to report.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+
+	const backslash, encoding = " has a backslash in its name, and no bundle can hold that (rename it)", " has a name that is not UTF-8 (rename it)"
+	for name, tc := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"elsewhere":           {[]string{`docs/a\b`, "", "docs/caf\xe9", ""}, ""},
+		"a file":              {[]string{`infra/own/opt-my\x2ddata.mount`, ""}, `infra/own/opt-my\x2ddata.mount:` + backslash},
+		"a folder":            {[]string{`infra/own/a\b/c`, ""}, `infra/own/a\b:` + backslash},
+		"not UTF-8":           {[]string{"infra/own/caf\xe9", ""}, "infra/own/caf\uFFFD:" + encoding},
+		"a link":              {[]string{`infra/own/a\b`, "-> ../common.tf"}, `infra/own/a\b:` + backslash},
+		"behind a link":       {[]string{`data/x\y`, ""}, `data/x\y:` + backslash},
+		"a folder of modules": {[]string{"infra/own/m.tf", `module "m" { source = "../../modules/x\\y" }`, `modules/x\y/main.tf`, ""}, `modules/x\y:` + backslash},
+		"a file that is read": {[]string{"infra/own/r.tf", `locals { a = file("../x\\y") }`, `infra/x\y`, ""}, `infra/x\y:` + backslash},
+		"in a folder that is read": {
+			[]string{"infra/own/r.tf", `locals { a = fileset("../../policies", "*") }`, `policies/x\y`, ""}, `policies/x\y:` + backslash,
+		},
+		"read through a file": {[]string{"infra/own/r.tf", `locals { a = fileexists("../own/main.tf/x") }`}, ""},
+		"read through a link": {[]string{"infra/own/r.tf", `locals { a = fileexists("../link/x") }`, "infra/link", "-> ../docs", "docs/x", ""}, ""},
+		"modules in a file":   {[]string{"infra/own/m.tf", `module "m" { source = "./main.tf/${var.size}" }`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			faults := resolveFaults(t, tree(with(moduleFiles(), tc.files...)), clusterOf(t, "c.yaml", moduleCluster))
+			if faults.Error() != tc.want {
+				t.Errorf("faults:\n%s\nwant:\n%s", faults.Error(), tc.want)
+			}
+		})
+	}
+}
+
 // TestHostileVariables: what a cluster says is checked in bounded time, too.
 func TestHostileVariables(t *testing.T) {
 	t.Parallel()

@@ -124,16 +124,14 @@ func (t readTemplate) sameIn(tree holdfast.Tree) (bool, error) {
 // hash of a file does not say whether it is executable.
 func state(tree holdfast.Tree, name string) (string, error) {
 	hash, err := tree.Hash(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	} else if err != nil {
-		return "", fmt.Errorf("hash %s: %w", name, err)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = (&modules.Gatherer{Tree: tree}).Stat(name)
 	}
-	info, err := (&modules.Gatherer{Tree: tree}).Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, refused := modules.Refused(err); refused || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	} else if err != nil {
-		return "", fmt.Errorf("stat %s: %w", name, err)
+		return "", fmt.Errorf("look for %s: %w", name, err)
 	}
 	return fmt.Sprintf("%v %s", info.Mode(), hash), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -122,7 +123,11 @@ func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc document
 	default:
 		faults = holdfast.Faults{doc.Fault("cluster has not exactly one of template and module", "", "spec")}
 	}
-	if err != nil {
+	if why, ok := modules.Refused(err); ok { // such as a path that is too deep: somebody wrote it
+		var at *fs.PathError
+		errors.As(err, &at)
+		faults = holdfast.Faults{doc.Fault(fmt.Sprintf("%s %s", strings.ToValidUTF8(at.Path, "\uFFFD"), why), "", "spec")}
+	} else if err != nil {
 		return nil, nil, fmt.Errorf("resolve cluster %q: %w", doc.Cluster.Name, err)
 	}
 	if len(faults) == 0 {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // Catalog is what one tree of a repository says of clusters. The documents of
@@ -129,10 +131,14 @@ func (c *Catalog) readAll(ctx context.Context) error {
 	return err
 }
 
-// walk calls look for each regular file of a folder and of those below it.
+// walk calls look for each regular file of a folder and of those below it. A folder that
+// the tree refuses to read, such as one that is nested too deep, is passed over.
 func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name string)) error {
 	var limit holdfast.PathLimit
 	return fs.WalkDir(tree, dir, func(name string, d fs.DirEntry, err error) error {
+		if _, refused := modules.Refused(err); refused {
+			return fs.SkipDir
+		}
 		if err = cmp.Or(err, ctx.Err(), limit.Add(name)); err != nil {
 			return err
 		}
@@ -218,7 +224,7 @@ func (c *Catalog) parse(name string) *File {
 		f.ID = id
 	}
 	if err != nil {
-		f.Faults = holdfast.Faults{{File: name, Message: err.Error(), Hint: "cluster files are small; move other data out of the configured paths"}}
+		f.Faults = holdfast.Faults{{File: strings.ToValidUTF8(name, "\uFFFD"), Message: strings.ToValidUTF8(err.Error(), "\uFFFD"), Hint: "cluster files are small; move other data out of the configured paths"}}
 	} else {
 		f.docs, f.Faults = document.ParseClusters(name, data)
 	}

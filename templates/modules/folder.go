@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/decode"
@@ -23,6 +24,7 @@ type Folder struct {
 	module *Module  // nil if links are among the code: then it depends on more than the folder
 	digest holdfast.Digest
 	faults holdfast.Faults
+	unfit  holdfast.Faults // names that no bundle can hold, whoever reads the folder
 }
 
 var errNoFolder = errors.New("not a folder")
@@ -91,6 +93,23 @@ func Refused(err error) (string, bool) {
 	return refusal.Err.Error(), true
 }
 
+// unfit says why no bundle can hold a file or folder of that name; empty if one can.
+func unfit(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "has a name that is not UTF-8"
+	case strings.Contains(name, `\`):
+		return "has a backslash in its name, and no bundle can hold that"
+	default:
+		return ""
+	}
+}
+
+// unfitFault is the fault of such a file or folder.
+func unfitFault(name, why string) holdfast.Fault {
+	return holdfast.Fault{File: strings.ToValidUTF8(name, "\uFFFD"), Message: why, Hint: "rename it"}
+}
+
 // leftOut are files that must not reach a workspace: what an engine left
 // behind, and Git's own.
 func leftOut(name string, dir bool) bool {
@@ -102,17 +121,22 @@ func leftOut(name string, dir bool) bool {
 
 func (g *Gatherer) walk(f *Folder, dir, below string) error {
 	list, err := g.Tree.ReadDir(path.Join(dir, below))
-	if err != nil {
+	if why, ok := Refused(err); ok { // it is nested too deep
+		f.faults = append(f.faults, holdfast.Fault{File: below, Message: "folder " + why})
+		return nil
+	} else if err != nil {
 		return err
 	}
 	for _, item := range list {
 		name := path.Join(below, item.Name())
 		kind := item.Type()
 		f.items++
-		switch {
+		switch why := unfit(item.Name()); {
 		case f.items > maxBundleFiles:
 			return nil // told by folder
 		case leftOut(item.Name(), item.IsDir()):
+		case why != "":
+			f.unfit = append(f.unfit, unfitFault(name, why))
 		case kind&fs.ModeSymlink != 0:
 			f.links = append(f.links, name)
 		case kind&fs.ModeIrregular != 0:
@@ -143,7 +167,10 @@ func (g *Gatherer) file(f *Folder, dir, name string, item fs.DirEntry) error {
 		}
 	}
 	hash, err := g.Tree.Hash(full)
-	if err != nil {
+	if why, ok := Refused(err); ok {
+		f.faults = append(f.faults, holdfast.Fault{File: name, Message: "file " + why})
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("hash %s: %w", full, err)
 	}
 	info, err := item.Info()

@@ -75,8 +75,13 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 		g.Faults = append(g.Faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("more than %d local modules", maxModules)})
 		return nil
 	}
+	if why := unfit(dir); why != "" {
+		g.Modules[dir] = newModule()
+		g.Faults = append(g.Faults, unfitFault(dir, why))
+		return nil
+	}
 	m, err := g.take(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFolder) {
+	if _, refused := Refused(err); refused || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFolder) {
 		g.Modules[dir] = newModule()
 		g.Faults = append(g.Faults, missing())
 		return nil
@@ -137,13 +142,14 @@ func (g *Gatherer) gatherAll(dir, pattern string) error {
 			}
 			g.linked, part.Linked = append(g.linked, parent), append(part.Linked, parent)
 			list, err := g.Tree.ReadDir(parent)
-			if errors.Is(err, fs.ErrNotExist) {
+			if _, refused := Refused(err); refused || errors.Is(err, fs.ErrNotExist) { // a file, or a link
 				continue
 			} else if err != nil {
 				return fmt.Errorf("read %s: %w", parent, err)
 			}
 			for _, item := range list {
-				if ok, _ := path.Match(segment, item.Name()); ok && item.IsDir() && !leftOut(item.Name(), true) {
+				ok, _ := path.Match(segment, item.Name())
+				if ok && item.IsDir() && !leftOut(item.Name(), true) && unfit(item.Name()) == "" {
 					next = append(next, path.Join(parent, item.Name()))
 				}
 			}
@@ -192,31 +198,11 @@ func (g *Gatherer) refer(dir, name string) error {
 	part, from := g.part(dir), len(g.linked)
 	defer func() { part.Linked = append(part.Linked, g.linked[from:]...) }()
 	g.linked = append(g.linked, target)
-	info, err := g.Stat(target)
-	if errors.Is(err, fs.ErrNotExist) {
+	files, err := g.referred(target)
+	if _, refused := Refused(err); refused || errors.Is(err, fs.ErrNotExist) { // such as a path that leads through a file
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("stat %s: %w", target, err)
-	}
-	var files []Entry
-	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		files, err = g.follow(target, nil)
-	case mode.IsDir():
-		f, ferr := g.folder(target)
-		if ferr != nil {
-			return ferr
-		}
-		for _, e := range f.files {
-			e.Path = path.Join(target, e.Path)
-			files = append(files, e)
-		}
-	case mode.IsRegular():
-		hash, herr := g.Tree.Hash(target)
-		files, err = []Entry{{Path: target, Hash: hash, Exec: mode&0o111 != 0}}, herr
-	}
-	if err != nil {
-		return err
+		return fmt.Errorf("read %s: %w", target, err)
 	}
 	for _, e := range files {
 		if e.Source == "" {
@@ -232,6 +218,38 @@ func (g *Gatherer) refer(dir, name string) error {
 	}
 	g.bound(target)
 	return nil
+}
+
+// referred returns the files of what code reads at a path.
+func (g *Gatherer) referred(target string) ([]Entry, error) {
+	info, err := g.Stat(target)
+	if err != nil {
+		return nil, err
+	}
+	if why := unfit(target); why != "" {
+		g.Faults = append(g.Faults, unfitFault(target, why))
+		return nil, nil
+	}
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		return g.linkedTo(target)
+	case mode.IsDir():
+		f, err := g.folder(target)
+		if err != nil {
+			return nil, err
+		}
+		g.Faults = append(g.Faults, prefixed(f.unfit, target)...)
+		files := slices.Clone(f.files)
+		for i := range files {
+			files[i].Path = path.Join(target, files[i].Path)
+		}
+		return files, nil
+	case mode.IsRegular():
+		hash, err := g.Tree.Hash(target)
+		return []Entry{{Path: target, Hash: hash, Exec: mode&0o111 != 0}}, err
+	default:
+		return nil, nil
+	}
 }
 
 // AddExtra adds what refer took in to a digest.
@@ -283,7 +301,7 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Faults = append(g.Faults, prefixed(f.faults, dir)...)
+	g.Faults = append(g.Faults, prefixed(slices.Concat(f.faults, f.unfit), dir)...)
 	files := f.files
 	part, from := g.part(dir), len(g.linked)
 	digest := holdfast.NewDigester("folder with links")
@@ -292,7 +310,7 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 		if len(files) > maxBundleFiles {
 			break // told by bound
 		}
-		linked, err := g.follow(path.Join(dir, link), nil)
+		linked, err := g.linkedTo(path.Join(dir, link))
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,17 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
+// linkedTo is follow for a link that code has or reads. If the tree refuses what is there,
+// or what is on the way there, that is a fault of the link.
+func (g *Gatherer) linkedTo(link string) ([]Entry, error) {
+	files, err := g.follow(link, nil)
+	if why, ok := Refused(err); ok {
+		g.Faults = append(g.Faults, holdfast.Fault{File: link, Message: "symbolic link to what cannot be read: it " + why})
+		return nil, nil
+	}
+	return files, err
+}
+
 // follow returns the files that a symbolic link stands for, under the link's
 // path. A link that leaves the tree, leads nowhere or in circles is a fault.
 func (g *Gatherer) follow(link string, via []string) ([]Entry, error) {
@@ -71,6 +82,7 @@ func (g *Gatherer) followDir(link, to string, via []string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.Faults = append(g.Faults, prefixed(f.unfit, to)...)
 	var out []Entry
 	for _, e := range f.files {
 		e.Source = path.Join(to, e.Path)
