@@ -2,6 +2,8 @@ package gitsource
 
 import (
 	"errors"
+	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -20,6 +22,18 @@ func TestLocalFaultsAreNoRefusals(t *testing.T) {
 	} {
 		if got := kindOfCommand(&commandError{program: "receive-pack", text: text, err: errors.New("exit status 1")}); !errors.Is(got, want) {
 			t.Errorf("%s\n got %v\nwant %v", text, got, want)
+		}
+	}
+}
+
+// TestAMissingPackIsNoMissingPath: whoever asks what is in a tree must not take a file that
+// its mirror has lost for one that the tree does not have.
+func TestAMissingPackIsNoMissingPath(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{syscall.ENOENT, syscall.EMFILE} {
+		err := new(mirror).broken(&fs.PathError{Op: "open", Path: "pack", Err: cause})
+		if !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v becomes %v", cause, err)
 		}
 	}
 }

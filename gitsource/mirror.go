@@ -179,15 +179,16 @@ func recoverSwap(path string) error {
 	return nil
 }
 
-// broken notes that an object which must be there could not be read.
+// broken notes that an object which must be there could not be read. Its error does not match
+// fs.ErrNotExist, whatever file is missing: that would say that a path is not in the tree.
 func (m *mirror) broken(err error) error {
 	if err == nil || errors.Is(err, holdfast.ErrUnavailable) {
 		return err
 	}
 	if !isDamage(err) {
-		return fmt.Errorf("read mirror of repository %q: %w: %w", m.name, holdfast.ErrUnavailable, err)
+		return fmt.Errorf("read mirror of repository %q: %w: %v", m.name, holdfast.ErrUnavailable, err) //nolint:errorlint // see above
 	}
 	m.damaged.Store(true)
-	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it again: %w: %w",
+	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it again: %w: %v", //nolint:errorlint // see above
 		m.name, holdfast.ErrUnavailable, err)
 }

@@ -122,13 +122,17 @@ func (c *Catalog) readAll(ctx context.Context) error {
 	}
 	files := make([]*File, len(names))
 	err = parallel.Each(ctx, len(names), func(i int) error {
-		files[i] = c.parse(names[i])
-		return nil
+		var err error
+		files[i], err = c.parse(names[i])
+		return err
 	})
+	if err != nil {
+		return err
+	}
 	for i, f := range files {
 		c.take(names[i], f)
 	}
-	return err
+	return nil
 }
 
 // walk calls look for each regular file of a folder and of those below it. A folder that
@@ -209,16 +213,26 @@ func (c *Catalog) define(name string, entries []Entry) {
 }
 
 // read takes in one file.
-func (c *Catalog) read(name string) { c.take(name, c.parse(name)) }
+func (c *Catalog) read(name string) error {
+	f, err := c.parse(name)
+	if err == nil {
+		c.take(name, f)
+	}
+	return err
+}
 
 // parse reads a file; nil if it has nothing to do with clusters. What is wrong
-// with it is a fault, not an error: the other clusters still work. Several may be
-// read at once.
-func (c *Catalog) parse(name string) *File {
+// with it is a fault, not an error: the other clusters still work. An error is the
+// tree's: a catalog is kept, and must not remember what passes. Several may be read at
+// once.
+func (c *Catalog) parse(name string) (*File, error) {
 	f := &File{Path: name}
 	data, err := c.Tree.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	gone, why := missing(err)
+	if gone {
+		return nil, nil
+	} else if err != nil && why == "" {
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if id, err := c.Tree.Hash(name); err == nil {
 		f.ID = id
@@ -229,9 +243,9 @@ func (c *Catalog) parse(name string) *File {
 		f.docs, f.Faults = document.ParseClusters(name, data)
 	}
 	if len(f.docs) == 0 && len(f.Faults) == 0 {
-		return nil
+		return nil, nil
 	}
-	return f
+	return f, nil
 }
 
 func (c *Catalog) take(name string, f *File) {
@@ -291,29 +305,49 @@ func claimedTwice(entries []Entry) holdfast.Faults {
 
 // Unproven is why a tree that does not define a cluster in a file, where it was,
 // does not prove that it was removed; empty if it does. Each document is looked at
-// apart: that others of the file are there says nothing of this one.
-func (c *Catalog) Unproven(name, file string) string {
+// apart: that others of the file are there says nothing of this one. An error is the
+// tree's.
+func (c *Catalog) Unproven(name, file string) (string, error) {
 	if faults := c.Faults(); len(faults) > 0 {
-		return "it may be in a file that cannot be read: " + faults[0].Error()
+		return "it may be in a file that cannot be read: " + faults[0].Error(), nil
 	}
 	if file == "" {
-		return ""
-	}
-	_, err := c.Tree.Hash(file)
-	switch {
-	case err != nil:
-		return ""
-	case c.files.get(file) == nil:
-		return file + " is still there, but no longer defines a cluster or is outside the configured paths"
+		return "", nil
 	}
 	data, err := c.Tree.ReadFile(file)
-	if err != nil {
-		return err.Error()
+	if gone, why := missing(err); gone || why != "" {
+		if why != "" {
+			why = fmt.Sprintf("nobody knows what became of %s: %s", file, why)
+		}
+		return why, nil
+	} else if err != nil {
+		return "", fmt.Errorf("look for %s: %w", file, err)
+	}
+	if c.files.get(file) == nil {
+		return file + " is still there, but no longer defines a cluster or is outside the configured paths", nil
 	}
 	if line := decode.Names(file, data)[name]; line > 0 {
-		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line)
+		return fmt.Sprintf("%s:%d has its name, in a document that is not a cluster", file, line), nil
 	}
-	return ""
+	return "", nil
+}
+
+// missing reports whether an error says that nothing is at a path. Else it returns what is
+// there, or on the way there, if that is why it cannot be read; empty if the tree failed.
+func missing(err error) (gone bool, why string) {
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return false, ""
+	}
+	if at.Err == fs.ErrNotExist { //nolint:errorlint // wrapped, it says that a link or a submodule is on the way
+		return true, ""
+	}
+	if what, refused := modules.Refused(err); refused {
+		return false, "it " + what
+	} else if errors.Is(err, fs.ErrNotExist) {
+		return false, strings.TrimSuffix(at.Err.Error(), ": "+fs.ErrNotExist.Error())
+	}
+	return false, ""
 }
 
 // Retitled returns the documents that say what gone said under other names, wherever

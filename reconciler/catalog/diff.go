@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // Difference is what two trees say differently.
@@ -107,8 +108,10 @@ func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string
 			continue
 		}
 		data, err := cat.Tree.ReadFile(change.Path)
-		if err != nil {
-			continue // a link, or too large for a document
+		if _, refused := modules.Refused(err); refused { // a link, or too large for a document
+			continue
+		} else if err != nil {
+			return "", fmt.Errorf("look for moved documents: %w", err)
 		}
 		for name, line := range decode.ClusterLines(change.Path, data) {
 			found[name] = fmt.Sprintf("%s:%d", change.Path, line)

@@ -138,7 +138,9 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 	}
 	for _, change := range changes {
 		if change.Kind != "deleted" && cat.defines(change.Path) {
-			cat.read(change.Path)
+			if err := cat.read(change.Path); err != nil {
+				return err
+			}
 		}
 		cat.documented(again, change)
 	}

@@ -16,8 +16,8 @@ import (
 func (r *Reader) Unproven(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) (string, error) {
-	if why := cat.Unproven(gone.Name, gone.Path); why != "" {
-		return why, nil
+	if why, err := cat.Unproven(gone.Name, gone.Path); err != nil || why != "" {
+		return why, err
 	}
 	if why, err := r.misplaced(ctx, cat, since, gone); err != nil || why != "" {
 		return why, err
