@@ -78,6 +78,7 @@ const (
 	ReasonSuperseded        Reason = "Superseded"
 	ReasonSuspended         Reason = "Suspended"
 	ReasonTimeout           Reason = "Timeout"
+	ReasonUnreadable        Reason = "Unreadable"
 	ReasonUnreviewed        Reason = "Unreviewed"
 	ReasonUpToDate          Reason = "UpToDate"
 	ReasonWindowClosed      Reason = "WindowClosed"

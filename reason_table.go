@@ -73,11 +73,8 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "Or the drift rules have changed, and its result is judged again",
 		Hint: "The record says what was found",
 	},
-	ReasonClosed: {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
-	ReasonDependencyApplied: {
-		Effect: Passes, Words: "a cluster that it depends on was applied since",
-		More: "It is planned again",
-	},
+	ReasonClosed:            {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
+	ReasonDependencyApplied: {Effect: Passes, Words: "a cluster that it depends on was applied since", More: "It is planned again"},
 	ReasonDependencyFailed: {
 		Effect: Blocks, Words: "a cluster that it depends on has failed",
 		One: "depends on a failed cluster", Many: "depend on a failed cluster", Early: true,
@@ -225,10 +222,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "its plan was made by an earlier version and is planned again",
 		More: "That version kept no plan document that an apply could be compared with",
 	},
-	ReasonPreempted: {
-		Effect: Passes, Words: "an apply takes precedence",
-		More: "It is planned again after it",
-	},
+	ReasonPreempted: {Effect: Passes, Words: "an apply takes precedence", More: "It is planned again after it"},
 	ReasonProjectCapped: {
 		Effect: Passes, Words: "the limit of runs for its project is reached; it resumes automatically",
 		More: "`runs.maxPerProject` says how many",
@@ -246,10 +240,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "the cloud limits or refuses requests, and its runs are slowed down; it resumes automatically",
 		More: "Runs of several clusters of this provider were throttled. Those of other providers continue",
 	},
-	ReasonRemoved: {
-		Effect: Passes, Words: "its document was removed; the cluster will be destroyed",
-		More: "What it waits for has another reason",
-	},
+	ReasonRemoved: {Effect: Passes, Words: "its document was removed; the cluster will be destroyed", More: "What it waits for has another reason"},
 	ReasonRenamed: {
 		Effect: Explains, Words: "another name has taken over its state and history",
 		More: "`metadata.renamedFrom` names it",
@@ -296,6 +287,11 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "`runs.timeout` sets it",
 		Next: []Verb{VerbPlan}, Does: "plans again",
 		Hint: "Raise `runs.timeout`, or find out what hangs",
+	},
+	ReasonUnreadable: {
+		Effect: Blocks, Words: "what the pull request would change cannot be read",
+		More: "Looks at it have failed for a minute, and not because a host was away: it is too large, say, or the tracked branch is",
+		Hint: "Remove what the message is about, then push; an operator finds more in the server's log. It is looked at again automatically",
 	},
 	ReasonUnreviewed: {
 		Effect: Blocks, Words: "no plan of this was shown before it was merged",

@@ -160,7 +160,7 @@ type PullRequestRecord struct {
 	Approvals  []Approval `json:"approvals,omitempty"`
 	ShownSince time.Time  `json:"-"`              // our comment is as we wrote it since then, by the forge's clock; zero: always
 	Left       Revision   `json:"left,omitempty"` // the head that no longer has its merge, after a forced push
-	// Reason says why nothing is planned: NotMergeable, Fork, Draft, ...
+	// Reason says why nothing is planned: NotMergeable, Fork, Draft, Unreadable, ...
 	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Version int64  `json:"version"` // optimistic

@@ -8,16 +8,26 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// failingGit has trees of which some reads fail.
+// failingGit has trees of which some reads fail, and compares them with an error if there
+// is one.
 type failingGit struct {
 	reconciler.Git
 	fails func(file string) bool
+	diff  error
+}
+
+func (g *failingGit) Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error) {
+	if g.diff != nil {
+		return nil, g.diff
+	}
+	return g.Git.Diff(ctx, repo, from, to)
 }
 
 func (g *failingGit) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
@@ -109,5 +119,46 @@ func TestAFolderThatIsNotFollowedRemovesNothing(t *testing.T) {
 				f.look()
 			}
 		})
+	}
+}
+
+// A pull request that cannot be read, for a reason that does not pass, says so until it can.
+func TestAPullRequestThatCannotBeReadSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	git := withFailingGit(f)
+	f.openUnnoticed(1, map[string]string{"infra/prod/main.tf": module("two")})
+	head := f.forge.get(1).Head
+	looks := func(cause error) {
+		t.Helper()
+		git.diff = cause
+		for range 2 { // what fails at once may have come too early
+			f.clock.Advance(2 * time.Minute)
+			if err := f.r.TakeIn(t.Context(), infra, 1); !errors.Is(err, cause) {
+				t.Fatalf("a look ends with %v", err)
+			}
+		}
+		f.settle()
+		f.post()
+	}
+	looks(fmt.Errorf("the mirror: %w", holdfast.ErrUnavailable))
+	if got := f.forge.told(head, holdfast.ContextPlan); len(got) > 0 {
+		t.Errorf("while something is away: %q", got)
+	}
+	looks(errors.New("too many files and folders"))
+	if got := f.forge.told(head, holdfast.ContextPlan); len(got) != 1 || !strings.HasPrefix(got[0], "error what the pull request would change cannot be read: ") {
+		t.Errorf("the status is %q", got)
+	}
+	for _, words := range []string{"Nothing is planned", "too many files and folders", "looked at again automatically"} {
+		if body := f.comment(1); !strings.Contains(body, words) {
+			t.Errorf("the comment does not say %q:\n%s", words, body)
+		}
+	}
+	git.diff = nil
+	f.lookAt(1)
+	f.executeAll(good)
+	if got := f.forge.status(head, holdfast.ContextPlan); got != holdfast.StatusSuccess || f.pullRequest(1).Reason != "" {
+		t.Errorf("mended, the status is %s, the reason %q", got, f.pullRequest(1).Reason)
 	}
 }

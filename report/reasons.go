@@ -19,7 +19,7 @@ func reasonOf(reason holdfast.Reason) holdfast.ReasonInfo {
 
 // shownReason reports whether a pull request's own reason deserves a comment.
 func shownReason(reason holdfast.Reason) bool {
-	return reason == holdfast.ReasonNotMergeable || reason == holdfast.ReasonFork
+	return reason == holdfast.ReasonNotMergeable || reason == holdfast.ReasonFork || reason == holdfast.ReasonUnreadable
 }
 
 // command returns a command for clusters, ready to be copied.

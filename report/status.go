@@ -98,10 +98,7 @@ func InProgress(s holdfast.CommitStatus) bool {
 	return s.State == holdfast.StatusPending && (strings.HasPrefix(s.Description, planning) || strings.HasPrefix(s.Description, applying))
 }
 
-const (
-	planning = "planning "
-	applying = "applying "
-)
+const planning, applying = "planning ", "applying "
 
 // planState is of an open pull request. Samples that a merge came before are no
 // longer waited for.
@@ -119,6 +116,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusPending, plain(reasonOf(pr.Reason).Words)
 	case pr.Reason == holdfast.ReasonOtherBase:
 		return holdfast.StatusSuccess, "nothing to plan: " + plain(reasonOf(pr.Reason).Words)
+	case pr.Reason == holdfast.ReasonUnreadable:
+		return holdfast.StatusError, plain(reasonOf(pr.Reason).Words) + ": " + pr.Detail
 	case pr.Reason != "":
 		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).Words)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0 && len(pr.Settings) > 0:

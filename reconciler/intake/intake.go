@@ -79,20 +79,21 @@ type Intake struct {
 type shared struct {
 	Rooms
 	Peers
-	opts    Options
-	repos   map[string]Repository
-	mirror  *mirror
-	marks   *marks
-	origins *origins
-	began   time.Time   // when this process did
-	saving  *sync.Mutex // changes of what is remembered of a repository are made in turn
+	opts     Options
+	repos    map[string]Repository
+	mirror   *mirror
+	marks    *marks
+	origins  *origins
+	failures *failures
+	began    time.Time   // when this process did
+	saving   *sync.Mutex // changes of what is remembered of a repository are made in turn
 }
 
 // New returns an Intake that has taken in nothing.
 func New(opts Options) *Intake {
 	s := shared{
 		Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, repos: make(map[string]Repository, len(opts.Sources.Repositories)),
-		marks: newMarks(), origins: newOrigins(), began: opts.Now(), saving: new(sync.Mutex),
+		marks: newMarks(), origins: newOrigins(), failures: newFailures(), began: opts.Now(), saving: new(sync.Mutex),
 	}
 	publishes := make(map[string]bool)
 	for _, repo := range opts.Sources.Repositories {

@@ -66,13 +66,14 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		}
 	} else if rec.State == holdfast.PullRequestOpen {
 		if made, err = p.assess(ctx, repo, before, &rec, known); err != nil {
-			return err
+			return p.unreadable(ctx, repo, before, rec, err)
 		}
 	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
 		if err := p.assessMerge(ctx, repo, before, &rec); err != nil {
 			return err
 		}
 	}
+	p.failures.end(ref)
 	if rec, err = p.savePullRequest(ctx, repo, before, rec, known); err != nil {
 		return err
 	}
