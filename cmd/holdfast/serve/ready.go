@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 )
 
 // Everybody may read what follows, code in a run too: it names neither agents nor paths.
@@ -60,8 +61,24 @@ func (s *services) lacks() []string {
 	for _, repo := range s.git.DiskFull() {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}
-	for _, repo := range s.reconciler.PassedBy() {
+	passedBy := s.reconciler.PassedBy()
+	for _, repo := range passedBy {
 		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")
+	}
+	return append(out, behind(s.cfg.Repositories, slices.Concat(passedBy, s.reconciler.Ready()), s.whyUnread)...)
+}
+
+// behind are the repositories that were read before, and could not be when they were looked
+// at last. Why is what went wrong with one, after a colon.
+func behind(repos []config.Repository, unread []string, why func(repo string) string) []string {
+	var out []string
+	for _, repo := range repos {
+		if slices.Contains(unread, repo.Name) {
+			continue
+		}
+		if words := why(repo.Name); words != "" {
+			out = append(out, "repository "+repo.Name+" could not be read when it was last looked at"+words+"; its clusters stay as they are")
+		}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 )
 
 // Kinds that no living agent executes are told, and so is an agent that can execute
@@ -49,6 +50,18 @@ func TestSilentAgents(t *testing.T) {
 		if diff := cmp.Diff(test.want, silent(local, test.heard)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// Who asks whether the server is ready learns which repositories have moved on without it.
+func TestRepositoriesThatCanNoLongerBeRead(t *testing.T) {
+	t.Parallel()
+	whys := map[string]string{"gone": ": branch \"main\" does not exist", "never": ": its host is away"}
+	repos := []config.Repository{{Name: "fine"}, {Name: "gone"}, {Name: "never"}}
+	got := behind(repos, []string{"never"}, func(repo string) string { return whys[repo] })
+	want := []string{"repository gone could not be read when it was last looked at: branch \"main\" does not exist; its clusters stay as they are"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
