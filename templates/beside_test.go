@@ -1,8 +1,10 @@
 package templates_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -21,8 +23,11 @@ func TestOfTemplate(t *testing.T) {
 		"examples/b.yaml":                false,
 		"a.yaml":                         false,
 	} {
-		if got := templates.OfTemplate(files, name); got != want {
-			t.Errorf("OfTemplate(%s) = %t, want %t", name, got, want)
+		if got, err := templates.OfTemplate(files, name); got != want || err != nil {
+			t.Errorf("OfTemplate(%s) = %t, %v, want %t", name, got, err, want)
 		}
+	}
+	if _, err := templates.OfTemplate(&troubledTree{memTree: files, at: 1}, "blue/examples/basic.yaml"); !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("OfTemplate of a tree that fails = %v", err)
 	}
 }

@@ -1,11 +1,15 @@
 package templates
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // DocumentFile is the name of a template's document in its folder.
@@ -26,16 +30,19 @@ func CaseFolders(dir string) []string {
 
 // OfTemplate reports whether a file belongs to a template: it is in the folder
 // examples or tests next to a template.yaml. Its documents are not clusters of the
-// fleet.
-func OfTemplate(tree holdfast.Tree, name string) bool {
+// fleet. The error is the tree's.
+func OfTemplate(tree holdfast.Tree, name string) (bool, error) {
 	words := strings.Split(path.Dir(name), "/")
 	for i, word := range words {
 		if !slices.Contains(caseFolders, word) {
 			continue
 		}
-		if _, err := tree.Hash(path.Join(path.Join(words[:i]...), templateFile)); err == nil {
-			return true
+		_, err := tree.Hash(path.Join(path.Join(words[:i]...), templateFile))
+		if _, refused := modules.Refused(err); err == nil {
+			return true, nil
+		} else if !refused && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("look for a template around %s: %w", name, err)
 		}
 	}
-	return false
+	return false, nil
 }

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -363,13 +364,13 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 	}
 	faults = append(faults, moduleFaults(doc, g, dir)...)
 	if len(faults) > 0 {
-		return nil, faults, nil
+		return nil, faults, g.Err()
 	}
 	root, faults, err := assembleModule(c, g, dir)
 	if root != nil {
 		root.Unset = unsetFaults(doc, g, dir)
 	}
-	return root, faults, err
+	return root, faults, cmp.Or(err, g.Err())
 }
 
 func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {

@@ -112,10 +112,12 @@ func versioned(entries []Entry) bool {
 // first look at a repository that is what one waits for.
 func (c *Catalog) readAll(ctx context.Context) error {
 	var names []string
-	err := walk(ctx, c.Tree, ".", func(name string) {
-		if c.defines(name) {
+	err := walk(ctx, c.Tree, ".", func(name string) error {
+		ok, err := c.defines(name)
+		if ok {
 			names = append(names, name)
 		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (c *Catalog) readAll(ctx context.Context) error {
 
 // walk calls look for each regular file of a folder and of those below it. A folder that
 // the tree refuses to read, such as one that is nested too deep, is passed over.
-func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name string)) error {
+func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name string) error) error {
 	var limit holdfast.PathLimit
 	return fs.WalkDir(tree, dir, func(name string, d fs.DirEntry, err error) error {
 		if _, refused := modules.Refused(err); refused {
@@ -147,7 +149,7 @@ func walk(ctx context.Context, tree holdfast.Tree, dir string, look func(name st
 			return err
 		}
 		if d.Type().IsRegular() {
-			look(name)
+			return look(name)
 		}
 		return nil
 	})
@@ -174,12 +176,16 @@ func (f *File) Same(other *File) bool {
 	return f == other || f != nil && other != nil && f.ID != "" && f.ID == other.ID && f.Path == other.Path
 }
 
-// defines reports whether a file may define clusters.
-func (c *Catalog) defines(name string) bool {
-	return slices.ContainsFunc(c.globs, func(glob string) bool {
+// defines reports whether a file may define clusters. The error is the tree's.
+func (c *Catalog) defines(name string) (bool, error) {
+	if !slices.ContainsFunc(c.globs, func(glob string) bool {
 		ok, err := doublestar.Match(glob, name)
 		return ok && err == nil
-	}) && !templates.OfTemplate(c.Tree, name)
+	}) {
+		return false, nil
+	}
+	example, err := templates.OfTemplate(c.Tree, name)
+	return !example && err == nil, err
 }
 
 func (c *Catalog) forget(name string) {
@@ -212,8 +218,12 @@ func (c *Catalog) define(name string, entries []Entry) {
 	}
 }
 
-// read takes in one file.
+// read takes in one file, if it may define clusters.
 func (c *Catalog) read(name string) error {
+	ok, err := c.defines(name)
+	if !ok {
+		return err
+	}
 	f, err := c.parse(name)
 	if err == nil {
 		c.take(name, f)

@@ -74,8 +74,9 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 				continue
 			}
 			for _, dir := range templates.CaseFolders(path.Dir(name)) {
-				err := walk(ctx, to.Tree, dir, func(name string) {
+				err := walk(ctx, to.Tree, dir, func(name string) error {
 					siblings = append(siblings, holdfast.TreeChange{Path: name, Kind: "modified"})
+					return nil
 				})
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return nil, fmt.Errorf("look next to %s: %w", name, err)
@@ -104,7 +105,12 @@ func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string
 	}
 	found = make(map[string]string)
 	for _, change := range changes {
-		if change.Kind == "deleted" || cat.defines(change.Path) {
+		if change.Kind == "deleted" {
+			continue
+		}
+		if looked, err := cat.defines(change.Path); err != nil {
+			return "", err
+		} else if looked {
 			continue
 		}
 		data, err := cat.Tree.ReadFile(change.Path)

@@ -137,7 +137,7 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 		cat.forget(change.Path)
 	}
 	for _, change := range changes {
-		if change.Kind != "deleted" && cat.defines(change.Path) {
+		if change.Kind != "deleted" {
 			if err := cat.read(change.Path); err != nil {
 				return err
 			}

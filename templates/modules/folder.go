@@ -162,7 +162,10 @@ func (g *Gatherer) file(f *Folder, dir, name string, item fs.DirEntry) error {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		// A cluster may be next to its module: its labels and the like are not
 		// input of the engine, and must not make a plan necessary.
-		if data, err := g.Tree.ReadFile(full); err == nil && holdsDocuments(name, data) {
+		data, err := g.Tree.ReadFile(full)
+		if _, refused := Refused(err); err != nil && !refused {
+			return fmt.Errorf("read %s: %w", full, err)
+		} else if err == nil && holdsDocuments(name, data) {
 			return nil
 		}
 	}

@@ -36,6 +36,7 @@ type Gatherer struct {
 
 	followed int // symbolic links
 	Faults   holdfast.Faults
+	err      error
 }
 
 // Part is what one folder gives to a root module: a part of a gatherer's
@@ -162,8 +163,10 @@ func (g *Gatherer) gatherAll(dir, pattern string) error {
 	}
 	for _, target := range at {
 		info, err := g.Stat(target)
-		if err != nil || !info.IsDir() {
+		if _, refused := Refused(err); refused || errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 			continue // the engine says so if it is this one that is called
+		} else if err != nil {
+			return fmt.Errorf("look for %s: %w", target, err)
 		}
 		g.maybe[dir] = append(g.maybe[dir], target)
 		missing := func() holdfast.Fault { return holdfast.Fault{File: target, Message: "no such folder"} }

@@ -2,6 +2,7 @@ package modules
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -42,13 +43,26 @@ func (g *Gatherer) SecretVariables(dir string) []string {
 	if !ok {
 		return nil
 	}
-	data, err := g.Tree.ReadFile(file.Source)
+	data, ok := g.content(file.Source)
 	var refs map[string]json.RawMessage
-	if err != nil || json.Unmarshal(data, &refs) != nil {
+	if !ok || json.Unmarshal(data, &refs) != nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(refs))
 }
+
+// content reads a file, and reports whether the tree does not refuse it. That the tree
+// failed says Err.
+func (g *Gatherer) content(file string) ([]byte, bool) {
+	data, err := g.Tree.ReadFile(file)
+	if _, refused := Refused(err); err != nil && !refused {
+		g.err = fmt.Errorf("read %s: %w", file, err)
+	}
+	return data, err == nil
+}
+
+// Err is how the tree has failed in what returns no error.
+func (g *Gatherer) Err() error { return g.err }
 
 // Assignment is where a file of variables gives one its value.
 type Assignment struct {
@@ -66,8 +80,8 @@ func (g *Gatherer) Assigned(dir string) (out []Assignment, faults holdfast.Fault
 		if path.Dir(name) != dir || !text && !isJSON {
 			continue
 		}
-		data, err := g.Tree.ReadFile(g.Entries[name].Source)
-		if err != nil {
+		data, ok := g.content(g.Entries[name].Source)
+		if !ok {
 			continue
 		}
 		if isJSON {

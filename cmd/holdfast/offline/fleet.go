@@ -87,15 +87,21 @@ func RepositoryOf(dir string) string {
 }
 
 func (fl *diskFleet) read() error {
-	err := fs.WalkDir(fl.tree, fl.below, func(name string, d fs.DirEntry, err error) error {
+	ofTemplate, err := templates.OfTemplate(fl.tree, path.Join(fl.below, "x"))
+	if err != nil {
+		return fmt.Errorf("read folder: %w", err)
+	}
+	err = fs.WalkDir(fl.tree, fl.below, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if ext := path.Ext(name); !d.Type().IsRegular() || ext != ".yaml" && ext != ".yml" {
 			return nil
 		}
-		if templates.OfTemplate(fl.tree, name) && !templates.OfTemplate(fl.tree, path.Join(fl.below, "x")) {
-			return nil // the server passes over them, too
+		if example, err := templates.OfTemplate(fl.tree, name); err != nil {
+			return err
+		} else if example && !ofTemplate { // the server passes over them, too
+			return nil
 		}
 		data, err := fl.tree.ReadFile(name)
 		if err != nil {
