@@ -10,9 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclparse"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -170,37 +167,13 @@ func (t *initializing) noteInput(ctx context.Context) error {
 	t.result.InputDigest = d.Digest()
 	t.input = plan.Input{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.Name + " " + t.engine.Version,
-		Providers: lockedProviders(t.lockFile), Modules: fetched,
+		Providers: modulecode.LockedProviders(t.lockFile), Modules: fetched,
 		Fetched: fetchedModules(t.prepared), Secrets: t.secrets.Prints,
 	}
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)
 	}
 	return t.putJSON(ctx, holdfast.ArtefactInput, t.input)
-}
-
-// lockedProviders returns the versions that a provider lock file pins, as far as
-// it can be read.
-func lockedProviders(lock []byte) map[string]string {
-	if len(lock) == 0 || len(lock) > modulecode.MaxFile || modulecode.TooDeep(lock) {
-		return nil
-	}
-	file, _ := hclparse.NewParser().ParseHCL(lock, engineLockFile)
-	if file == nil || file.Body == nil {
-		return nil
-	}
-	content, _, _ := file.Body.PartialContent(&hcl.BodySchema{
-		Blocks: []hcl.BlockHeaderSchema{{Type: "provider", LabelNames: []string{"source"}}},
-	})
-	if content == nil {
-		return nil
-	}
-	versions := map[string]string{}
-	for _, block := range content.Blocks {
-		attributes, _ := block.Body.JustAttributes()
-		versions[block.Labels[0]] = modulecode.StringAttribute(attributes["version"])
-	}
-	return versions
 }
 
 // readLock returns the lock file of the root module, nil if it has none.
