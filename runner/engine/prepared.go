@@ -21,10 +21,12 @@ func PreparedKey(e Binary, m modulecode.Root, a holdfast.Assignment, lock, cliCo
 	d.Add(e.Name, e.Version, runtime.GOOS+"_"+runtime.GOARCH, m.Backend, strconv.FormatBool(m.BareBackend))
 	d.Add(string(lock), string(cliConfig))
 	d.Add(m.Needs...)
-	if m.Opaque || m.Dynamic || m.Plugins { // what counts is in the bundle, and values are in variables
-		d.Add("bundle", string(a.Bundle), a.Dir)
+	encrypts := a.Env["TF_ENCRYPTION"] // as an encryption block in the code
+	whole := m.Whole || encrypts != ""
+	if whole || m.Opaque || m.Dynamic || m.Plugins { // what counts is in the bundle, and values are in variables
+		d.Add("bundle", string(a.Bundle), a.Dir, encrypts)
 	}
-	if m.Dynamic {
+	if whole || m.Dynamic {
 		for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 			if strings.HasPrefix(name, modulecode.VariablePrefix) {
 				d.Add(name, a.Env[name])

@@ -36,7 +36,7 @@ type Source struct {
 	// Mirrors are folders that links among the providers may lead to.
 	Mirrors  []string
 	Unpinned bool // a fetched module has no version: another fetch may bring another one
-	Backend  bool // keep the backend's settings, too
+	Backend  bool // keep the backend's settings, too: those of an http backend without arguments
 }
 
 // Names are what a prepared folder is found by. Final is the name of the folder,
@@ -113,6 +113,9 @@ func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp stri
 	}
 	if from.Backend {
 		if made.Backend, err = c.small(filepath.Join(dataDir, "terraform.tfstate")); err != nil {
+			return made, temp, err
+		}
+		if err := checkSettings(made.Backend); err != nil {
 			return made, temp, err
 		}
 	}
@@ -352,6 +355,35 @@ func (c *copier) small(name string) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", name, maxSmall)
 	}
 	return data, err
+}
+
+// checkSettings refuses settings of a backend that has arguments: whoever gets the
+// folder would send the credential of its state where they say.
+func checkSettings(settings []byte) error {
+	if settings == nil {
+		return nil
+	}
+	var kept struct {
+		Backend *struct {
+			Type   string                     `json:"type"`
+			Config map[string]json.RawMessage `json:"config"`
+		} `json:"backend"`
+	}
+	if err := json.Unmarshal(settings, &kept); err != nil {
+		return errors.New("the backend's settings cannot be read") // they are not quoted
+	}
+	if kept.Backend == nil {
+		return nil // an engine does not begin with it
+	}
+	if kept.Backend.Type != "http" {
+		return fmt.Errorf("init left settings of a backend of type %q, not http", kept.Backend.Type)
+	}
+	for name, value := range kept.Backend.Config {
+		if string(value) != "null" {
+			return fmt.Errorf("init left a value for the argument %q of the backend, which has none in the code", name)
+		}
+	}
+	return nil
 }
 
 // checkLinks refuses links among the providers that lead elsewhere than to a

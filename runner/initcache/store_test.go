@@ -20,6 +20,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 )
 
+// settings are what init keeps of an http backend without arguments.
+const settings = `{"version":3,"backend":{"type":"http","config":{"address":null,"retry_max":null},"hash":1}}`
+
 // left is a root module in which an init has ended.
 func left(t *testing.T, provider string) initcache.Source {
 	t.Helper()
@@ -28,7 +31,7 @@ func left(t *testing.T, provider string) initcache.Source {
 		".terraform/providers/example.com/a/b/1.0.0/linux_amd64/terraform-provider-b": provider,
 		".terraform/modules/modules.json":                                             `{"Modules":[]}`,
 		".terraform/modules/m/main.tf":                                                "# a module",
-		".terraform/terraform.tfstate":                                                "{}",
+		".terraform/terraform.tfstate":                                                settings,
 		".terraform.lock.hcl":                                                         "# a lock file",
 	} {
 		path := filepath.Join(root, name)
@@ -87,7 +90,7 @@ func TestPublish(t *testing.T) {
 		}
 		defer f.Release()
 		module, _ := os.ReadFile(filepath.Join(f.Dir, initcache.Modules, "m", "main.tf"))
-		if string(f.Lock) != "# a lock file" || string(f.Backend) != "{}" || f.Fetched == "" || string(module) != "# a module" {
+		if string(f.Lock) != "# a lock file" || string(f.Backend) != settings || f.Fetched == "" || string(module) != "# a module" {
 			t.Errorf("%s: %+v with module %q", key, f, module)
 		}
 	}
@@ -248,6 +251,18 @@ func TestPublishTrustsNobody(t *testing.T) {
 				return os.Symlink(mirror, filepath.Join(data, "modules"))
 			},
 			want: "not a folder",
+		},
+		"the address of a backend": {
+			change: func(data string) error {
+				return os.WriteFile(filepath.Join(data, "terraform.tfstate"), []byte(strings.Replace(settings, "null", `"https://example.com"`, 1)), 0o600)
+			},
+			want: `the argument "address"`,
+		},
+		"another backend": {
+			change: func(data string) error {
+				return os.WriteFile(filepath.Join(data, "terraform.tfstate"), []byte(strings.Replace(settings, "http", "local", 1)), 0o600)
+			},
+			want: `type "local"`,
 		},
 		"folders nested without end": {
 			change: func(data string) error {

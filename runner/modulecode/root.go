@@ -37,6 +37,7 @@ type Root struct {
 	Opaque      bool         // there is code that could not be read in full
 	Dynamic     bool         // a module's source or version depends on values
 	Plugins     bool         // init may take providers from the root module's own folder
+	Whole       bool         // init may go by, or execute, anything in the bundle
 	Ephemeral   bool         // a variable is: its value is in no plan file
 	Needs       []string     // all that init's result depends on, sorted
 	Secrets     []string     // values given to secret variables
@@ -66,8 +67,7 @@ type moduleReader struct {
 func Read(dir, bundle, engine string) Root {
 	r := &moduleReader{bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
-	_, err := os.Stat(filepath.Join(dir, ownPlugins))
-	r.module.Plugins = err == nil
+	r.module.Plugins = exists(dir, ownPlugins)
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
 		r.module.Backend, r.module.BareBackend = b.kind, b.bare
 		if b.kind != "cloud" {
@@ -94,6 +94,11 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 	{Type: "ephemeral", LabelNames: []string{"type", "name"}},
 	{Type: "import"},
 	{Type: "removed"},
+	{Type: "check", LabelNames: []string{"name"}},
+	{Type: "action", LabelNames: []string{"type", "name"}},
+	{Type: "locals"},
+	{Type: "output", LabelNames: []string{"name"}},
+	{Type: "moved"},
 }}
 
 // read reads the module in dir, which the module at path calls.
@@ -132,10 +137,11 @@ func (r *moduleReader) read(dir, path string) {
 		if file == nil || file.Body == nil {
 			continue
 		}
-		content, _, _ := file.Body.PartialContent(moduleSchema)
+		content, rest, _ := file.Body.PartialContent(moduleSchema)
 		if content == nil {
 			continue
 		}
+		r.module.Whole = r.module.Whole || used && !lists(moduleSchema, file.Body, rest)
 		for _, block := range content.Blocks {
 			if used || block.Type == "terraform" {
 				r.block(file, block, dir, name, path, used)
@@ -198,16 +204,18 @@ var terraformSchema = &hcl.BodySchema{
 		{Type: "cloud"},
 		{Type: "state_store", LabelNames: []string{"type"}},
 		{Type: "required_providers"},
+		{Type: "provider_meta", LabelNames: []string{"provider"}},
 	},
 }
 
 // terraform reads the settings. Of a file that the engine does not read only where
 // it would keep the state counts: another engine might.
 func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path string, used bool) {
-	content, _, _ := body.PartialContent(terraformSchema)
+	content, rest, _ := body.PartialContent(terraformSchema)
 	if content == nil {
 		return
 	}
+	r.module.Whole = r.module.Whole || used && !lists(terraformSchema, body, rest)
 	if text := StringAttribute(content.Attributes["required_version"]); text != "" && path == "" && used {
 		r.module.Requires = append(r.module.Requires, text)
 	}
@@ -219,10 +227,11 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path strin
 			for name, attribute := range attributes {
 				r.needs["required "+path+" "+name+" "+squeeze(attribute.Expr.Range().SliceBytes(file.Bytes))] = true
 			}
-		case path != "": // backends of called modules mean nothing
+		case path != "" || block.Type == "provider_meta": // backends of called modules mean nothing
 		case block.Type == "backend":
 			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Labels[0], len(attributes) == 0})
 		default:
+			r.module.Whole = r.module.Whole || block.Type == "state_store" // a provider has it
 			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Type, false})
 		}
 	}
