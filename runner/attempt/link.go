@@ -58,7 +58,7 @@ func (t *space) linkModules(dir string) error {
 	}
 	for _, entry := range entries {
 		to := filepath.Join(dir, entry.Name())
-		if entry.Name() != modulesFile {
+		if entry.Name() != modulesFile || !entry.Type().IsRegular() {
 			err = os.Symlink(filepath.Join(t.seen(t.prepared.Dir), initcache.Modules, entry.Name()), to)
 		} else {
 			var data []byte

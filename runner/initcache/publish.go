@@ -258,6 +258,8 @@ func (c *copier) entry(entry fs.DirEntry, name, to string, depth int) error {
 	switch {
 	case entry.IsDir():
 		return c.tree(below, target, depth+1)
+	case below == filepath.Join(dataDir, Modules, modulesFile): // agents read it
+		return c.file(below, target)
 	case entry.Type()&fs.ModeSymlink != 0:
 		link, err := c.from.Readlink(below)
 		if err != nil {

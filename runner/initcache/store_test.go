@@ -264,6 +264,16 @@ func TestPublishTrustsNobody(t *testing.T) {
 			},
 			want: `type "local"`,
 		},
+		"a list of modules as a link": {
+			change: func(data string) error {
+				list := filepath.Join(data, "modules", "modules.json")
+				if err := os.Remove(list); err != nil {
+					return err
+				}
+				return os.Symlink(secret, list)
+			},
+			want: "not a regular file",
+		},
 		"folders nested without end": {
 			change: func(data string) error {
 				return os.MkdirAll(filepath.Join(data, "modules", strings.Repeat("d/", 201)), 0o700)
