@@ -124,7 +124,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 	}
 	from := initcache.Source{
 		Root: t.root, Seen: t.seen(t.root), Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.Unpinned,
-		Backend: t.module.Backend == "http" && t.module.BareBackend,
+		Backend: t.sharesBackend(),
 	}
 	if t.exec.mode().OwnUser() {
 		from.Owner = t.slot.UID

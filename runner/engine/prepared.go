@@ -18,7 +18,7 @@ import (
 // that had them fetched.
 func PreparedKey(e Binary, m modulecode.Root, a holdfast.Assignment, lock, cliConfig []byte, content bool) string {
 	d := holdfast.NewDigester("shared init")
-	d.Add(e.Name, e.Version, runtime.GOOS+"_"+runtime.GOARCH, m.Backend, strconv.FormatBool(m.BareBackend))
+	d.Add(e.Name, e.Version, runtime.GOOS+"_"+runtime.GOARCH, m.Backend, strconv.FormatBool(m.BareBackend), strconv.FormatBool(a.OwnState))
 	d.Add(string(lock), string(cliConfig))
 	d.Add(m.Needs...)
 	encrypts := a.Env["TF_ENCRYPTION"] // as an encryption block in the code

@@ -49,7 +49,8 @@ func keyOf(t *testing.T, code map[string]string, bundle holdfast.Digest, env map
 		}
 	}
 	e := engine.Binary{Name: modulecode.Tofu, Version: "1.12.0"}
-	a := holdfast.Assignment{Bundle: bundle, OwnState: true, Env: env}
+	a := holdfast.Assignment{Bundle: bundle}
+	a.OwnState, a.Env = true, env
 	return engine.PreparedKey(e, modulecode.Read(dir, dir, e.Name), a, nil, nil, false)
 }
 
@@ -87,5 +88,98 @@ func TestPreparedKeyOfCodeThatInitExecutes(t *testing.T) {
 	env := map[string]string{"TF_ENCRYPTION": `{"key_provider": {"external": {"k": {"command": ["./k"]}}}}`}
 	if keyOf(t, ordinary(), "sha256:one", env) == keyOf(t, ordinary(), "sha256:two", env) {
 		t.Error("two bundles share what init prepares with TF_ENCRYPTION")
+	}
+}
+
+// TestPreparedKeyOfNeeds: code that needs other providers and modules, in an order or
+// by words that differ in nothing else, has another key.
+func TestPreparedKeyOfNeeds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ one, other map[string]string }{
+		"a comment that takes a line in": {
+			map[string]string{"a.tf": "terraform {\n  required_providers {\n    b = { source = \"acme/b\" # one\n    version = \"1.0.0\" }\n  }\n}\n"},
+			map[string]string{"a.tf": "terraform {\n  required_providers {\n    b = { source = \"acme/b\" # one version = \"1.0.0\"\n }\n  }\n}\n"},
+		},
+		"which file overrides the other": {
+			map[string]string{
+				"a.tf":          "terraform {\n  required_providers {\n    b = { source = \"acme/b\" }\n  }\n}\n",
+				"a_override.tf": "terraform {\n  required_providers {\n    b = { source = \"other/b\" }\n  }\n}\n",
+			},
+			map[string]string{
+				"a.tf":          "terraform {\n  required_providers {\n    b = { source = \"other/b\" }\n  }\n}\n",
+				"a_override.tf": "terraform {\n  required_providers {\n    b = { source = \"acme/b\" }\n  }\n}\n",
+			},
+		},
+		"a folder that a call is overridden with": {
+			map[string]string{
+				"a.tf": "module \"m\" { source = \"./m\" }\n", "a_override.tf": "module \"m\" { source = \"./n\" }\n",
+				"m/a.tf": "provider \"b\" {}\n", "n/a.tf": "provider \"c\" {}\n",
+			},
+			map[string]string{
+				"a.tf": "module \"m\" { source = \"./m\" }\n", "a_override.tf": "module \"m\" { source = \"./n\" }\n",
+				"m/a.tf": "provider \"b\" {}\n", "n/a.tf": "provider \"d\" {}\n",
+			},
+		},
+		"two spaces in the name of a folder": {
+			map[string]string{"a.tf": "module \"m\" { source = \"./m m\" }\n", "m m/a.tf": "provider \"b\" {}\n", "m  m/a.tf": "provider \"c\" {}\n"},
+			map[string]string{"a.tf": "module \"m\" { source = \"./m  m\" }\n", "m m/a.tf": "provider \"b\" {}\n", "m  m/a.tf": "provider \"c\" {}\n"},
+		},
+		"which module names a provider": {
+			map[string]string{"a.tf": "module \"m\" { source = \"./m\" }\nresource \"b_c\" \"d\" {}\n", "m/a.tf": ""},
+			map[string]string{"a.tf": "module \"m\" { source = \"./m\" }\n", "m/a.tf": "resource \"b_c\" \"d\" {}\n"},
+		},
+		"a provider in place of that of the type": {
+			map[string]string{"a.tf": "resource \"b_c\" \"d\" {}\nresource \"e_f\" \"g\" {}\n"},
+			map[string]string{"a.tf": "resource \"b_c\" \"d\" { provider = e }\nresource \"e_f\" \"g\" {}\n"},
+		},
+		"the version of a provider": {
+			map[string]string{"a.tf": "provider \"b\" { version = \"1.0.0\" }\n"},
+			map[string]string{"a.tf": "provider \"b\" { version = \"2.0.0\" }\n"},
+		},
+		"an import": {
+			map[string]string{"a.tf": "import {\n  to = b_c.d\n  id = 1\n}\n"},
+			map[string]string{"a.tf": "import {\n  to = e_f.g\n  id = 1\n}\n"},
+		},
+		"a check": {
+			map[string]string{"a.tf": "check \"a\" {\n  data \"b_c\" \"d\" {}\n}\n"},
+			map[string]string{"a.tf": "check \"a\" {\n  data \"e_f\" \"d\" {}\n}\n"},
+		},
+		"an action": {
+			map[string]string{"a.tf": "action \"b_c\" \"d\" {}\n"},
+			map[string]string{"a.tf": "action \"e_f\" \"d\" {}\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if keyOf(t, c.one, "sha256:one", nil) == keyOf(t, c.other, "sha256:one", nil) {
+				t.Error("they share what init prepares")
+			}
+		})
+	}
+	for name, code := range map[string]string{
+		"a file":     `module "m" { source = file("source") }`,
+		"a template": `module "m" { source = "./${file("source")}" }`,
+		"a version":  "module \"m\" {\n  source = \"acme/b/c\"\n  version = file(\"version\")\n}\n",
+		"a variable": `module "m" { source = var.source }`,
+	} {
+		if keyOf(t, map[string]string{"a.tf": code}, "sha256:one", nil) == keyOf(t, map[string]string{"a.tf": code}, "sha256:two", nil) {
+			t.Errorf("a source that %s decides is shared with another bundle", name)
+		}
+	}
+	code := map[string]string{"a.tf.json": `{"module": {"m": {"source": "./${file(\"source\")}"}}}`}
+	if keyOf(t, code, "sha256:one", nil) == keyOf(t, code, "sha256:two", nil) {
+		t.Error("a source that a template in JSON decides is shared with another bundle")
+	}
+}
+
+// TestPreparedKeyOfABackend: a folder without the settings of Holdfast's backend is
+// nothing for those who need them.
+func TestPreparedKeyOfABackend(t *testing.T) {
+	t.Parallel()
+	m := modulecode.Root{Backend: "http", BareBackend: true}
+	var own, other holdfast.Assignment
+	own.OwnState = true
+	if engine.PreparedKey(engine.Binary{}, m, own, nil, nil, false) == engine.PreparedKey(engine.Binary{}, m, other, nil, nil, false) {
+		t.Error("they share what init prepares")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -54,6 +55,7 @@ const maxModules = 1000
 const ownPlugins = "terraform.d/plugins"
 
 type moduleReader struct {
+	root      string
 	bundle    string
 	engine    string // empty: either
 	module    Root
@@ -65,7 +67,7 @@ type moduleReader struct {
 // Read reads the root module in dir, and what it calls inside the bundle, as
 // code for an engine; empty: for the one that would be chosen for it.
 func Read(dir, bundle, engine string) Root {
-	r := &moduleReader{bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
+	r := &moduleReader{root: dir, bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	r.module.Plugins = exists(dir, ownPlugins)
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
@@ -106,10 +108,11 @@ func (r *moduleReader) read(dir, path string) {
 	if len(r.seen) >= maxModules {
 		r.module.Opaque = true
 	}
-	if r.module.Opaque || r.seen[path] {
+	called := path + "\x00" + dir // a call can be overridden
+	if r.module.Opaque || r.seen[called] {
 		return
 	}
-	r.seen[path] = true
+	r.seen[called] = true
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
@@ -144,7 +147,7 @@ func (r *moduleReader) read(dir, path string) {
 		r.module.Whole = r.module.Whole || used && !lists(moduleSchema, file.Body, rest)
 		for _, block := range content.Blocks {
 			if used || block.Type == "terraform" {
-				r.block(file, block, dir, name, path, used)
+				r.block(file, block, place{dir, name, path}, used)
 			}
 		}
 	}
@@ -172,28 +175,29 @@ func IsFile(name string) bool {
 	return false
 }
 
-func (r *moduleReader) block(file *hcl.File, block *hcl.Block, dir, name, path string, used bool) {
+func (r *moduleReader) block(file *hcl.File, block *hcl.Block, at place, used bool) {
 	switch block.Type {
 	case "terraform":
-		r.terraform(file, block.Body, name, path, used)
+		r.terraform(file, block.Body, at, used)
 	case "module":
-		r.call(file, block, dir, path)
-	case "provider":
-		r.needs["provider "+block.Labels[0]] = true
+		r.call(file, block, at)
 	case "variable":
-		r.module.Ephemeral = r.module.Ephemeral || path == "" && BoolAttribute(block.Body, "ephemeral")
-		if path == "" && (BoolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
+		r.module.Ephemeral = r.module.Ephemeral || at.path == "" && BoolAttribute(block.Body, "ephemeral")
+		if at.path == "" && (BoolAttribute(block.Body, "sensitive") || redact.Name(block.Labels[0])) {
 			r.sensitive[block.Labels[0]] = true
 			r.module.Secrets = append(r.module.Secrets, defaultSecrets(block.Body)...)
 		}
-	case "resource", "data", "ephemeral":
-		prefix, _, _ := strings.Cut(block.Labels[0], "_")
-		r.needs["provider "+prefix] = true
-		fallthrough
-	default: // whose provider argument may name one more
-		if text := AttributeText(file, block.Body, "provider"); text != "" {
-			r.needs["provider "+text] = true
+	case "check":
+		content, _, _ := block.Body.PartialContent(checkSchema)
+		if content == nil {
+			return
 		}
+		for _, data := range content.Blocks {
+			r.provider(file, data, at)
+		}
+	case "locals", "output", "moved": // nothing that init goes by
+	default:
+		r.provider(file, block, at)
 	}
 }
 
@@ -210,13 +214,13 @@ var terraformSchema = &hcl.BodySchema{
 
 // terraform reads the settings. Of a file that the engine does not read only where
 // it would keep the state counts: another engine might.
-func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path string, used bool) {
+func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, at place, used bool) {
 	content, rest, _ := body.PartialContent(terraformSchema)
 	if content == nil {
 		return
 	}
 	r.module.Whole = r.module.Whole || used && !lists(terraformSchema, body, rest)
-	if text := StringAttribute(content.Attributes["required_version"]); text != "" && path == "" && used {
+	if text := StringAttribute(content.Attributes["required_version"]); text != "" && at.path == "" && used {
 		r.module.Requires = append(r.module.Requires, text)
 	}
 	for _, block := range content.Blocks {
@@ -225,46 +229,35 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, name, path strin
 		case block.Type == "required_providers" && !used:
 		case block.Type == "required_providers":
 			for name, attribute := range attributes {
-				r.needs["required "+path+" "+name+" "+squeeze(attribute.Expr.Range().SliceBytes(file.Bytes))] = true
+				r.need(at, "required "+name, written(attribute.Expr.Range().SliceBytes(file.Bytes)))
 			}
-		case path != "" || block.Type == "provider_meta": // backends of called modules mean nothing
+		case at.path != "" || block.Type == "provider_meta": // backends of called modules mean nothing
 		case block.Type == "backend":
-			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Labels[0], len(attributes) == 0})
+			r.module.blocks = append(r.module.blocks, stateBlock{at.file, block.Labels[0], len(attributes) == 0})
 		default:
 			r.module.Whole = r.module.Whole || block.Type == "state_store" // a provider has it
-			r.module.blocks = append(r.module.blocks, stateBlock{name, block.Type, false})
+			r.module.blocks = append(r.module.blocks, stateBlock{at.file, block.Type, false})
 		}
 	}
 }
 
 // call notes a module call and reads the called module if it is local.
-func (r *moduleReader) call(file *hcl.File, block *hcl.Block, dir, path string) {
-	source := AttributeText(file, block.Body, "source")
-	version := AttributeText(file, block.Body, "version")
-	key := strings.TrimPrefix(path+"."+block.Labels[0], ".")
-	r.needs["module "+key+" "+source+" "+version] = true
-	for _, name := range []string{"source", "version"} {
-		r.module.Dynamic = r.module.Dynamic || dependsOnValues(block.Body, name)
-	}
-	plain := strings.Trim(source, `"`)
-	if strings.HasPrefix(plain, "./") || strings.HasPrefix(plain, "../") {
-		called := filepath.Join(dir, filepath.FromSlash(plain))
+func (r *moduleReader) call(file *hcl.File, block *hcl.Block, at place) {
+	source, fixed := textOf(file, block.Body, "source")
+	version, fixedVersion := textOf(file, block.Body, "version")
+	r.module.Dynamic = r.module.Dynamic || !fixed || !fixedVersion
+	r.need(at, "module "+block.Labels[0], strconv.Quote(source)+strconv.Quote(version))
+	if fixed && (strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../")) {
+		called := filepath.Join(at.dir, filepath.FromSlash(source))
 		if rest, err := filepath.Rel(r.bundle, called); err == nil && filepath.IsLocal(rest) {
-			r.read(called, key)
+			r.read(called, strings.TrimPrefix(at.path+"."+block.Labels[0], "."))
 		}
 		return
 	}
 	r.module.Fetched = true
-	if !pinnedSource(plain, strings.Trim(version, `"`)) {
+	if !pinnedSource(source, version) {
 		r.module.Unpinned = true
 	}
-}
-
-// dependsOnValues reports whether an attribute refers to variables or the like:
-// OpenTofu evaluates those of modules before init.
-func dependsOnValues(body hcl.Body, name string) bool {
-	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
-	return content != nil && content.Attributes[name] != nil && len(content.Attributes[name].Expr.Variables()) > 0
 }
 
 var (

@@ -46,6 +46,7 @@ func TestCodeOfAnEngine(t *testing.T) {
 		var providers []string
 		for _, need := range root.Needs {
 			if name, ok := strings.CutPrefix(need, "provider "); ok {
+				name, _, _ = strings.Cut(name, "\x00") // of which module
 				providers = append(providers, name)
 			}
 		}

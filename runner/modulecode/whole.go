@@ -1,4 +1,4 @@
-// When the result of init depends on more of the bundle than Root.Needs says.
+// What the result of init depends on: Root.Needs, and when on more of the bundle.
 
 package modulecode
 
@@ -6,10 +6,96 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 )
+
+var checkSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "data", LabelNames: []string{"type", "name"}}}}
+
+// place is where code is.
+type place struct {
+	dir, file string // folder and name of the file
+	path      string // names of the calls that lead to the module
+}
+
+// need notes what code asks for. In which module counts, as the names of providers
+// are a module's own, and so does the file where it overrides others.
+func (r *moduleReader) need(at place, what, text string) {
+	parts := []string{what, text}
+	if at.path != "" {
+		dir, _ := filepath.Rel(r.root, at.dir)
+		parts = append(parts, at.path, dir)
+	}
+	if overrides(at.file) {
+		parts = append(parts, at.file)
+	}
+	r.needs[strings.Join(parts, "\x00")] = true
+}
+
+// provider notes the provider that a block needs: the one that it names, else the one
+// that the type of the resource begins with.
+func (r *moduleReader) provider(file *hcl.File, block *hcl.Block, at place) {
+	named := writtenAs(file, block.Body, "provider")
+	switch kind := block.Type; {
+	case kind == "provider":
+		r.need(at, "provider "+block.Labels[0], writtenAs(file, block.Body, "version"))
+	case named != "":
+		r.need(at, "provider "+named, "")
+	case kind == "resource", kind == "data", kind == "ephemeral", kind == "action":
+		prefix, _, _ := strings.Cut(block.Labels[0], "_")
+		r.need(at, "provider "+prefix, "")
+	case kind == "import":
+		r.need(at, "import", writtenAs(file, block.Body, "to"))
+	}
+}
+
+// writtenAs returns an attribute as it is written, empty if there is none.
+func writtenAs(file *hcl.File, body hcl.Body, name string) string {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	if content == nil || content.Attributes[name] == nil {
+		return ""
+	}
+	return written(content.Attributes[name].Expr.Range().SliceBytes(file.Bytes))
+}
+
+// textOf returns the constant text of an attribute, empty if there is none; false, and
+// how it is written, if the engine has to evaluate it.
+func textOf(file *hcl.File, body hcl.Body, name string) (string, bool) {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	if content == nil || content.Attributes[name] == nil {
+		return "", true
+	}
+	expr := content.Attributes[name].Expr
+	value, diags := literal(expr)
+	if diags.HasErrors() || value.IsNull() || !value.IsKnown() || value.Type() != cty.String {
+		return written(expr.Range().SliceBytes(file.Bytes)), false
+	}
+	text := value.AsString()
+	if _, native := expr.(hclsyntax.Expression); !native && (strings.Contains(text, "${") || strings.Contains(text, "%{")) {
+		return text, false // a template in JSON
+	}
+	return text, true
+}
+
+// written returns code without comments and layout, as far as these mean nothing.
+func written(code []byte) string {
+	tokens, _ := hclsyntax.LexExpression(code, "", hcl.InitialPos)
+	var text strings.Builder
+	for _, token := range tokens {
+		switch {
+		case token.Type == hclsyntax.TokenNewline,
+			token.Type == hclsyntax.TokenComment && strings.HasSuffix(string(token.Bytes), "\n"):
+			text.WriteByte('\n')
+		case token.Type != hclsyntax.TokenComment:
+			text.Write(token.Bytes)
+			text.WriteByte(' ')
+		}
+	}
+	return text.String()
+}
 
 // lists reports whether a schema lists all blocks and arguments of a body. What it
 // does not list can be anything: OpenTofu's init executes the program of a key
