@@ -31,7 +31,8 @@ moved {
   to   = x_y.z
 }
 `,
-		"more.tf.json": `{"//": "a comment", "terraform": {"backend": {"http": {}}}, "variable": {"a": {}}}`,
+		"tests/a.tftest.hcl": "variables {\n  a = 1\n}\nrun \"a\" {\n  command = plan\n}\n",
+		"more.tf.json":       `{"//": "a comment", "terraform": {"backend": {"http": {}}}, "variable": {"a": {}}}`,
 	}
 }
 
@@ -68,6 +69,13 @@ func TestPreparedKeyOfCodeThatInitExecutes(t *testing.T) {
 		"code in a list":            {"a.tf.json": `[{"terraform": {"encryption": {}}}]`},
 		"a state store":             {"a.tf": "terraform {\n  state_store \"x_y\" {\n    provider \"x\" {}\n  }\n}\n"},
 		"an unknown block":          {"a.tf": "unheard_of {}\n"},
+		"a module of a test":        {"tests/a.tftest.hcl": "run \"a\" {\n  module {\n    source = \"./m\"\n  }\n}\n"},
+		"a provider of a test":      {"a.tofutest.hcl": "provider \"x\" {}\n"},
+		"a test in JSON":            {"a.tftest.json": `{"run": {"a": {"module": {"source": "./m"}}}}`},
+		"a state":                   {"terraform.tfstate": "{}"},
+		"a repository":              {"HEAD": "ref: refs/heads/main\n", "config": ""},
+		"a repository in a folder":  {".git/config": ""},
+		"a repository of Mercurial": {".hg/hgrc": ""},
 		"an unknown argument":       {"a.tf": "terraform {\n  unheard_of = 1\n}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,6 +96,26 @@ func TestPreparedKeyOfCodeThatInitExecutes(t *testing.T) {
 	env := map[string]string{"TF_ENCRYPTION": `{"key_provider": {"external": {"k": {"command": ["./k"]}}}}`}
 	if keyOf(t, ordinary(), "sha256:one", env) == keyOf(t, ordinary(), "sha256:two", env) {
 		t.Error("two bundles share what init prepares with TF_ENCRYPTION")
+	}
+}
+
+// TestPreparedKeyInARepository: git finds a repository in the folders around the root
+// module, too.
+func TestPreparedKeyInARepository(t *testing.T) {
+	t.Parallel()
+	bundle := t.TempDir()
+	dir := filepath.Join(bundle, "a", "b")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if modulecode.Read(dir, bundle, modulecode.Tofu).Whole {
+		t.Error("no repository is taken for one")
+	}
+	if err := os.WriteFile(filepath.Join(bundle, "HEAD"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !modulecode.Read(dir, bundle, modulecode.Tofu).Whole {
+		t.Error("the repository of the bundle is not found")
 	}
 }
 

@@ -70,6 +70,7 @@ func Read(dir, bundle, engine string) Root {
 	r := &moduleReader{root: dir, bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	r.module.Plugins = exists(dir, ownPlugins)
+	r.module.Whole = r.module.Whole || r.readsMore()
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
 		r.module.Backend, r.module.BareBackend = b.kind, b.bare
 		if b.kind != "cloud" {

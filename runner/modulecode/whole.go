@@ -124,3 +124,70 @@ func exists(dir, name string) bool {
 	_, err := os.Lstat(filepath.Join(dir, name))
 	return err == nil
 }
+
+// readsMore reports whether init finds something in the root module, or in the folders
+// of the bundle around it, that is not code: tests that call modules or have providers,
+// a state with providers of its own, and repositories, whose settings the git and hg that
+// fetch modules go by. They can name programs.
+func (r *moduleReader) readsMore() bool {
+	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.d"} {
+		if exists(r.root, name) {
+			return true
+		}
+	}
+	for dir := r.root; ; dir = filepath.Dir(dir) {
+		for _, name := range []string{".git", ".hg", "HEAD"} { // HEAD: the folder is a repository itself
+			if exists(dir, name) {
+				return true
+			}
+		}
+		if rest, err := filepath.Rel(r.bundle, dir); err != nil || rest == "." || !filepath.IsLocal(rest) {
+			break
+		}
+	}
+	return testsNeed(r.root) || testsNeed(filepath.Join(r.root, "tests"))
+}
+
+// testsNeed reports whether the tests in a folder may call modules or have providers,
+// which init installs.
+func testsNeed(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		name := entry.Name()
+		if !isTest(name) {
+			continue
+		}
+		file, err := Parse(filepath.Join(dir, name))
+		if err != nil {
+			return true
+		}
+		content, rest, _ := file.Body.PartialContent(testSchema)
+		if content == nil || !lists(testSchema, file.Body, rest) {
+			return true
+		}
+		for _, run := range content.Blocks.OfType("run") {
+			if content, _, _ := run.Body.PartialContent(runSchema); content == nil || len(content.Blocks) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isTest(name string) bool {
+	return slices.ContainsFunc([]string{".tftest.hcl", ".tofutest.hcl", ".tftest.json", ".tofutest.json"}, func(suffix string) bool {
+		return strings.HasSuffix(name, suffix)
+	})
+}
+
+var (
+	testSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "run", LabelNames: []string{"name"}},
+		{Type: "variables"},
+		{Type: "test"},
+		{Type: "override_resource"},
+		{Type: "override_data"},
+		{Type: "override_module"},
+	}}
+	runSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "module"}}}
+)
