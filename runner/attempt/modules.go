@@ -3,6 +3,7 @@
 package attempt
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
 // moduleCode reads of a module's code what the engine's JSON of a plan does not
 // have: its locals, and what connections are given. False: it is not known. The error
 // is of code that is beyond what can be read without the engine.
-func (t *space) moduleCode(module []string) (code plan.ModuleCode, ok bool, err error) {
+func (t *space) moduleCode(ctx context.Context, module []string) (code plan.ModuleCode, ok bool, err error) {
 	bundle, err := os.OpenRoot(t.bundle)
 	if err != nil {
 		return plan.ModuleCode{}, false, nil //nolint:nilerr // it is not known
@@ -113,11 +114,14 @@ func (t *space) moduleCode(module []string) (code plan.ModuleCode, ok bool, err 
 		return plan.ModuleCode{}, false, nil
 	}
 	if code, err = modulecode.ReadReferences(dir, t.engine.Name); err == nil {
-		code.Files, err = t.filesRead(dir, name)
+		code.Files, err = t.filesRead(ctx, dir, name)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case ctx.Err() != nil:
+		return plan.ModuleCode{}, false, context.Cause(ctx)
+	case errors.Is(err, fs.ErrNotExist):
 		return plan.ModuleCode{}, false, nil
-	} else if err != nil {
+	case err != nil:
 		return plan.ModuleCode{}, false, &failure.Error{
 			Cause: holdfast.CauseInvalidConfiguration,
 			Err:   fmt.Errorf("read what the plan depends on: %s/%w", t.inRepository(name), err),

@@ -4,6 +4,7 @@ package attempt
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
@@ -15,14 +16,21 @@ import (
 
 // filesRead returns hashes of those files that the code of the module in dir reads by
 // functions and that are not of the workspace: what a run reads by sandbox.paths, or of
-// the machine. name is path.module.
-func (t *space) filesRead(dir, name string) (map[string]string, error) {
+// the machine. name is path.module. It does not wait beyond ctx for a file system that
+// does not answer.
+func (t *space) filesRead(ctx context.Context, dir, name string) (map[string]string, error) {
 	view := t.view()
-	names, err := modulecode.Reader{
+	reader := modulecode.Reader{
 		Engine: t.engine.Name, Module: name, Cwd: view.Cwd, Open: view.Open,
 		Workspace: cmp.Or(t.a.Env["TF_WORKSPACE"], t.exec.opts.Engines.Env["TF_WORKSPACE"], "default"),
-	}.FilesRead(dir)
-	return view.Sums(names), err
+	}
+	return folders.Await(ctx, func() (map[string]string, error) {
+		names, err := reader.FilesRead(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		return view.Sums(ctx, names)
+	})
 }
 
 // view is how an engine sees files.

@@ -1,10 +1,12 @@
 package attempt
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // TestFilesOfTheMachine: files are found where the engine finds them, in each mode, and
@@ -31,7 +34,7 @@ func TestFilesOfTheMachine(t *testing.T) {
 	}
 	job, prepared := filepath.Join(data, "job"), filepath.Join(data, "prepared")
 	write(job, "what is reviewed")
-	hash, err := folders.Sum(job)
+	hash, err := folders.Sum(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +71,13 @@ func TestFilesOfTheMachine(t *testing.T) {
 				if c.want == "" {
 					want = map[string]string{}
 				}
-				got, err := of.filesRead(of.root, ".")
+				got, err := of.filesRead(t.Context(), of.root, ".")
 				if diff := gocmp.Diff(want, got); err != nil || diff != "" {
 					t.Errorf("%s, %s: %v (-want +got):\n%s", s.Mode(), name, err, diff)
 				}
 			}
 			link := ".terraform/modules/far"
-			got, err := of.filesRead(fetched, link)
+			got, err := of.filesRead(t.Context(), fetched, link)
 			if diff := gocmp.Diff(map[string]string{link + "/link": hash}, got); err != nil || diff != "" {
 				t.Errorf("%s, a link of a fetched module: %v (-want +got):\n%s", s.Mode(), err, diff)
 			}
@@ -97,9 +100,50 @@ func TestCodeThatCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(of.root, "main.tf"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, known, err := of.moduleCode(nil)
+	_, known, err := of.moduleCode(t.Context(), nil)
 	failed := new(failure.Error)
 	if known || !errors.As(err, &failed) || failed.Cause != holdfast.CauseInvalidConfiguration || !strings.Contains(err.Error(), "infra/x/main.tf: nested") || failed.Hint == "" {
 		t.Errorf("known: %t, %v", known, err)
+	}
+}
+
+// TestCodeThatNamesADevice: an attempt whose code names what never answers goes on, and
+// one that has ended waits for nothing.
+func TestCodeThatNamesADevice(t *testing.T) {
+	t.Parallel()
+	of := ofMode(nil, nil)
+	of.work = t.TempDir()
+	of.bundle = filepath.Join(of.work, "bundle")
+	of.root = of.bundle
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	code := `locals { a = [for i in [] : "${file("/dev/ptmx")} ${file("` + pipe + `")} ${templatefile("/proc/self/environ", {})}"] }`
+	for _, err := range []error{
+		syscall.Mkfifo(pipe, 0o600), os.MkdirAll(of.root, 0o700),
+		os.WriteFile(filepath.Join(of.root, "main.tf"), []byte(code), 0o600),
+		os.Symlink(pipe, filepath.Join(of.root, "link.tofu")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // which is silent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	of.engine.Name = modulecode.Terraform
+	got, err := of.filesRead(t.Context(), of.root, ".")
+	if err != nil || len(got) != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+	of.engine.Name = modulecode.Tofu
+	if _, err := of.filesRead(t.Context(), of.root, "."); err == nil {
+		t.Error("a link to a pipe is read as code")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("over")
+	cancel(over)
+	if _, _, err := of.moduleCode(ctx, nil); !errors.Is(err, over) {
+		t.Errorf("after its end: %v", err)
 	}
 }

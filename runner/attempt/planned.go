@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
@@ -41,14 +42,17 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 		return fmt.Errorf("show: keep the plan's JSON: %w", err) // our disk, and not the plan
 	}
 	var unread error
-	found, err := plan.Read(written, plan.Options{
+	found, err := plan.Read(folders.Seeking(ctx, written), plan.Options{
 		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Secrets: t.secrets.Prints, Compared: &t.compared,
 		Code: func(module []string) (plan.ModuleCode, bool) {
-			code, known, err := t.moduleCode(module)
+			code, known, err := t.moduleCode(ctx, module)
 			unread = cmp.Or(unread, err)
 			return code, known
 		},
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if unread != nil {
 		return unread
 	}

@@ -8,5 +8,6 @@
 // continues beyond bounds that it was given.
 //
 // It knows, too, where on the machine a file is that an engine's code names, and
-// what stands for its content.
+// what stands for its content. It opens only files and folders by such names, never
+// a device, a pipe or what the kernel shows of itself.
 package folders

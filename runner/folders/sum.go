@@ -1,6 +1,7 @@
 package folders
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,22 +9,30 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
+	"path/filepath"
 )
 
-// Bounds of what Sum looks at: bytes of a file, names in a folder.
+// Bounds of what Sum and Sums look at: bytes of a file, bytes of all files, names in a
+// folder.
 const (
 	maxSum      = 256 << 20
+	maxSums     = 1 << 30
 	maxSumNames = 50_000
 )
 
 // Sum returns a hash of what a file has, or of the names and kinds of the first 50,000
 // files and folders in a folder. Of a file beyond 256 MiB it is of these, and of its size
 // and when it was changed; of one that cannot be read, of the latter only. Of anything
-// else it is an error.
-func Sum(name string) (string, error) {
+// else, and in /proc and /sys, it is an error.
+func Sum(ctx context.Context, name string) (string, error) {
+	left := int64(maxSum)
+	return sumOf(ctx, name, &left)
+}
+
+// sumOf is Sum, and reads no more than what is left.
+func sumOf(ctx context.Context, name string, left *int64) (string, error) {
 	sum := sha256.New()
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := Open(name)
 	if errors.Is(err, fs.ErrPermission) {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -36,24 +45,19 @@ func Sum(name string) (string, error) {
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case info.Mode().IsRegular():
-		if err = addContent(sum, file); err == nil && info.Size() > maxSum {
-			addStat(sum, info)
-		}
-	case info.IsDir():
-		err = addNames(sum, os.DirFS(name))
-	default:
-		return "", errors.New("neither a file nor a folder")
+	}
+	if info.IsDir() {
+		err = addNames(ctx, sum, name, os.DirFS(name))
+		return hex.EncodeToString(sum.Sum(nil)), err
+	}
+	most := min(maxSum, *left)
+	n, err := io.Copy(sum, io.LimitReader(Reading(ctx, file), most))
+	if *left -= n; err == nil && info.Size() > most {
+		addStat(sum, info)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-func addContent(sum io.Writer, file io.Reader) error {
-	_, err := io.Copy(sum, io.LimitReader(file, maxSum))
-	return err
 }
 
 // addStat adds what is known of a file without reading it.
@@ -61,11 +65,14 @@ func addStat(sum io.Writer, info fs.FileInfo) {
 	fmt.Fprintln(sum, info.Mode().Type(), info.Size(), info.ModTime().UnixNano())
 }
 
-// addNames adds what is below a folder. What cannot be read stands for itself only.
-func addNames(sum io.Writer, files fs.FS) error {
+// addNames adds what is below a folder of the machine. What cannot be read stands for
+// itself only, and so do folders of the kernel.
+func addNames(ctx context.Context, sum io.Writer, dir string, files fs.FS) error {
 	n := 0
 	return fs.WalkDir(files, ".", func(below string, entry fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil && below == ".":
 			return err
 		case err != nil:
@@ -84,6 +91,9 @@ func addNames(sum io.Writer, files fs.FS) error {
 			}
 		}
 		fmt.Fprintf(sum, "%q %d\n", below, kind)
+		if entry.IsDir() && Within(kernelFolders, filepath.Join(dir, below)) {
+			return fs.SkipDir
+		}
 		return nil
 	})
 }

@@ -17,7 +17,7 @@ func TestSum(t *testing.T) {
 	dir := t.TempDir()
 	sum := func(name string) string {
 		t.Helper()
-		sum, err := Sum(filepath.Join(dir, name))
+		sum, err := Sum(t.Context(), filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestSumOfAClosedFolder(t *testing.T) {
 			files.MapFS[name] = &fstest.MapFile{}
 		}
 		var text strings.Builder
-		if err := addNames(&text, files); err != nil {
+		if err := addNames(t.Context(), &text, "", files); err != nil {
 			t.Fatal(err)
 		}
 		return text.String()

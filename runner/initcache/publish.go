@@ -332,7 +332,7 @@ func (c *copier) file(name, to string) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(file, io.LimitReader(from, c.bytes+1)) // holes are filled
+	n, err := io.Copy(file, io.LimitReader(folders.Reading(c.ctx, from), c.bytes+1)) // holes are filled
 	if c.bytes -= n; c.bytes < 0 && err == nil {
 		err = fmt.Errorf("more than %d bytes: %w", c.size, folders.ErrBounds)
 	}

@@ -4,6 +4,7 @@ package modulecode
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // readsFile are the functions whose first argument is the name of a file or folder.
@@ -26,9 +29,10 @@ var readsFile = []string{ //nolint:gochecknoglobals // a constant list
 }
 
 const (
-	maxTemplates  = 1000   // that the code of a module reads
-	maxEscaped    = 16     // templates in the texts of templates
-	maxPathEffort = 10_000 // steps to evaluate an argument that can be the name of a file
+	maxTemplates  = 1000     // that the code of a module reads
+	maxTexts      = 64 << 20 // bytes of all of them
+	maxEscaped    = 16       // templates in the texts of templates
+	maxPathEffort = 10_000   // steps to evaluate an argument that can be the name of a file
 )
 
 // Reader reads which files the code of a module reads by functions such as file.
@@ -45,14 +49,14 @@ type Reader struct {
 // reads by functions, where they are constant, as the engine is given them: relative
 // to the root module. Templates among them are read as well. The error names the file
 // of which not all could be read.
-func (r Reader) FilesRead(folder string) ([]string, error) {
+func (r Reader) FilesRead(ctx context.Context, folder string) ([]string, error) {
 	names, err := codeIn(folder, r.Engine)
 	if err != nil {
 		return nil, err
 	}
 	workspace := cty.ObjectVal(map[string]cty.Value{"workspace": cty.StringVal(r.Workspace)})
 	found := fileNames{
-		open: r.Open, read: map[string]bool{},
+		ctx: ctx, open: r.Open, left: maxTexts, read: map[string]bool{},
 		where: &hcl.EvalContext{Variables: map[string]cty.Value{
 			"path": cty.ObjectVal(map[string]cty.Value{
 				"module": cty.StringVal(r.Module), "root": cty.StringVal("."), "cwd": cty.StringVal(r.Cwd),
@@ -117,11 +121,13 @@ func unnamed(err error) error {
 
 // fileNames are the names of files that code reads.
 type fileNames struct {
+	ctx     context.Context //nolint:containedctx // of one call
 	where   *hcl.EvalContext
 	open    func(name string) (io.ReadCloser, error)
 	names   []string
 	waiting []waiting       // to be read as templates
 	read    map[string]bool // those that were, by name
+	left    int             // bytes of them that may still be read
 	depth   int             // of templates in texts of templates
 }
 
@@ -273,11 +279,17 @@ func (f *fileNames) templates() error {
 		if f.waiting = f.waiting[1:]; f.open == nil || f.read[next.name] {
 			continue
 		}
+		if f.ctx.Err() != nil {
+			return context.Cause(f.ctx)
+		}
 		f.read[next.name] = true
 		if len(f.read) > maxTemplates {
 			return fmt.Errorf("it reads more than %d templates", maxTemplates)
 		}
 		text, err := f.textOf(next.name)
+		if f.left -= len(text); f.left < 0 {
+			return fmt.Errorf("it reads more than %d MiB of templates and texts", maxTexts>>20)
+		}
 		if err == nil {
 			err = f.template(text)
 		}
@@ -295,7 +307,7 @@ func (f *fileNames) textOf(name string) (string, error) {
 		return "", nil //nolint:nilerr // it is for the engine to say
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(folders.Reading(f.ctx, file), MaxFile+1))
 	if err != nil {
 		return "", nil //nolint:nilerr // as above
 	}

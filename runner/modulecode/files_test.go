@@ -22,7 +22,7 @@ func filesIn(t *testing.T, code map[string]string) ([]string, error) {
 	return Reader{
 		Engine: Terraform, Module: "modules/m", Cwd: "/workspace/root", Workspace: "main",
 		Open: func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, filepath.Base(name))) },
-	}.FilesRead(dir)
+	}.FilesRead(t.Context(), dir)
 }
 
 // Files are found where functions name them by a constant, in both forms of code.

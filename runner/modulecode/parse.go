@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 // Limits of code that is read without an engine. The parser recurses, and a
@@ -60,7 +61,7 @@ func Parse(name string) (*hcl.File, error) {
 
 // readFile reads a file of at most MaxFile bytes.
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := folders.Open(name) // a module that was fetched can have links to anything
 	if err != nil {
 		return nil, err
 	}

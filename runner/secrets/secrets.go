@@ -313,7 +313,7 @@ func (r *Resolver) entry() string {
 func (r *Resolver) secretFromFile(name string) (string, *secretError) {
 	name = filepath.Clean(name)
 	if r.Opts.Open {
-		return secretFile(name, os.OpenFile, name)
+		return secretFile(name, func(name string, _ int, _ os.FileMode) (*os.File, error) { return folders.Open(name) }, name)
 	}
 	outside := &secretError{
 		err:  fmt.Errorf("file %s is in none of the run's secret folders", name),
