@@ -65,6 +65,7 @@ func TestBundleStaysInside(t *testing.T) {
 		"links that add up":      {data: archive(symlink("a/b", "../c/d"), symlink("c/d", "..")), fault: ""},
 		"writing through a link": {data: archive(symlink("x", "."), regular("x/main.tf", "")), words: "file exists"},
 		"chain that leads out":   {data: archive(regular("d/e/f", ""), symlink("a", "d/e"), symlink("b", "a/../../../x")), words: "leads out"},
+		"a later link leads out": {data: archive(regular("p/q/f", ""), symlink("b", "p/q/r/../../../x"), symlink("p/q/r", "../..")), words: "escapes"},
 		"deep":                   {data: archive(regular(strings.Repeat("d/", 100)+"main.tf", ""))},
 		"too deep":               {data: archive(regular(strings.Repeat("d/", 101)+"main.tf", "")), words: "more than 100 folders"},
 		"twice the same":         {data: archive(regular("x", "1"), regular("x", "2")), words: "file exists"},

@@ -88,6 +88,13 @@ func unpack(ctx context.Context, r io.Reader, dir string, limit int64, skip func
 			return fmt.Errorf("unpack %q: %w", h.Name, err)
 		}
 	}
+	// A chain of links can lead out where each alone does not, also by one that comes
+	// after it: os.Root tells, once all are there.
+	for _, h := range links {
+		if _, err := root.Stat(h.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("unpack %q: link to %q: %w", h.Name, h.Linkname, err)
+		}
+	}
 	return nil
 }
 
@@ -152,14 +159,7 @@ func unpackLink(root *os.Root, h *tar.Header) error {
 			return err
 		}
 	}
-	if err := root.Symlink(h.Linkname, h.Name); err != nil {
-		return err
-	}
-	// A chain of links can lead out where each alone does not: os.Root tells.
-	if _, err := root.Stat(h.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("link to %q: %w", h.Linkname, err)
-	}
-	return nil
+	return root.Symlink(h.Linkname, h.Name)
 }
 
 // Inside returns dir joined with the slash-separated name, an error if that
