@@ -85,3 +85,18 @@ var kernelFiles = []int64{ //nolint:gochecknoglobals // a constant list
 	unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC,
 	unix.SECURITYFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.NSFS_MAGIC,
 }
+
+// makeOurs lets the owner of a folder do everything in it, and changes nothing that a
+// link of that name leads to.
+func makeOurs(dir int, name string) error {
+	var fd int
+	err := retried(func() (err error) {
+		fd, err = unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return retried(func() error { return unix.Chmod(ofDescriptor(fd), 0o700) })
+}

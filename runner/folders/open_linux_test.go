@@ -87,3 +87,29 @@ func TestSumsEnd(t *testing.T) {
 		t.Errorf("%v: no bound", err)
 	}
 }
+
+// TestMakeOurs: what a link leads to keeps its mode, as whoever owns the folder around
+// it can put one there at any time.
+func TestMakeOurs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "folder"), 0o500), os.Mkdir(filepath.Join(dir, "other"), 0o500),
+		os.Symlink("other", filepath.Join(dir, "link")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := makeOurs(unix.AT_FDCWD, filepath.Join(dir, "folder")); err != nil {
+		t.Error(err)
+	}
+	if err := makeOurs(unix.AT_FDCWD, filepath.Join(dir, "link")); err == nil {
+		t.Error("a link is taken for a folder")
+	}
+	for name, want := range map[string]os.FileMode{"folder": 0o700, "other": 0o500} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+}

@@ -34,8 +34,7 @@ func Remove(ctx context.Context, dir string) error {
 	if errStat != nil || !info.IsDir() {
 		return shortened(err)
 	}
-	_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder of ours that is about to go
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := openWritable(unix.AT_FDCWD, dir)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: short(dir), Err: err}
 	}

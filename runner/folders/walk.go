@@ -161,9 +161,7 @@ func openFolder(dir int, name string) (fd int, err error) {
 	}
 	err = retried(open)
 	if errors.Is(err, unix.EACCES) {
-		if unix.Fchmodat(dir, name, 0o700, unix.AT_SYMLINK_NOFOLLOW) != nil { // not before Linux 6.6
-			_ = unix.Fchmodat(dir, name, 0o700, 0)
-		}
+		_ = makeOurs(dir, name)
 		err = retried(open)
 	}
 	return fd, err
