@@ -89,10 +89,17 @@ func redactNamed(text []byte) ([]byte, bool) {
 //     Authorization: Bearer ...
 //     https://user:password@host
 //
-// A here document continues over lines; the scanner is fed whole ones.
+// A here document continues over lines; the scanner is fed whole ones. One that does not
+// end is left out up to the next line of an agent, and no more than 256 KiB of it.
 type namedScanner struct {
 	until string // the end of the here document that is being left out; empty: none
+	left  int    // bytes of it that may still be left out
 }
+
+const (
+	maxHereDocument = 256 << 10
+	ownLine         = "holdfast: " // what lines of agents begin with: no engine prints meanwhile
+)
 
 // redact returns text, which is unchanged if there is nothing to replace.
 func (s *namedScanner) redact(text []byte) ([]byte, bool) {
@@ -111,8 +118,12 @@ func (s *namedScanner) redact(text []byte) ([]byte, bool) {
 			if string(bytes.Trim(line, " \t\r\n+-~│")) == s.until {
 				s.until = ""
 				out = append(out, line...)
+				continue
 			}
-			continue
+			if s.left -= len(line); s.left >= 0 && !bytes.HasPrefix(line, []byte(ownLine)) {
+				continue
+			}
+			s.until = ""
 		}
 		var named bool
 		out, named = s.line(out, line)
@@ -142,6 +153,7 @@ func (s *namedScanner) line(out, line []byte) ([]byte, bool) {
 			from, to = i+1, closingQuote(line, i+1)
 		case c == '<' && bytes.HasPrefix(line[i:], []byte("<<")) && nameBefore(line[:i]):
 			if s.until = string(bytes.Trim(line[i+2:], "-~ \t\r\n\"")); s.until != "" {
+				s.left = maxHereDocument
 				return append(append(append(out, line[copied:]...), holdfast.SensitiveValue...), '\n'), true
 			}
 		case c == ':' && bytes.HasPrefix(line[i:], []byte("://")):

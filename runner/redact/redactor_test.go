@@ -103,6 +103,12 @@ func TestRedactorString(t *testing.T) {
 			nil, "+ private_key = <<-EOT\n    line one\n    line two\n  EOT\n+ other = \"x\"\n",
 			"+ private_key = <<-EOT\n" + redacted + "\n  EOT\n+ other = \"x\"\n",
 		},
+		"here document without an end": {
+			nil, "token = <<X\nline\nholdfast: running apply\nnext\n", "token = <<X\n" + redacted + "\nholdfast: running apply\nnext\n",
+		},
+		"here document without bounds": {
+			nil, "token = <<X\n" + strings.Repeat("a line of 16 by\n", 16<<10) + "next\n", "token = <<X\n" + redacted + "\nnext\n",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
