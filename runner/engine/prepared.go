@@ -21,10 +21,11 @@ func PreparedKey(e Binary, m modulecode.Root, a holdfast.Assignment, lock, cliCo
 	d.Add(e.Name, e.Version, runtime.GOOS+"_"+runtime.GOARCH, m.Backend, strconv.FormatBool(m.BareBackend), strconv.FormatBool(a.OwnState))
 	d.Add(string(lock), string(cliConfig))
 	d.Add(m.Needs...)
-	encrypts := a.Env["TF_ENCRYPTION"] // as an encryption block in the code
-	whole := m.Whole || encrypts != ""
+	// As an encryption block in the code, and as options such as -plugin-dir.
+	encrypts, options := a.Env["TF_ENCRYPTION"], a.Env["TF_CLI_ARGS_init"]
+	whole := m.Whole || encrypts+options != ""
 	if whole || m.Opaque || m.Dynamic || m.Plugins { // what counts is in the bundle, and values are in variables
-		d.Add("bundle", string(a.Bundle), a.Dir, encrypts)
+		d.Add("bundle", string(a.Bundle), a.Dir, encrypts, options)
 	}
 	if whole || m.Dynamic {
 		for _, name := range slices.Sorted(maps.Keys(a.Env)) {

@@ -93,9 +93,11 @@ func TestPreparedKeyOfCodeThatInitExecutes(t *testing.T) {
 	if keyOf(t, ordinary(), "sha256:one", nil) != keyOf(t, ordinary(), "sha256:two", nil) {
 		t.Error("two bundles with the same needs do not share what init prepares")
 	}
-	env := map[string]string{"TF_ENCRYPTION": `{"key_provider": {"external": {"k": {"command": ["./k"]}}}}`}
-	if keyOf(t, ordinary(), "sha256:one", env) == keyOf(t, ordinary(), "sha256:two", env) {
-		t.Error("two bundles share what init prepares with TF_ENCRYPTION")
+	for _, name := range []string{"TF_ENCRYPTION", "TF_CLI_ARGS_init"} {
+		env := map[string]string{name: "of a program"}
+		if keyOf(t, ordinary(), "sha256:one", env) == keyOf(t, ordinary(), "sha256:two", env) {
+			t.Errorf("two bundles share what init prepares with %s", name)
+		}
 	}
 }
 
