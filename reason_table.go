@@ -166,7 +166,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonMissing: {
 		Effect: Blocks, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
 		One: "has no document", Many: "have no document", Early: true,
-		Hint: "Restore it, or remove it in a commit whose files can all be read",
+		Hint: "Restore it, or remove it in a commit whose files can all be read and whose names are claimed once",
 	},
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},

@@ -49,6 +49,7 @@ type Catalog struct {
 	renames  map[string][]string            // former names to new ones; nil: not asked for yet
 	strays   map[string]map[string]string   // documents that left the configured paths since other trees, by name; see Misplaced
 	untitled map[[sha256.Size]byte][]string // what documents say apart from their names to these; nil: not asked for yet
+	claims   map[string][]Entry             // documents that other trees do not have so, by the ids of these; see NewClaims
 }
 
 // File is a file that defines clusters, or that cannot be read as it should.
@@ -201,7 +202,7 @@ func (c *Catalog) forget(name string) {
 	}
 }
 
-// define says which documents a name has. The caller is alone.
+// define says which documents a name has, and sorts these. The caller is alone.
 func (c *Catalog) define(name string, entries []Entry) {
 	delete(c.renaming, name)
 	c.upgrading.remove(name)
@@ -209,8 +210,9 @@ func (c *Catalog) define(name string, entries []Entry) {
 		c.names.remove(name)
 		return
 	}
+	slices.SortFunc(entries, byPlace)
 	c.names.set(name, entries)
-	if entries[0].Doc.Cluster.RenamedFrom != "" {
+	if slices.ContainsFunc(entries, func(e Entry) bool { return e.Doc.Cluster.RenamedFrom != "" }) {
 		c.renaming[name] = true
 	}
 	if ref := entries[0].Doc.Cluster.Template; ref != nil && ref.Name != "" && ref.Upgrades != "" {
@@ -369,14 +371,24 @@ func (c *Catalog) Retitled(gone holdfast.Cluster) []holdfast.Cluster {
 	if c.untitled == nil {
 		c.untitled = make(map[[sha256.Size]byte][]string)
 		for name, entries := range c.names.all() {
-			said := untitled(entries[0].Doc.Cluster)
-			c.untitled[said] = append(c.untitled[said], name)
+			for _, e := range entries {
+				said := untitled(e.Doc.Cluster)
+				if names := c.untitled[said]; len(names) == 0 || names[len(names)-1] != name {
+					c.untitled[said] = append(names, name)
+				}
+			}
 		}
 	}
+	said := untitled(gone)
 	var out []holdfast.Cluster
-	for _, name := range slices.Sorted(slices.Values(c.untitled[untitled(gone)])) {
-		if other := c.names.get(name)[0].Doc.Cluster; name != gone.Name && other.RenamedFrom != gone.Name {
-			out = append(out, other)
+	for _, name := range slices.Sorted(slices.Values(c.untitled[said])) {
+		entries := c.names.get(name)
+		for _, e := range entries {
+			other := e.Doc.Cluster
+			is := len(entries) == 1 || untitled(other) == said
+			if is && name != gone.Name && other.RenamedFrom != gone.Name {
+				out = append(out, other)
+			}
 		}
 	}
 	return out
@@ -403,8 +415,11 @@ func (c *Catalog) Renamed(name string) []string {
 	if c.renames == nil {
 		c.renames = make(map[string][]string)
 		for _, to := range slices.Sorted(maps.Keys(c.renaming)) {
-			if from := c.names.get(to)[0].Doc.Cluster.RenamedFrom; len(c.names.get(from)) == 0 {
-				c.renames[from] = append(c.renames[from], to)
+			for _, e := range c.names.get(to) {
+				from := e.Doc.Cluster.RenamedFrom
+				if from != "" && len(c.names.get(from)) == 0 && !slices.Contains(c.renames[from], to) {
+					c.renames[from] = append(c.renames[from], to)
+				}
 			}
 		}
 	}

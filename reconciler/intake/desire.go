@@ -281,7 +281,7 @@ func (b *branches) desireOnce(
 	switch {
 	case err != nil:
 		return taken{}, err
-	case old.Name != "" && len(faults) == 0:
+	case old.Name != "" && len(faults) == 0 && len(now.cat.Named(name)) == 1:
 		over, err := b.takeOver(ctx, repo, now, old, rec)
 		over.claimed = claimed
 		return over, err

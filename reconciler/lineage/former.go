@@ -108,14 +108,15 @@ func (r *Reader) doubtfulHeir(ctx context.Context, cat *catalog.Catalog, rec hol
 			if records[name].Applied.Run != "" {
 				continue
 			}
-			doc := cat.Named(name)[0].Doc
-			faults, err := r.notRenamed(ctx, cat, doc, records[name], Branch{})
-			if err != nil {
-				return "", err
-			}
-			if len(faults) > 0 {
-				return fmt.Sprintf("it may be the one that continues as %q, in %s:%d: %s",
-					name, doc.Cluster.Path, doc.Cluster.Line, faults[0].Message), nil
+			for _, e := range cat.Named(name) {
+				faults, err := r.notRenamed(ctx, cat, e.Doc, records[name], Branch{})
+				if err != nil {
+					return "", err
+				}
+				if len(faults) > 0 {
+					return fmt.Sprintf("it may be the one that continues as %q, in %s:%d: %s",
+						name, e.Doc.Cluster.Path, e.Doc.Cluster.Line, faults[0].Message), nil
+				}
 			}
 		}
 	}

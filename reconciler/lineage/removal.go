@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
@@ -23,6 +24,9 @@ func (r *Reader) Unproven(
 		return why, err
 	}
 	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
+		return why, err
+	}
+	if why, err := r.takenName(ctx, cat, since, gone, rec); err != nil || why != "" {
 		return why, err
 	}
 	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
@@ -116,6 +120,76 @@ func (r *Reader) newSince(ctx context.Context, repo, since string, docs []holdfa
 		return docs, err
 	}
 	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool { return len(cat.Named(c.Name)) > 0 }), nil
+}
+
+// takenName is why a cluster that is gone must not be destroyed: a document that came
+// meanwhile, or got another name, has the name of another one or of another repository's
+// cluster, and is perhaps its own. Empty if there is none, of several the one in its file.
+func (r *Reader) takenName(
+	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
+) (string, error) {
+	if rec.Name == "" {
+		return "", nil
+	}
+	before, err := r.at(ctx, cat.Repo, since)
+	if err != nil {
+		return "", err
+	}
+	claims := cat.NewClaims(before)
+	if len(claims) == 0 {
+		return "", nil
+	}
+	if applied, err := r.Inherited(ctx, rec); err != nil || applied.Run == "" {
+		return "", err
+	}
+	owners, err := r.ownersElsewhere(ctx, cat, before, claims)
+	if err != nil {
+		return "", err
+	}
+	why := ""
+	for _, e := range claims {
+		whose := ""
+		if others := cat.Named(e.Doc.Cluster.Name); len(others) > 1 {
+			at := others[0].Doc.Cluster
+			if at.Path == e.Doc.Cluster.Path && at.Line == e.Doc.Cluster.Line {
+				at = others[1].Doc.Cluster
+			}
+			whose = fmt.Sprintf("is also that of %s:%d", at.Path, at.Line)
+		} else if owner := owners[e.Doc.Cluster.Name]; owner != "" {
+			whose = fmt.Sprintf("belongs to repository %q", owner)
+		}
+		if whose != "" && (why == "" || e.File.Path == gone.Path) {
+			why = fmt.Sprintf("%s:%d may be its document, with the name %q, which %s: correct that name, or delete the document",
+				e.Doc.Cluster.Path, e.Doc.Cluster.Line, e.Doc.Cluster.Name, whose)
+		}
+	}
+	return why, nil
+}
+
+// ownersElsewhere returns the repositories that the names of some documents belong to, if
+// these are others. What an earlier tree called so, too, is left out.
+func (r *Reader) ownersElsewhere(
+	ctx context.Context, cat, before *catalog.Catalog, claims []catalog.Entry,
+) (map[string]string, error) {
+	var names []string
+	for _, e := range claims {
+		if name := e.Doc.Cluster.Name; before == nil || len(before.Named(name)) == 0 {
+			names = append(names, name)
+		}
+	}
+	owners := make(map[string]string)
+	for some := range slices.Chunk(names, byname.AtOnce) {
+		records, err := byname.Records(ctx, r.store, some)
+		if err != nil {
+			return nil, err
+		}
+		for name, rec := range records {
+			if BelongsElsewhere(cat.Repo, rec) {
+				owners[name] = rec.Owner
+			}
+		}
+	}
+	return owners, nil
 }
 
 // misplaced is why a cluster that is gone must not be destroyed: its document has left the
