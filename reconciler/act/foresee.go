@@ -35,7 +35,7 @@ func (l *Loop) Foresee(
 	if in.Last.Run == "" {
 		return in, nil
 	}
-	if in.Dependents, err = l.Lineage.Dependents(ctx, c.Name); err != nil {
+	if in.Dependents, err = l.Lineage.DestroyedFirst(ctx, rec); err != nil {
 		return in, err
 	}
 	goes := func(d holdfast.Relation) bool { return slices.ContainsFunc(pr.Clusters, decision.Removes(d.Name)) }

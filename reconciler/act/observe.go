@@ -108,7 +108,7 @@ func (o *observer) observeRelated(ctx context.Context, in *decision.Input) error
 	if rec.Deletion != nil {
 		return nil
 	}
-	if in.Dependents, err = o.Lineage.Dependents(ctx, rec.Name); err != nil {
+	if in.Dependents, err = o.Lineage.DestroyedFirst(ctx, rec); err != nil {
 		return err
 	}
 	going := holdfast.ClusterFilter{Owner: rec.Owner, Phase: holdfast.PhaseDeleting}

@@ -59,7 +59,7 @@ type Input struct {
 	// what belongs to one push may be on record in part.
 	Unseen bool
 	// Parents are the clusters that this one depends on, Dependents those that
-	// depend on it.
+	// depend on it and are to be gone before it is destroyed.
 	Parents, Dependents []holdfast.Relation
 	// Removals is how many clusters of the repository are gone from its branch
 	// and still to be destroyed, and Fleet how many of it were applied. Zero unless

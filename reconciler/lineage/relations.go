@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -39,17 +40,26 @@ func (r *Reader) Parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.
 // Dependents are the clusters that depend on one, as they are desired or were
 // applied.
 func (r *Reader) Dependents(ctx context.Context, cluster string) ([]holdfast.Relation, error) {
+	records, err := r.dependents(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]holdfast.Relation, 0, len(records))
+	for _, rec := range records {
+		out = append(out, decision.RelationOf(rec))
+	}
+	return out, nil
+}
+
+func (r *Reader) dependents(ctx context.Context, cluster string) ([]holdfast.ClusterRecord, error) {
 	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{DependsOn: cluster})
 	if err != nil {
 		return nil, fmt.Errorf("list what depends on %q: %w", cluster, err)
 	}
-	out := make([]holdfast.Relation, 0, len(records))
-	for _, rec := range records {
-		if rec.Applied.Run != "" || !rec.Desired.Removed { // nothing stands on what was never applied and is gone
-			out = append(out, decision.RelationOf(rec))
-		}
-	}
-	return out, nil
+	// Nothing stands on what was never applied and is gone.
+	return slices.DeleteFunc(records, func(rec holdfast.ClusterRecord) bool {
+		return rec.Applied.Run == "" && rec.Desired.Removed
+	}), nil
 }
 
 // Family returns what a cluster depends on and what depends on it, each with its
