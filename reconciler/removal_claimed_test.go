@@ -229,3 +229,43 @@ func TestFormerNameOfOneOfTwo(t *testing.T) {
 		})
 	}
 }
+
+// Nor is a document deleted whose name is mistyped into that of a cluster which has no
+// other document: until that cluster is applied with what it says now.
+func TestNameOfAnotherWithoutADocumentRemovesNothing(t *testing.T) {
+	t.Parallel()
+	gone, mistyped := gitserver.Delete, calledPreprod("")
+	for name, pushed := range map[string][]map[string]string{
+		"removed by the same change": {{"clusters/preprod.yaml": gone, "clusters/prod.yaml": mistyped}},
+		"removed before":             {{"clusters/preprod.yaml": gone}, {"clusters/prod.yaml": mistyped}},
+		"removed after":              {{"clusters/prod.yaml": mistyped}, {"clusters/preprod.yaml": gone}},
+		"in another file":            {{"clusters/preprod.yaml": gone, "clusters/prod.yaml": gone, "clusters/z.yaml": mistyped}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			for _, files := range pushed {
+				f.repo.Commit(master, "change", files)
+				f.look()
+			}
+			for range 2 {
+				f.executeAll(withEngine)
+				rec := f.cluster("prod")
+				if rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, `:1 is its document, with the name "preprod"`) {
+					t.Errorf("removed is %t, it waits for %q: %s", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+				}
+				f.restart()
+				f.look()
+			}
+			f.executeAll(withEngine)
+			f.apply("preprod")
+			f.executeAll(withEngine)
+			f.repo.Commit(master, "more", map[string]string{"README.md": "more"})
+			f.look()
+			if rec := f.cluster("prod"); !rec.Desired.Removed {
+				t.Errorf("preprod was applied with its document, and it is not removed: %s", rec.Desired.Missing)
+			}
+		})
+	}
+}

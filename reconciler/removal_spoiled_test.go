@@ -237,7 +237,7 @@ func TestMistypedNameCreatesNothing(t *testing.T) {
 	f.adopt()
 	f.open(1, map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prdo", 1)})
 	f.executeAll(planned)
-	want := `cluster "prdo" may be "prod", whose document is gone: it is not planned as a new one`
+	want := `cluster "prdo" may be "prod", whose document is gone: it is not planned`
 	if faults := f.pullRequest(1).Faults.Error(); !strings.Contains(faults, want) {
 		t.Errorf("faults are %q", faults)
 	}

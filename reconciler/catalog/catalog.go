@@ -394,6 +394,12 @@ func (c *Catalog) Retitled(gone holdfast.Cluster) []holdfast.Cluster {
 	return out
 }
 
+// Says reports whether a document with a name says what another one does, apart from names.
+func (c *Catalog) Says(name string, other holdfast.Cluster) bool {
+	said := untitled(other)
+	return slices.ContainsFunc(c.names.get(name), func(e Entry) bool { return untitled(e.Doc.Cluster) == said })
+}
+
 // untitled is a digest of what a document says apart from its names and its place, in
 // a form in which values from YAML and from records compare.
 func untitled(c holdfast.Cluster) [sha256.Size]byte {

@@ -120,8 +120,8 @@ func (p *pullRequests) compareGone(
 		for _, other := range others {
 			rec.Faults = append(rec.Faults, holdfast.Fault{
 				File: other.Path, Line: other.Line, Cluster: other.Name,
-				Message: fmt.Sprintf("cluster %q may be %q, whose document is gone: it is not planned as a new one", other.Name, c.Name),
-				Hint:    "correct the name, or set metadata.renamedFrom; add a replacement cluster in a separate change",
+				Message: fmt.Sprintf("cluster %q may be %q, whose document is gone: it is not planned", other.Name, c.Name),
+				Hint:    "correct the name, or set metadata.renamedFrom if it is new; replace a cluster by another in a separate change",
 			})
 		}
 		if why != "" {

@@ -23,10 +23,10 @@ func (r *Reader) Unproven(
 	if why, err := r.misplaced(ctx, cat, since, gone); err != nil || why != "" {
 		return why, err
 	}
-	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
+	if why, err := r.takenName(ctx, cat, since, gone, rec); err != nil || why != "" {
 		return why, err
 	}
-	if why, err := r.takenName(ctx, cat, since, gone, rec); err != nil || why != "" {
+	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
 		return why, err
 	}
 	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
@@ -80,8 +80,8 @@ func (r *Reader) retitled(
 }
 
 // Retitled returns the documents that are perhaps that of a cluster which was applied and
-// is gone, with another name that no cluster was applied under. Those that were next to it
-// are clusters of their own.
+// is gone, with another name. Those that were next to it are clusters of their own, and so
+// are those whose clusters were applied as they say by now.
 func (r *Reader) Retitled(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) ([]holdfast.Cluster, error) {
@@ -93,33 +93,64 @@ func (r *Reader) Retitled(
 		return nil, err
 	}
 	others := cat.Retitled(gone)
-	if others, err = r.newSince(ctx, cat.Repo, since, others); err != nil {
+	if others, err = r.newSince(ctx, cat, since, gone, others); err != nil {
 		return nil, err
 	}
 	var out []holdfast.Cluster
 	for _, other := range others {
-		known, err := r.store.Cluster(ctx, other.Name)
-		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-			return nil, fmt.Errorf("read cluster %q: %w", other.Name, err)
+		is, err := r.appliedSo(ctx, cat, other.Name)
+		if err != nil {
+			return nil, err
 		}
-		if known.Applied.Run == "" {
+		if !is {
 			out = append(out, other)
 		}
 	}
 	return out, nil
 }
 
-// newSince returns those of some documents whose names a tree does not define; all of
-// them if nobody knows that tree.
-func (r *Reader) newSince(ctx context.Context, repo, since string, docs []holdfast.Cluster) ([]holdfast.Cluster, error) {
+// appliedSo reports whether what a tree says of a cluster is what was last applied of it.
+func (r *Reader) appliedSo(ctx context.Context, cat *catalog.Catalog, name string) (bool, error) {
+	known, err := r.store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	if known.Applied.Run == "" {
+		return false, nil
+	}
+	res, err := r.catalogs.Resolve(ctx, cat, name)
+	if err != nil || res == nil {
+		return false, err
+	}
+	return known.Applied.SourceDigest.Equal(res.Digest) || known.Applied.SourceDigest.Equal(res.Code), nil
+}
+
+// newSince returns those of some documents that say what one did which is gone, and are
+// where an earlier tree has none of their names, unless that says the same of these names
+// elsewhere; all of them if nobody knows that tree.
+func (r *Reader) newSince(
+	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, docs []holdfast.Cluster,
+) ([]holdfast.Cluster, error) {
 	if len(docs) == 0 {
 		return docs, nil
 	}
-	cat, err := r.at(ctx, repo, since)
-	if cat == nil {
+	before, err := r.at(ctx, cat.Repo, since)
+	if before == nil {
 		return docs, err
 	}
-	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool { return len(cat.Named(c.Name)) > 0 }), nil
+	type place struct {
+		path string
+		line int
+	}
+	claimed := make(map[place]bool)
+	for _, e := range cat.NewClaims(before) {
+		claimed[place{e.Doc.Cluster.Path, e.Doc.Cluster.Line}] = true
+	}
+	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool {
+		return !claimed[place{c.Path, c.Line}] || before.Says(c.Name, gone)
+	}), nil
 }
 
 // takenName is why a cluster that is gone must not be destroyed: a document that came
