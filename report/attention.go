@@ -104,10 +104,7 @@ func destructionLine(o outcome) string {
 		among = append(among, "the cluster "+markdown.List(clusters, 3))
 	}
 	if data > 0 {
-		among = append(among, fmt.Sprintf("%d that keep data", data))
-	}
-	if data == 1 {
-		among[len(among)-1] = "1 that keeps data"
+		among = append(among, fmt.Sprintf("%d that %s data", data, oneOrMany(data, "keeps", "keep")))
 	}
 	switch {
 	case len(among) == 0:
@@ -133,7 +130,7 @@ func dangerCause(c holdfast.ResourceChange) string {
 		for i, path := range c.ReplacePaths {
 			paths[i] = markdown.Code(markdown.Shorten(path, 80))
 		}
-		why = " because " + markdown.List(paths, 3) + map[bool]string{true: " changes", false: " change"}[len(paths) == 1]
+		why = " because " + markdown.List(paths, 3) + oneOrMany(len(paths), " changes", " change")
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
 	}

@@ -163,7 +163,7 @@ func (w *writer) retried() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d failed and %s retried", n, isAre(n))
+	return fmt.Sprintf(", %d failed and %s retried", n, oneOrMany(n, "is", "are"))
 }
 
 func progress(all, working int) string {
@@ -249,7 +249,7 @@ func (w *writer) addNeeds(s stage, add func(n int, singular, several string)) {
 // destroyWord is the verb for n clusters whose documents are removed.
 func (w *writer) destroyWord(n int) string {
 	if w.r.merged() {
-		return isAre(n) + " destroyed"
+		return oneOrMany(n, "is", "are") + " destroyed"
 	}
 	return "will be destroyed"
 }
@@ -279,10 +279,7 @@ func countParts(c holdfast.Counts) []countPart {
 	}
 	all = slices.DeleteFunc(all, func(p countPart) bool { return p.n == 0 })
 	if c.Outputs > 0 && len(all) == 0 {
-		noun := "outputs"
-		if c.Outputs == 1 {
-			noun = "output"
-		}
+		noun := oneOrMany(c.Outputs, "output", "outputs")
 		all = append(all, countPart{noun + " to change", noun + " changed", c.Outputs})
 	}
 	return all

@@ -139,10 +139,7 @@ func driftPhrase(c holdfast.DriftCounts) string {
 }
 
 func hiddenPhrase(n int) string {
-	if n == 1 {
-		return "1 hidden by a rule"
-	}
-	return fmt.Sprintf("%d hidden by rules", n)
+	return fmt.Sprintf("%d hidden by %s", n, oneOrMany(n, "a rule", "rules"))
 }
 
 // driftWriter writes the issue of one cluster.

@@ -115,7 +115,7 @@ type summaryWriter struct {
 }
 
 func (d *summaryWriter) headline() string {
-	return fmt.Sprintf("🟠 %s of %s %s drifted", markdown.Plural(len(d.reports), "cluster"), markdown.Code(markdown.Shorten(d.repo, 100)), hasHave(len(d.reports)))
+	return fmt.Sprintf("🟠 %s of %s %s drifted", markdown.Plural(len(d.reports), "cluster"), markdown.Code(markdown.Shorten(d.repo, 100)), oneOrMany(len(d.reports), "has", "have"))
 }
 
 func (d *summaryWriter) issue(level summaryDetail) string {
@@ -152,7 +152,7 @@ func (d *summaryWriter) facts() string {
 	}
 	s := "Resources: " + orElse(driftedPhrase(sum), "none") + "."
 	if d.own > 0 {
-		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), hasHave(d.own), map[bool]string{true: "its", false: "their"}[d.own == 1])
+		s += fmt.Sprintf(" Only the %s %s an issue of %s own (`drift.maxIssues`).", d.longest(), oneOrMany(d.own, "has", "have"), oneOrMany(d.own, "its", "their"))
 	}
 	if destroys > 0 {
 		s += fmt.Sprintf(" **In %s, reverting the drift destroys resources.**", markdown.Plural(destroys, "cluster"))

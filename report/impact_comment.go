@@ -53,10 +53,7 @@ func (w impactWriter) impact(v *impactView) {
 		w.linef("… and %s that are less dangerous.\n", markdown.Plural(more, "other effect"))
 	}
 	if v.Same > 0 && v.members+len(v.Refused) > 0 {
-		stay := "are unaffected: their root modules do not change"
-		if v.Same == 1 {
-			stay = "is unaffected: its root module does not change"
-		}
+		stay := oneOrMany(v.Same, "is unaffected: its root module does not change", "are unaffected: their root modules do not change")
 		w.linef("%s %s.\n", markdown.Plural(v.Same, "cluster"), stay)
 	}
 	w.templateChanges(v)
@@ -212,7 +209,7 @@ func (w impactWriter) missing(v *impactView) string {
 	if v.samples+v.merges == 0 && v.Over == v.members {
 		return "None of them is planned: `repositories[].samples` in holdfast.yaml is 0."
 	}
-	missing := fmt.Sprintf("%s (%s) %s not planned", markdown.Plural(clusters, "cluster"), markdown.Plural(groups, "group"), wasWere(clusters))
+	missing := fmt.Sprintf("%s (%s) %s not planned", markdown.Plural(clusters, "cluster"), markdown.Plural(groups, "group"), oneOrMany(clusters, "was", "were"))
 	switch {
 	case v.All && v.Over > 0:
 		return missing + ": that is more than one pull request plans."

@@ -374,10 +374,7 @@ func heldDescription(outcomes []outcome) string {
 
 // agree puts a verb to clusters, in the singular for one.
 func agree(clusters []string, one, many string) string {
-	if len(clusters) == 1 {
-		return clusters[0] + " " + one
-	}
-	return markdown.List(clusters, 3) + " " + many
+	return markdown.List(clusters, 3) + " " + oneOrMany(len(clusters), one, many)
 }
 
 // plain takes the markup out of our own words.

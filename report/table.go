@@ -108,7 +108,7 @@ func resultCell(o outcome) string {
 		result += "; renamed from " + markdown.Code(markdown.Shorten(from, 63)) + ": state and history continue"
 	}
 	if ahead := o.provisional(); len(ahead) > 0 {
-		result += "; provisional: planned before " + names(ahead) + " " + isAre(len(ahead)) + " applied"
+		result += "; provisional: planned before " + names(ahead) + " " + oneOrMany(len(ahead), "is", "are") + " applied"
 	}
 	return result
 }
@@ -122,25 +122,12 @@ func (o outcome) provisional() []string {
 	return o.run.Provisional
 }
 
-func wasWere(n int) string {
+// oneOrMany is the word for one thing, or for several.
+func oneOrMany(n int, one, many string) string {
 	if n == 1 {
-		return "was"
+		return one
 	}
-	return "were"
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
-func hasHave(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
+	return many
 }
 
 // otherCounts is what has no column of its own.

@@ -150,7 +150,7 @@ func (w *upgradeWriter) headline() string {
 	}
 	s := what + why + " Only the version lines are edited."
 	if n := w.breaks(); n > 0 {
-		s += fmt.Sprintf("\n\n⚠️ **Read this before it is merged:** %s of the template %s breaking.", markdown.Plural(n, "change"), isAre(n))
+		s += fmt.Sprintf("\n\n⚠️ **Read this before it is merged:** %s of the template %s breaking.", markdown.Plural(n, "change"), oneOrMany(n, "is", "are"))
 	}
 	return s
 }

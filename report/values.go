@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -132,7 +134,6 @@ func compareValues(before, after json.RawMessage) cells {
 	}
 	if hunks := lineHunks(before, after); len(hunks) > 0 {
 		h := hunks[0]
-		first := compareValues(quoted(firstLine(h.before)), quoted(firstLine(h.after)))
 		cell := fmt.Sprintf("line %d: ", h.line)
 		switch {
 		case len(h.before) == 0:
@@ -140,7 +141,7 @@ func compareValues(before, after json.RawMessage) cells {
 		case len(h.after) == 0:
 			cell += "gone: " + sideCell(quoted(h.before[0]), nil).cell
 		default:
-			cell += first.cell
+			cell += compareValues(quoted(h.before[0]), quoted(h.after[0])).cell
 		}
 		more := 0
 		for _, h := range hunks {
@@ -152,13 +153,6 @@ func compareValues(before, after json.RawMessage) cells {
 		return cells{cell, true}
 	}
 	return cells{cutValue(a, b) + " → " + cutValue(b, a), true}
-}
-
-func firstLine(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[0]
 }
 
 // firstDifference is the number of the first character that is not the same.
@@ -276,14 +270,9 @@ func compareTrees(path string, a, b any, found *[]holdfast.AttributeChange) {
 	x, isObject := a.(map[string]any)
 	y, other := b.(map[string]any)
 	if isObject && other {
-		both := make(map[string]bool, len(x)+len(y))
-		for key := range x {
-			both[key] = true
-		}
-		for key := range y {
-			both[key] = true
-		}
-		for _, key := range sortedKeys(both) {
+		both := maps.Clone(x)
+		maps.Copy(both, y)
+		for _, key := range slices.Sorted(maps.Keys(both)) {
 			in, had := x[key]
 			out, has := y[key]
 			below := keyPath(path, key)
