@@ -444,10 +444,10 @@ func (o own) masked(v any) (masked any, region bool) {
 
 // regions lists the clusters of each region.
 func (w planWriter) regions(outcomes []outcome) string {
-	members := map[string][]string{}
+	members := map[string][]outcome{}
 	for _, o := range outcomes {
 		region := o.cluster.Document.Region
-		members[region] = append(members[region], o.cluster.Name)
+		members[region] = append(members[region], o)
 	}
 	var parts []string
 	for _, region := range sortedKeys(members) {
@@ -456,11 +456,16 @@ func (w planWriter) regions(outcomes []outcome) string {
 	return strings.Join(parts, "; ")
 }
 
-// memberNames are the names of clusters, as many as there is room for.
-func (w planWriter) memberNames(all []string) string {
+// memberNames are the names of clusters with one plan, as many as there is room for;
+// all of them if it loses something.
+func (w planWriter) memberNames(all []outcome) string {
+	most := max(w.level.clusters, 3)
+	if w.named(all[0]) {
+		most = len(all)
+	}
 	shown := make([]string, 0, len(all)+1)
-	for _, name := range firstOf(&w.page, all, max(w.level.clusters, 3)) {
-		shown = append(shown, markdown.Code(markdown.Shorten(name, 63)))
+	for _, o := range firstOf(&w.page, all, most) {
+		shown = append(shown, markdown.Code(markdown.Shorten(o.cluster.Name, 63)))
 	}
 	if more := len(all) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("%d more", more))

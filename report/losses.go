@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,12 @@ func Unshown(r PullRequest) string {
 // seen.
 func (w *writer) minded(o outcome) bool {
 	return o.plan != nil && !o.applied && !o.stale && o.stage != stageLeft
+}
+
+// named reports whether a cluster is never cut from the table: it loses something, and
+// the list of all losses is not there.
+func (w *writer) named(o outcome) bool {
+	return w.level.rows > 0 && w.minded(o) && slices.ContainsFunc(o.plan.Changes, loses)
 }
 
 // losses lists what is destroyed, replaced or forgotten where there is no room for

@@ -21,13 +21,13 @@ func (w *writer) summary() {
 	}
 	header, rule = header+" Run |", rule+"---|"
 	w.line(header + "\n" + rule)
-	rows := w.tabled
 	hidden := 0
-	for _, row := range rows[min(len(rows), w.level.clusters):] {
-		hidden += len(row)
-	}
-	for _, row := range firstOf(&w.page, rows, w.level.clusters) {
+	for i, row := range w.tabled {
 		o := row[0]
+		if i >= w.level.clusters && !w.named(o) {
+			hidden += len(row)
+			continue
+		}
 		line := fmt.Sprintf("| %s | %s | %s |", o.icon, w.clustersCell(row), resultCell(o))
 		if counted {
 			line += " " + countCells(o) + " |"
@@ -35,6 +35,7 @@ func (w *writer) summary() {
 		w.line(line + " " + w.runCell(o.run) + " |")
 	}
 	if hidden > 0 {
+		w.dropped = true
 		w.linef("\n… and %s more: %s lists the runs of all.", markdown.Plural(hidden, "cluster"),
 			markdown.Code("holdfast get runs --pull-request "+markdown.OneLine(w.r.PullRequest.String())))
 	}
@@ -80,11 +81,7 @@ func (w *writer) clustersCell(row []outcome) string {
 	if len(row) == 1 {
 		return clusterCell(row[0].cluster)
 	}
-	all := make([]string, len(row))
-	for i, o := range row {
-		all[i] = o.cluster.Name
-	}
-	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), planWriter{w}.memberNames(all))
+	cell := fmt.Sprintf("**%d clusters, each:** %s", len(row), planWriter{w}.memberNames(row))
 	if env := row[0].cluster.Document.Environment; env != "" {
 		cell += " " + markdown.ShortText(env, 40)
 	}
