@@ -106,3 +106,28 @@ func TestPlanOfNull(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksAreOfSecrets: the marks of two values are equal if their secrets are, at
+// the same places, whatever else differs.
+func TestMarksAreOfSecrets(t *testing.T) {
+	t.Parallel()
+	mark := func(name, first, second string) holdfast.Digest {
+		secret := func(s string) holdfast.PlanMark {
+			return holdfast.PlanMark{HMAC: strings.Repeat(s, 42) + "A"}
+		}
+		d := holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "conn", Actions: []string{"create"}, After: plandoc.Value(
+			map[string]any{"name": name, "tokens": []any{name, secret(first), secret(second)}},
+		)}}}
+		if err := d.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		return plandiff.Plan(d, holdfast.PlanInfo{}).OutputChanges[0].AfterMark
+	}
+	one := mark("prod-eu", "a", "b")
+	if other := mark("prod-us", "a", "b"); one == "" || other != one {
+		t.Errorf("marks %q and %q of the same secrets", one, other)
+	}
+	if swapped := mark("prod-eu", "b", "a"); swapped == one {
+		t.Errorf("mark %q of the same secrets at other places", swapped)
+	}
+}

@@ -3,7 +3,7 @@ package plandiff
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -65,12 +65,14 @@ func shownJSON(tree any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// markDigest is of a value that has secrets in it; empty if it has none.
+// markDigest is of what a value has of secrets; empty if it has none. What is shown of
+// it does not count.
 func markDigest(tree any) holdfast.Digest {
-	if !hasSecret(tree) {
+	secrets := secretsOf(tree)
+	if secrets == nil {
 		return ""
 	}
-	value, err := holdfast.NewPlanValue(tree)
+	value, err := holdfast.NewPlanValue(secrets)
 	if err != nil { // cannot be: it was one
 		return ""
 	}
@@ -83,19 +85,30 @@ func isSecret(tree any) bool {
 	return ok && m.HMAC != "" && m.Text == ""
 }
 
-// hasSecret reports whether a tree has a mark of something secret.
-func hasSecret(tree any) bool {
+// secretsOf is what a tree has of secrets, each at its place; nil if it has none.
+func secretsOf(tree any) any {
+	found := map[string]any{}
+	keep := func(key string, child any) {
+		if secrets := secretsOf(child); secrets != nil {
+			found[key] = secrets
+		}
+	}
 	switch v := tree.(type) {
 	case holdfast.PlanMark:
-		return v.HMAC != ""
+		if v.HMAC != "" {
+			return v
+		}
 	case map[string]any:
-		for _, child := range v {
-			if hasSecret(child) {
-				return true
-			}
+		for key, child := range v {
+			keep(key, child)
 		}
 	case []any:
-		return slices.ContainsFunc(v, hasSecret)
+		for i, child := range v {
+			keep(strconv.Itoa(i), child)
+		}
 	}
-	return false
+	if len(found) == 0 {
+		return nil
+	}
+	return found
 }
