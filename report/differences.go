@@ -1,0 +1,297 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report/markdown"
+)
+
+// difference is a place in which the plans of a group are not the same.
+type difference struct {
+	address, path string
+	values        []holdfast.AttributeChange // by outcome
+	classes       []int                      // by outcome, of what has something sensitive in it: equal ones have one number
+	unknowable    bool                       // a sensitive value that cannot be compared
+	read          bool                       // of what was read: it may differ in any way
+}
+
+// differencesOf compares plans of one key.
+func differencesOf(outcomes []outcome) []difference {
+	if len(outcomes) < 2 {
+		return nil
+	}
+	all := make([][]holdfast.ResourceChange, len(outcomes))
+	for i, o := range outcomes {
+		all[i] = canonical(o.plan.Changes)
+	}
+	var found []difference
+	for c, change := range all[0] {
+		if d, ok := importDifference(all, c); ok {
+			found = append(found, d)
+		}
+		for a, attribute := range change.Attributes {
+			d := difference{address: change.Address, path: attribute.Path}
+			for i := range all {
+				d.values = append(d.values, all[i][c].Attributes[a])
+			}
+			if d.compare() {
+				found = append(found, d)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b difference) int { return naturally(a.address, b.address) })
+	for n, out := range outcomes[0].plan.OutputChanges {
+		d := difference{address: "output " + out.Name}
+		for _, o := range outcomes {
+			d.values = append(d.values, asAttribute(o.plan.OutputChanges[n]))
+		}
+		if d.compare() {
+			found = append(found, d)
+		}
+	}
+	for n := range outcomes[0].plan.Reads {
+		found = append(found, readDifferences(outcomes, n)...)
+	}
+	return found
+}
+
+// readDifferences compares what was read at one address.
+func readDifferences(outcomes []outcome, n int) []difference {
+	at := make([]map[string]holdfast.AttributeChange, len(outcomes))
+	paths := map[string]bool{}
+	for i, o := range outcomes {
+		at[i] = map[string]holdfast.AttributeChange{}
+		for _, a := range o.plan.Reads[n].Attributes {
+			at[i][a.Path], paths[a.Path] = a, true
+		}
+	}
+	var found []difference
+	for _, path := range sortedKeys(paths) {
+		d := difference{address: outcomes[0].plan.Reads[n].Address, path: path, read: true}
+		for i := range outcomes {
+			d.values = append(d.values, at[i][path])
+		}
+		if d.compare() {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// asAttribute is the change of an output as that of an attribute.
+func asAttribute(o holdfast.OutputChange) holdfast.AttributeChange {
+	return holdfast.AttributeChange{
+		Before: o.Before, After: o.After, Sensitive: o.Sensitive, Unknown: o.Unknown, BeforeMark: o.BeforeMark, AfterMark: o.AfterMark,
+	}
+}
+
+// compare reports whether there is a difference, and numbers the outcomes by the
+// value that they have, from 0, if something in one is sensitive, or was read.
+func (d *difference) compare() bool {
+	if !d.read && !slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
+		return a.Sensitive || a.BeforeMark != "" || a.AfterMark != ""
+	}) {
+		return d.differs()
+	}
+	seen := map[string]int{}
+	for _, a := range d.values {
+		class := fmt.Sprintf("%q %q %v", a.BeforeMark, a.AfterMark, a.Unknown)
+		if d.read {
+			class += string(a.After)
+		}
+		d.unknowable = d.unknowable || a.Sensitive && a.BeforeMark == "" && a.AfterMark == ""
+		if _, ok := seen[class]; !ok {
+			seen[class] = len(seen)
+		}
+		d.classes = append(d.classes, seen[class])
+	}
+	return d.differs() || d.unknowable || len(seen) > 1
+}
+
+func importDifference(all [][]holdfast.ResourceChange, c int) (difference, bool) {
+	d := difference{address: all[0][c].Address, path: "id of the import"}
+	for i := range all {
+		d.values = append(d.values, holdfast.AttributeChange{After: quoted(all[i][c].Importing)})
+	}
+	return d, d.differs()
+}
+
+// differs reports whether what is shown differs.
+func (d difference) differs() bool {
+	return slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
+		return !bytes.Equal(a.Before, d.values[0].Before) || !bytes.Equal(a.After, d.values[0].After)
+	})
+}
+
+// fewMembers is how many clusters may be told apart by their values one by one.
+const fewMembers = 4
+
+// differences lists what differs between the members of a group.
+func (w planWriter) differences(outcomes []outcome, found []difference) {
+	if len(found) == 0 {
+		return
+	}
+	w.line("Not the same in all of them:\n")
+	regions := false
+	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
+		line := "- " + codeText(markdown.Shorten(d.address, 300))
+		if d.path != "" {
+			line += " " + codeText(markdown.Shorten(d.path, 200))
+		}
+		line += ": "
+		switch {
+		case d.unknowable:
+			line += "a sensitive value, which may differ"
+		case d.read && len(outcomes) > fewMembers:
+			line += "another value was read for " + w.classWords(outcomes, d.classes) + "; " + markdown.Code("holdfast describe run ID --plan") + " shows each"
+		case len(d.classes) > 0 && !d.differs():
+			line += "a sensitive value differs between " + w.classWords(outcomes, d.classes)
+		case len(outcomes) <= fewMembers:
+			line += w.eachValue(outcomes, d)
+		default:
+			value, region := ownWords(ownOf(outcomes[0].cluster), d.values[0])
+			line += value
+			regions = regions || region
+		}
+		w.line(line)
+	}
+	if more := len(found) - max(w.level.rows, 5); more > 0 {
+		w.linef("- … and %s", markdown.Plural(more, "more difference"))
+	}
+	if regions {
+		w.line("- their regions: " + w.regions(outcomes))
+	}
+	w.line("")
+}
+
+// eachValue is "`1` in `a`; `2` in `b` and `c`".
+func (w planWriter) eachValue(outcomes []outcome, d difference) string {
+	var values []string
+	members := map[string][]string{}
+	for i, o := range outcomes {
+		value := changeCell(d.values[i], d.values[0]).cell
+		if _, ok := members[value]; !ok {
+			values = append(values, value)
+		}
+		members[value] = append(members[value], o.cluster.Name)
+	}
+	parts := make([]string, len(values))
+	for i, value := range values {
+		parts[i] = value + " in " + names(members[value])
+	}
+	return strings.Join(parts, "; ")
+}
+
+// classWords is "`a` and `b`", or "`a`, `b` and `c`, which are alike, and `d`".
+func (w planWriter) classWords(outcomes []outcome, classes []int) string {
+	members := make([][]string, slices.Max(classes)+1)
+	for i, o := range outcomes {
+		members[classes[i]] = append(members[classes[i]], o.cluster.Name)
+	}
+	parts := make([]string, 0, len(members))
+	for _, class := range firstOf(&w.page, members, max(w.level.notes, 5)) {
+		part := names(class)
+		if len(class) > 1 {
+			part += " (the same)"
+		}
+		parts = append(parts, part)
+	}
+	if more := len(members) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return markdown.List(parts, len(parts))
+}
+
+// ownWords says what a value is to each cluster of a group, and whether regions
+// are part of it.
+func ownWords(o own, a holdfast.AttributeChange) (said string, region bool) {
+	cell := func(raw json.RawMessage) string {
+		v, ok := decoded(raw)
+		if !ok || !o.within(v) {
+			return valueCell(raw)
+		}
+		if s, ok := v.(string); ok && s == o.name {
+			return "its own name"
+		} else if ok {
+			region = true
+			return "its own region"
+		}
+		masked, usesRegion := o.masked(v)
+		region = region || usesRegion
+		text, err := json.Marshal(masked)
+		if err != nil { // cannot be: it was decoded from JSON
+			return valueCell(raw)
+		}
+		return valueCell(text)
+	}
+	after := cell(a.After)
+	if len(a.Before) == 0 {
+		return after, region
+	}
+	return cell(a.Before) + " → " + after, region
+}
+
+// masked is a value with words in place of what it has of the cluster.
+func (o own) masked(v any) (masked any, region bool) {
+	switch v := v.(type) {
+	case string:
+		if v != "" && v == o.name {
+			return "(its own name)", false
+		} else if v != "" && v == o.region {
+			return "(its own region)", true
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			var uses bool
+			out[i], uses = o.masked(item)
+			region = region || uses
+		}
+		return out, region
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			var uses bool
+			out[key], uses = o.masked(item)
+			region = region || uses
+		}
+		return out, region
+	}
+	return v, false
+}
+
+// regions lists the clusters of each region.
+func (w planWriter) regions(outcomes []outcome) string {
+	members := map[string][]outcome{}
+	for _, o := range outcomes {
+		region := o.cluster.Document.Region
+		members[region] = append(members[region], o)
+	}
+	var parts []string
+	for _, region := range sortedKeys(members) {
+		parts = append(parts, codeText(markdown.Shorten(region, 100))+": "+w.memberNames(members[region]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// memberNames are the names of clusters with one plan, as many as there is room for;
+// all of them if it loses something.
+func (w planWriter) memberNames(all []outcome) string {
+	most := max(w.level.clusters, 3)
+	if w.named(all[0]) {
+		most = len(all)
+	}
+	shown := make([]string, 0, len(all)+1)
+	for _, o := range firstOf(&w.page, all, most) {
+		shown = append(shown, markdown.Code(markdown.Shorten(o.cluster.Name, 63)))
+	}
+	if more := len(all) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return markdown.List(shown, len(shown))
+}
