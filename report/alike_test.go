@@ -56,6 +56,20 @@ func TestPlansShownAsOne(t *testing.T) {
 		plan.Reads = []holdfast.PlanInput{{Address: "data.http.setup", Attributes: []holdfast.AttributeChange{attr("body", "", `"`+value+`"`)}}}
 		return plan
 	}
+	connection := func(name, hash string) *holdfast.Plan {
+		plan := update1("x.y", attr("v", `1`, `2`))
+		plan.OutputChanges = []holdfast.OutputChange{{
+			Name: "conn", Action: holdfast.ActionCreate, AfterMark: holdfast.Digest(hash), After: raw(`{"name":"` + name + `","token":"(sensitive value)"}`),
+		}}
+		return plan
+	}
+	connected := func(hashes ...string) (clusters []report.Cluster) {
+		for i, hash := range hashes {
+			name := fmt.Sprintf("c%d", i)
+			clusters = append(clusters, planned(name, connection(name, hash)))
+		}
+		return clusters
+	}
 	five := make([]report.Cluster, 5)
 	for i := range five {
 		name := fmt.Sprintf("c%d", i)
@@ -117,6 +131,31 @@ func TestPlansShownAsOne(t *testing.T) {
 		"a secret in a text": {
 			[]report.Cluster{planned("a", dsn("1")), planned("b", dsn("2"))},
 			[]string{"the same plan except for 1 value", "- `app_config.this` `dsn`: a sensitive value differs between `a` and `b`"},
+			nil,
+		},
+		"a sensitive part next to the name": {
+			connected("1", "2"),
+			[]string{"- `output conn`: `{\"name\":\"c0\",\"token\":\"(sensitive value)\"}` in `c0`; `{\"name\":\"c1\",\"token\":\"(sensitive value)\"}` in `c1`; a sensitive value differs between `c0` and `c1`\n"},
+			nil,
+		},
+		"the same sensitive part next to the name": {
+			connected("1", "1"),
+			[]string{"- `output conn`: "},
+			[]string{"a sensitive value differs"},
+		},
+		"sensitive parts of many": {
+			connected("1", "2", "1", "1", "1", "1", "1"),
+			[]string{"`{\"name\":\"(its own name)\",\"token\":\"(sensitive value)\"}`; a sensitive value differs between `c1` and the others, where it is the same\n"},
+			nil,
+		},
+		"sensitive parts of one and of two": {
+			connected("1", "2", "2"),
+			[]string{"; a sensitive value differs between `c1` and `c2` (the same) and `c0`\n"},
+			nil,
+		},
+		"a sensitive part each": {
+			connected("1", "2", "3", "4", "5"),
+			[]string{"; a sensitive value differs between each of them\n"},
 			nil,
 		},
 		"what was read": {

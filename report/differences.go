@@ -15,8 +15,6 @@ import (
 type difference struct {
 	address, path string
 	values        []holdfast.AttributeChange // by outcome
-	classes       []int                      // by outcome, of what has something sensitive in it: equal ones have one number
-	unknowable    bool                       // a sensitive value that cannot be compared
 	read          bool                       // of what was read: it may differ in any way
 }
 
@@ -39,7 +37,7 @@ func differencesOf(outcomes []outcome) []difference {
 			for i := range all {
 				d.values = append(d.values, all[i][c].Attributes[a])
 			}
-			if d.compare() {
+			if d.found() {
 				found = append(found, d)
 			}
 		}
@@ -50,7 +48,7 @@ func differencesOf(outcomes []outcome) []difference {
 		for _, o := range outcomes {
 			d.values = append(d.values, asAttribute(o.plan.OutputChanges[n]))
 		}
-		if d.compare() {
+		if d.found() {
 			found = append(found, d)
 		}
 	}
@@ -76,7 +74,7 @@ func readDifferences(outcomes []outcome, n int) []difference {
 		for i := range outcomes {
 			d.values = append(d.values, at[i][path])
 		}
-		if d.compare() {
+		if d.found() {
 			found = append(found, d)
 		}
 	}
@@ -90,28 +88,8 @@ func asAttribute(o holdfast.OutputChange) holdfast.AttributeChange {
 	}
 }
 
-// compare reports whether there is a difference, and numbers the outcomes by the
-// value that they have, from 0, if something in one is sensitive, or was read.
-func (d *difference) compare() bool {
-	if !d.read && !slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
-		return a.Sensitive || a.BeforeMark != "" || a.AfterMark != ""
-	}) {
-		return d.differs()
-	}
-	seen := map[string]int{}
-	for _, a := range d.values {
-		class := fmt.Sprintf("%q %q %v", a.BeforeMark, a.AfterMark, a.Unknown)
-		if d.read {
-			class += string(a.After)
-		}
-		d.unknowable = d.unknowable || a.Sensitive && a.BeforeMark == "" && a.AfterMark == ""
-		if _, ok := seen[class]; !ok {
-			seen[class] = len(seen)
-		}
-		d.classes = append(d.classes, seen[class])
-	}
-	return d.differs() || d.unknowable || len(seen) > 1
-}
+// found reports whether there is a difference, in what is shown or in what is not.
+func (d difference) found() bool { return d.differs() || d.unknowable() || d.secretlyDiffers() }
 
 func importDifference(all [][]holdfast.ResourceChange, c int) (difference, bool) {
 	d := difference{address: all[0][c].Address, path: "id of the import"}
@@ -126,6 +104,41 @@ func (d difference) differs() bool {
 	return slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool {
 		return !bytes.Equal(a.Before, d.values[0].Before) || !bytes.Equal(a.After, d.values[0].After)
 	})
+}
+
+// secretlyDiffers reports whether something sensitive differs.
+func (d difference) secretlyDiffers() bool {
+	return slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool { return secretOf(a) != secretOf(d.values[0]) })
+}
+
+// unknowable reports whether there is something sensitive that cannot be compared.
+func (d difference) unknowable() bool {
+	return slices.ContainsFunc(d.values, func(a holdfast.AttributeChange) bool { return a.Sensitive && secretOf(a) == [2]holdfast.Digest{} })
+}
+
+// secretOf stands for what is sensitive in a change.
+func secretOf(a holdfast.AttributeChange) [2]holdfast.Digest {
+	return [2]holdfast.Digest{a.BeforeMark, a.AfterMark}
+}
+
+// shownOf is what is not.
+func shownOf(a holdfast.AttributeChange) [2]string {
+	return [2]string{string(a.Before), string(a.After)}
+}
+
+// classesOf puts the clusters together for which a value is the same, in the order of
+// the first of each, and returns these values as well.
+func classesOf[K comparable](outcomes []outcome, d difference, of func(holdfast.AttributeChange) K) (members [][]outcome, values []holdfast.AttributeChange) {
+	at := map[K]int{}
+	for i, a := range d.values {
+		n, ok := at[of(a)]
+		if !ok {
+			n, at[of(a)] = len(members), len(members)
+			members, values = append(members, nil), append(values, a)
+		}
+		members[n] = append(members[n], outcomes[i])
+	}
+	return members, values
 }
 
 // fewMembers is how many clusters may be told apart by their values one by one.
@@ -143,22 +156,9 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 		if d.path != "" {
 			line += " " + codeText(markdown.Shorten(d.path, 200))
 		}
-		line += ": "
-		switch {
-		case d.unknowable:
-			line += "a sensitive value, which may differ"
-		case d.read && len(outcomes) > fewMembers:
-			line += "another value was read for " + w.classWords(outcomes, d.classes) + "; " + markdown.Code("holdfast describe run ID --plan") + " shows each"
-		case len(d.classes) > 0 && !d.differs():
-			line += "a sensitive value differs between " + w.classWords(outcomes, d.classes)
-		case len(outcomes) <= fewMembers:
-			line += w.eachValue(outcomes, d)
-		default:
-			value, region := ownWords(ownOf(outcomes[0].cluster), d.values[0])
-			line += value
-			regions = regions || region
-		}
-		w.line(line)
+		words, region := w.differenceWords(outcomes, d)
+		regions = regions || region
+		w.line(line + ": " + words)
 	}
 	if more := len(found) - max(w.level.rows, 5); more > 0 {
 		w.linef("- … and %s", markdown.Plural(more, "more difference"))
@@ -167,6 +167,31 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 		w.line("- their regions: " + w.regions(outcomes))
 	}
 	w.line("")
+}
+
+// differenceWords says what differs at one place, of what is shown and of what is
+// sensitive, and whether regions are part of it.
+func (w planWriter) differenceWords(outcomes []outcome, d difference) (said string, region bool) {
+	var parts []string
+	switch {
+	case !d.differs():
+	case len(outcomes) <= fewMembers:
+		parts = append(parts, w.eachValue(outcomes, d))
+	case d.read:
+		members, _ := classesOf(outcomes, d, shownOf)
+		parts = append(parts, "another value was read for "+w.classWords(members), markdown.Code("holdfast describe run ID --plan")+" shows each")
+	default:
+		said, region = ownWords(ownOf(outcomes[0].cluster), d.values[0])
+		parts = append(parts, said)
+	}
+	switch {
+	case d.unknowable():
+		parts = append(parts, "a sensitive value, which may differ")
+	case d.secretlyDiffers():
+		members, _ := classesOf(outcomes, d, secretOf)
+		parts = append(parts, "a sensitive value differs between "+w.classWords(members))
+	}
+	return strings.Join(parts, "; "), region
 }
 
 // eachValue is "`1` in `a`; `2` in `b` and `c`".
@@ -187,22 +212,36 @@ func (w planWriter) eachValue(outcomes []outcome, d difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// classWords is "`a` and `b`", or "`a`, `b` and `c`, which are alike, and `d`".
-func (w planWriter) classWords(outcomes []outcome, classes []int) string {
-	members := make([][]string, slices.Max(classes)+1)
-	for i, o := range outcomes {
-		members[classes[i]] = append(members[classes[i]], o.cluster.Name)
+// classWords is "`a` and `b`", or "`b` and `c` (the same) and `a`": each cluster is in it,
+// by its name or as one of the others.
+func (w planWriter) classWords(classes [][]outcome) string {
+	largest := 0
+	for i, class := range classes {
+		if len(class) > len(classes[largest]) {
+			largest = i
+		}
 	}
-	parts := make([]string, 0, len(members))
-	for _, class := range firstOf(&w.page, members, max(w.level.notes, 5)) {
-		part := names(class)
+	others := ""
+	switch n := len(classes[largest]); {
+	case n > aRowEach:
+		classes, others = slices.Delete(classes, largest, largest+1), "the others, where it is the same"
+	case n == 1 && len(classes) > fewMembers:
+		return "each of them"
+	}
+	slices.SortStableFunc(classes, func(a, b []outcome) int { return min(len(b), 2) - min(len(a), 2) }) // what is alone last
+	parts := make([]string, 0, len(classes)+2)
+	for _, class := range firstOf(&w.page, classes, max(w.level.notes, 5)) {
+		part := w.memberNames(class)
 		if len(class) > 1 {
 			part += " (the same)"
 		}
 		parts = append(parts, part)
 	}
-	if more := len(members) - len(parts); more > 0 {
+	if more := len(classes) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if others != "" {
+		parts = append(parts, others)
 	}
 	return markdown.List(parts, len(parts))
 }
