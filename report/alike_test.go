@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -69,6 +70,17 @@ func TestPlansShownAsOne(t *testing.T) {
 			clusters = append(clusters, planned(name, connection(name, hash)))
 		}
 		return clusters
+	}
+	late := strings.Repeat("x", 500)
+	unread := reading("1")
+	unread.Reads[0].Attributes = nil
+	grows := func(name string) *holdfast.Plan {
+		plan := update1("x.y", attr("v", `1`, `2`))
+		pool := func(size int) json.RawMessage {
+			return raw(fmt.Sprintf(`{"name":%q,"size":%d,"zone":%q}`, name, size, late))
+		}
+		plan.OutputChanges = []holdfast.OutputChange{{Name: "pool", Action: holdfast.ActionUpdate, Before: pool(1), After: pool(2)}}
+		return plan
 	}
 	five := make([]report.Cluster, 5)
 	for i := range five {
@@ -164,6 +176,33 @@ func TestPlansShownAsOne(t *testing.T) {
 				"the same plan except for 1 value", "- `data.http.setup` `body`: `\"1\"` in `a`; `\"2\"` in `b`",
 				"Given to provisioners, providers or write-only arguments:\n  data.http.setup\n    body: \"1\"\n",
 			},
+			nil,
+		},
+		"what was read and differs late": {
+			[]report.Cluster{planned("a", reading("A"+late)), planned("b", reading("B"+late+"1")), planned("c", reading("B"+late+"2"))},
+			[]string{"xxx1\"` in `b`; `…", "xxx2\"` in `c`\n", "_Long values are cut around what differs."},
+			nil,
+		},
+		"what was read and differs twice": {
+			[]report.Cluster{
+				planned("a", reading("A")), planned("b", reading("B"+late+"1"+late+"1")), planned("c", reading("B"+late+"2"+late+"1")), planned("d", reading("B"+late+"2"+late+"2")),
+			},
+			[]string{"xxx1xxx", "` in `b`; `…xxx", "x1\"` (sha256 ", ") in `c`; `…xxx", "x2\"` (sha256 ", ") in `d`\n"},
+			nil,
+		},
+		"what was read and differs in length": {
+			[]report.Cluster{planned("a", reading(late)), planned("b", reading(late+"x"))},
+			[]string{"xxx\"` (500 characters) in `a`; `…", "xxx\"` (501 characters) in `b`\n"},
+			nil,
+		},
+		"what was not read": {
+			[]report.Cluster{planned("a", reading("1")), planned("b", unread)},
+			[]string{"- `data.http.setup` `body`: `\"1\"` in `a`; nothing in `b`\n"},
+			nil,
+		},
+		"names in what changes alike": {
+			[]report.Cluster{planned("a", grows("a")), planned("b", grows("b"))},
+			[]string{"- `output pool`: `{\"name\":\"a\",\"size\":1,", "`{\"name\":\"a\",\"size\":2,", "in `a`; `{\"name\":\"b\",\"size\":1,", "in `b`\n"},
 			nil,
 		},
 		"what was read for many": {

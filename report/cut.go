@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,49 @@ func cutValue(raw, other string) string {
 	if m, _ := length(other); n != m {
 		return fmt.Sprintf("%s (%s)", cell, markdown.Plural(n, what))
 	}
+	return hashed(cell, raw)
+}
+
+// hashed is what is shown of a value with what tells it from all others.
+func hashed(cell, raw string) string {
 	return fmt.Sprintf("%s (sha256 %s)", cell, strings.TrimPrefix(string(holdfast.DigestOf([]byte(raw))), "sha256:"))
+}
+
+// memberCells are the different values of a group for a table: what differs between
+// them can be seen, and no two look the same.
+func memberCells(values []holdfast.AttributeChange) []cells {
+	sides := func(a, other holdfast.AttributeChange) cells {
+		if len(a.Before)+len(other.Before) == 0 {
+			return sideCell(a.After, other.After) // what it is
+		}
+		return sidesCell(a, other)
+	}
+	ways := []func(a, other holdfast.AttributeChange) cells{
+		func(a, other holdfast.AttributeChange) cells {
+			if shown(a.Before) && shown(a.After) {
+				return compareValues(a.Before, a.After)
+			}
+			return sides(a, other)
+		},
+		sides, // they change in the same way: their sides differ elsewhere
+		func(a, other holdfast.AttributeChange) cells {
+			c := sides(a, other)
+			return cells{hashed(c.cell, strings.TrimPrefix(string(a.Before)+" → "+string(a.After), " → ")), c.partial}
+		},
+	}
+	told := make([]cells, len(values))
+	for _, way := range ways {
+		before := slices.Clone(told)
+		for i, a := range values {
+			for k, other := range values {
+				if k != i && before[k].cell == before[i].cell {
+					told[i] = way(a, other)
+					break
+				}
+			}
+		}
+	}
+	return told
 }
 
 // length counts the characters of a text, or the digits and signs of a number.

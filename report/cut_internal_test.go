@@ -11,7 +11,7 @@ import (
 )
 
 func cellOf(before, after string) string {
-	return changeCell(holdfast.AttributeChange{Before: json.RawMessage(before), After: json.RawMessage(after)}, holdfast.AttributeChange{}).cell
+	return changeCell(holdfast.AttributeChange{Before: json.RawMessage(before), After: json.RawMessage(after)}).cell
 }
 
 // TestCutsTellWhatDiffers has values whose cuts are equal.

@@ -196,18 +196,11 @@ func (w planWriter) differenceWords(outcomes []outcome, d difference) (said stri
 
 // eachValue is "`1` in `a`; `2` in `b` and `c`".
 func (w planWriter) eachValue(outcomes []outcome, d difference) string {
-	var values []string
-	members := map[string][]string{}
-	for i, o := range outcomes {
-		value := changeCell(d.values[i], d.values[0]).cell
-		if _, ok := members[value]; !ok {
-			values = append(values, value)
-		}
-		members[value] = append(members[value], o.cluster.Name)
-	}
+	members, values := classesOf(outcomes, d, shownOf)
 	parts := make([]string, len(values))
-	for i, value := range values {
-		parts[i] = value + " in " + names(members[value])
+	for i, value := range memberCells(values) {
+		w.clipped = w.clipped || value.partial
+		parts[i] = value.cell + " in " + w.memberNames(members[i])
 	}
 	return strings.Join(parts, "; ")
 }

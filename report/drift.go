@@ -347,7 +347,7 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	var parts []string
 	for _, a := range firstOf(&d.page, item.Attributes, d.level.attributes) {
 		part := markdown.Code(markdown.Shorten(a.Path, 120))
-		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
+		if cell := changeCell(a).cell; cell != "" {
 			part += " " + cell
 		}
 		parts = append(parts, part)

@@ -246,7 +246,7 @@ func whyCell(c holdfast.ResourceChange) string {
 			break
 		}
 		part := codeText(markdown.Shorten(a.Path, 80))
-		if cell := changeCell(a, holdfast.AttributeChange{}).cell; cell != "" {
+		if cell := changeCell(a).cell; cell != "" {
 			part += " " + cell
 		}
 		if a.Forces {
@@ -350,19 +350,17 @@ func (w planWriter) outputs(plan *holdfast.Plan) {
 }
 
 func (w planWriter) outputWords(o holdfast.OutputChange) string {
-	a, like := asAttribute(o), holdfast.AttributeChange{}
-	prefix := ""
+	prefix, c := "", changeCell(asAttribute(o))
 	switch {
 	case o.Action == holdfast.ActionDelete:
 		return "is removed"
 	case o.Action == holdfast.ActionCreate && len(o.After) > 0:
-		prefix, like, a.Before = "is new: ", a, nil
+		prefix, c = "is new: ", sideCell(o.After, nil)
 	case o.Action == holdfast.ActionCreate:
 		return "is new"
 	case len(o.Before)+len(o.After) == 0:
 		return "changes"
 	}
-	c := changeCell(a, like)
 	w.clipped = w.clipped || c.partial
 	return prefix + c.cell
 }

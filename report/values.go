@@ -78,19 +78,22 @@ func codeText(s string) string {
 const cellLimit = 60
 
 // changeCell is "before → after" for a table. Long values are cut around the
-// place in which they differ from each other, or, if they do not, from those of
-// like.
-func changeCell(a, like holdfast.AttributeChange) cells {
+// place in which they differ from each other.
+func changeCell(a holdfast.AttributeChange) cells {
 	switch {
 	case len(a.Before)+len(a.After) == 0:
 		return cells{}
 	case shown(a.Before) && shown(a.After):
 		return compareValues(a.Before, a.After)
+	default:
+		return sidesCell(a, holdfast.AttributeChange{})
 	}
+}
+
+// sidesCell is changeCell for values that are cut around where they differ from those
+// of like.
+func sidesCell(a, like holdfast.AttributeChange) cells {
 	before, after := sideCell(a.Before, like.Before), sideCell(a.After, like.After)
-	if len(a.Before) == 0 && len(like.Before) == 0 && len(like.After) > 0 {
-		return after // a member of a group: what it is
-	}
 	return cells{before.cell + " → " + after.cell, before.partial || after.partial}
 }
 
