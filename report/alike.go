@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,7 +131,7 @@ func (k *keyWriter) tree(v any) {
 			k.tree(item)
 		}
 	case map[string]any:
-		keys := sortedKeys(v)
+		keys := slices.Sorted(maps.Keys(v))
 		k.b.WriteString("{" + strconv.Itoa(len(keys)) + ":")
 		for _, key := range keys {
 			k.add(key)
@@ -176,13 +177,4 @@ func decoded(raw json.RawMessage) (any, bool) {
 		return nil, false
 	}
 	return v, true
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,63 +20,44 @@ type difference struct {
 }
 
 // differencesOf compares plans of one key.
-func differencesOf(outcomes []outcome) []difference {
+func differencesOf(outcomes []outcome) (found []difference) {
 	if len(outcomes) < 2 {
 		return nil
+	}
+	compare := func(d difference, value func(i int) holdfast.AttributeChange) {
+		for i := range outcomes {
+			d.values = append(d.values, value(i))
+		}
+		if d.differs() || d.unknowable() || d.secretlyDiffers() {
+			found = append(found, d)
+		}
 	}
 	all := make([][]holdfast.ResourceChange, len(outcomes))
 	for i, o := range outcomes {
 		all[i] = canonical(o.plan.Changes)
 	}
-	var found []difference
 	for c, change := range all[0] {
-		if d, ok := importDifference(all, c); ok {
-			found = append(found, d)
-		}
+		compare(difference{address: change.Address, path: "id of the import"}, func(i int) holdfast.AttributeChange {
+			return holdfast.AttributeChange{After: quoted(all[i][c].Importing)}
+		})
 		for a, attribute := range change.Attributes {
-			d := difference{address: change.Address, path: attribute.Path}
-			for i := range all {
-				d.values = append(d.values, all[i][c].Attributes[a])
-			}
-			if d.found() {
-				found = append(found, d)
-			}
+			compare(difference{address: change.Address, path: attribute.Path}, func(i int) holdfast.AttributeChange { return all[i][c].Attributes[a] })
 		}
 	}
 	slices.SortStableFunc(found, func(a, b difference) int { return naturally(a.address, b.address) })
 	for n, out := range outcomes[0].plan.OutputChanges {
-		d := difference{address: "output " + out.Name}
-		for _, o := range outcomes {
-			d.values = append(d.values, asAttribute(o.plan.OutputChanges[n]))
-		}
-		if d.found() {
-			found = append(found, d)
-		}
+		compare(difference{address: "output " + out.Name}, func(i int) holdfast.AttributeChange { return asAttribute(outcomes[i].plan.OutputChanges[n]) })
 	}
-	for n := range outcomes[0].plan.Reads {
-		found = append(found, readDifferences(outcomes, n)...)
-	}
-	return found
-}
-
-// readDifferences compares what was read at one address.
-func readDifferences(outcomes []outcome, n int) []difference {
-	at := make([]map[string]holdfast.AttributeChange, len(outcomes))
-	paths := map[string]bool{}
-	for i, o := range outcomes {
-		at[i] = map[string]holdfast.AttributeChange{}
-		for _, a := range o.plan.Reads[n].Attributes {
-			at[i][a.Path], paths[a.Path] = a, true
+	for n, read := range outcomes[0].plan.Reads {
+		at, paths := make([]map[string]holdfast.AttributeChange, len(outcomes)), map[string]bool{}
+		for i, o := range outcomes {
+			at[i] = map[string]holdfast.AttributeChange{}
+			for _, a := range o.plan.Reads[n].Attributes {
+				at[i][a.Path], paths[a.Path] = a, true
+			}
 		}
-	}
-	var found []difference
-	for _, path := range sortedKeys(paths) {
-		d := difference{address: outcomes[0].plan.Reads[n].Address, path: path, read: true}
-		for i := range outcomes {
-			d.values = append(d.values, at[i][path])
-		}
-		if d.found() {
-			found = append(found, d)
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			compare(difference{address: read.Address, path: path, read: true}, func(i int) holdfast.AttributeChange { return at[i][path] })
 		}
 	}
 	return found
@@ -86,17 +68,6 @@ func asAttribute(o holdfast.OutputChange) holdfast.AttributeChange {
 	return holdfast.AttributeChange{
 		Before: o.Before, After: o.After, Sensitive: o.Sensitive, Unknown: o.Unknown, BeforeMark: o.BeforeMark, AfterMark: o.AfterMark,
 	}
-}
-
-// found reports whether there is a difference, in what is shown or in what is not.
-func (d difference) found() bool { return d.differs() || d.unknowable() || d.secretlyDiffers() }
-
-func importDifference(all [][]holdfast.ResourceChange, c int) (difference, bool) {
-	d := difference{address: all[0][c].Address, path: "id of the import"}
-	for i := range all {
-		d.values = append(d.values, holdfast.AttributeChange{After: quoted(all[i][c].Importing)})
-	}
-	return d, d.differs()
 }
 
 // differs reports whether what is shown differs.
@@ -305,7 +276,7 @@ func (w planWriter) regions(outcomes []outcome) string {
 		members[region] = append(members[region], o)
 	}
 	var parts []string
-	for _, region := range sortedKeys(members) {
+	for _, region := range slices.Sorted(maps.Keys(members)) {
 		parts = append(parts, codeText(markdown.Shorten(region, 100))+": "+w.memberNames(members[region]))
 	}
 	return strings.Join(parts, "; ")
