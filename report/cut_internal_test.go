@@ -33,6 +33,40 @@ func TestCutsTellWhatDiffers(t *testing.T) {
 // besides is what a cell says besides the two values.
 var besides = regexp.MustCompile("^line \\d+: |^`[^`]*` in it: (line \\d+: )?| and \\d+ more changed? ?(lines?|s)?( in it)?$")
 
+// TestUnequalLinesLookUnequal is a property: a line that is gone never looks like a new
+// one, nor a value like the one in its place.
+func TestUnequalLinesLookUnequal(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	piece := func() string {
+		all := []string{"", "a", "b", "\u200b", `\u200b`, "\r", `\r`, strings.Repeat("x", 49), strings.Repeat("xy", 40)}
+		return all[random.IntN(len(all))]
+	}
+	side := func() (lines []string) {
+		for range 1 + random.IntN(4) {
+			lines = append(lines, piece()+piece()+piece())
+		}
+		return lines
+	}
+	for range 20_000 {
+		h := hunk{line: 1, before: side(), after: side()}
+		p := &painter{limit: 50}
+		p.hunks([]hunk{h})
+		lines := strings.Split(strings.TrimSuffix(p.b.String(), "\n"), "\n")[1:]
+		for i, before := range h.before {
+			for k, after := range h.after {
+				if before != after && lines[i][1:] == lines[len(h.before)+k][1:] {
+					t.Fatalf("%q and %q are both shown as %s", before, after, lines[i][1:])
+				}
+			}
+		}
+		one, other := quoted(h.before[0]), quoted(h.after[0])
+		if shown := p.value(one, other); string(one) != string(other) && shown == p.value(other, one) {
+			t.Fatalf("%s and %s are both shown as %s", one, other, shown)
+		}
+	}
+}
+
 // TestUnequalValuesLookUnequal is a property: of two values that differ the table
 // never says the same.
 func TestUnequalValuesLookUnequal(t *testing.T) {

@@ -134,7 +134,7 @@ func (p *painter) change(c holdfast.ResourceChange) {
 		}
 	}
 	if len(nulls) > 0 {
-		p.line("", "    set to null: %s", p.clip(strings.Join(nulls, ", "), 0))
+		p.line("", "    set to null: %s", p.clip(strings.Join(nulls, ", "), ""))
 	}
 	for _, path := range unnamed(c) {
 		p.line("", "    %s  # forces replacement", visible(path))
@@ -237,13 +237,35 @@ func (p *painter) pair(indent, path string, a holdfast.AttributeChange) {
 func (p *painter) hunks(hunks []hunk) {
 	for _, h := range hunks {
 		p.line("", "      @@ line %d @@", h.line)
-		for _, line := range h.before {
-			p.line(red, "-     %s", p.clip(visible(line), 0))
+		seen := map[string]string{}
+		side := func(colour, mark string, lines, others []string) {
+			for i, line := range lines {
+				text := p.clip(line, inPlace(lines, others, i))
+				if was, ok := seen[text]; ok && was != line {
+					text = hashed(text, line)
+				}
+				seen[text] = line
+				p.line(colour, "%s     %s", mark, text)
+			}
 		}
-		for _, line := range h.after {
-			p.line(green, "+     %s", p.clip(visible(line), 0))
+		side(red, "-", h.before, h.after)
+		side(green, "+", h.after, h.before)
+	}
+}
+
+// inPlace is the line of the other side of a hunk that is where line i is, counted from
+// the first or from the last: the one that is more like it.
+func inPlace(lines, others []string, i int) string {
+	like, most := "", -1
+	for _, k := range []int{i, i + len(others) - len(lines)} {
+		if k < 0 || k >= len(others) {
+			continue
+		}
+		if n := firstDifference(lines[i], others[k]); n > most {
+			like, most = others[k], n
 		}
 	}
+	return like
 }
 
 // value is a value in a text, cut around where it differs from another.
@@ -254,20 +276,20 @@ func (p *painter) value(raw, other json.RawMessage) string {
 	case sensitiveMark, unknownMark:
 		return strings.Trim(s, `"`)
 	default:
-		at := 0
-		if shown(other) {
-			at = firstDifference(s, string(other))
+		if !shown(other) {
+			other = nil
 		}
-		return visible(p.clip(s, at))
+		return p.clip(s, string(other))
 	}
 }
 
-func (p *painter) clip(s string, at int) string {
+// clip is a text on one line, cut around where it differs from another.
+func (p *painter) clip(s, other string) string {
 	if p.limit == 0 || len(s) <= p.limit {
-		return s
+		return visible(s)
 	}
 	p.clipped = true
-	return around(s, at, p.limit)
+	return cutApart(s, other, p.limit, visible)
 }
 
 func sign(action holdfast.ChangeAction, createFirst bool) (mark, colour string) {
