@@ -91,7 +91,7 @@ func destructionLine(o outcome) string {
 	for _, c := range o.plan.Changes {
 		switch c.Danger() {
 		case holdfast.DangerCluster:
-			clusters = append(clusters, markdown.Code(markdown.Shorten(c.Address, 200)))
+			clusters = append(clusters, codeText(markdown.Shorten(c.Address, 200)))
 		case holdfast.DangerData:
 			data++
 		case holdfast.DangerNone:
@@ -128,11 +128,14 @@ func dangerCause(c holdfast.ResourceChange) string {
 	if len(c.ReplacePaths) > 0 {
 		paths := make([]string, len(c.ReplacePaths))
 		for i, path := range c.ReplacePaths {
-			paths[i] = markdown.Code(markdown.Shorten(path, 80))
+			paths[i] = codeText(markdown.Shorten(path, 80))
 		}
 		why = " because " + markdown.List(paths, 3) + oneOrMany(len(paths), " changes", " change")
 	} else if words := reasonWords(c.Reason); words != "" {
 		why = ": " + words
+	}
+	if c.Forgets {
+		why += ", " + oldOneStays
 	}
 	return why
 }

@@ -346,7 +346,7 @@ func (d *driftWriter) attributes(item holdfast.DriftItem) string {
 	}
 	var parts []string
 	for _, a := range firstOf(&d.page, item.Attributes, d.level.attributes) {
-		part := markdown.Code(markdown.Shorten(a.Path, 120))
+		part := codeText(markdown.Shorten(a.Path, 120))
 		if cell := changeCell(a).cell; cell != "" {
 			part += " " + cell
 		}

@@ -79,7 +79,7 @@ func lossLines(changes []holdfast.ResourceChange) string {
 		for i+n < len(changes) && follows(changes[i+n-1], changes[i+n]) {
 			n++
 		}
-		b.WriteString("  - " + actionIcon(c.Action) + " " + codeText(c.Address))
+		b.WriteString("  - " + actionIcon(c.Action) + " " + resourceCell(c))
 		if n > 1 {
 			fmt.Fprintf(&b, " to %s (%d)", codeText(changes[i+n-1].Address), n)
 		}
@@ -95,7 +95,8 @@ func follows(a, b holdfast.ResourceChange) bool {
 	before, n, after := instance(a.Address)
 	otherBefore, m, otherAfter := instance(b.Address)
 	return n >= 0 && m == n+1 && before == otherBefore && after == otherAfter && a.Action == b.Action &&
-		a.PreviousAddress+a.Importing+b.PreviousAddress+b.Importing == "" && dangerCause(a) == dangerCause(b)
+		a.PreviousAddress+a.Importing+b.PreviousAddress+b.Importing == "" && a.Provider == b.Provider && a.Forgets == b.Forgets &&
+		a.Reason == b.Reason && slices.Equal(a.ReplacePaths, b.ReplacePaths)
 }
 
 // instance splits an address at its last number in brackets; -1 if there is none.

@@ -266,6 +266,9 @@ func whyCell(c holdfast.ResourceChange) string {
 				parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
 			}
 		}
+		if more := len(c.ReplacePaths) - most; more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more", more))
+		}
 	}
 	if c.Action == holdfast.ActionReplace && c.CreateFirst {
 		parts = append(parts, "the new one is created first")
@@ -398,7 +401,7 @@ func (w planWriter) drift(drift []holdfast.ResourceChange) {
 		var paths []string
 		for i, a := range c.Attributes {
 			if i < 4 && c.Action == holdfast.ActionUpdate {
-				paths = append(paths, markdown.Code(markdown.Shorten(a.Path, 80)))
+				paths = append(paths, codeText(markdown.Shorten(a.Path, 80)))
 			}
 		}
 		line := fmt.Sprintf("- %s %s", codeText(markdown.Shorten(c.Address, 300)), what)
