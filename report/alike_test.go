@@ -410,6 +410,23 @@ func TestAttributesOfATable(t *testing.T) {
 			[]string{"`policy` `Statement[0].Effect` in it: `\"Deny\"` → `\"Allow\"`", "    policy: in its JSON\n-     Statement[0].Effect: \"Deny\"\n+     Statement[0].Effect: \"Allow\""},
 			nil,
 		},
+		"a secret in a text": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{{
+				Path: "dsn", Before: raw(`"u:(sensitive value)@h"`), After: raw(`"u:(sensitive value)@h"`), BeforeMark: "1", AfterMark: "2",
+			}}},
+			[]string{
+				"`dsn` `\"u:(sensitive value)@h\"` → `\"u:(sensitive value)@h\"` (a sensitive value in it changes)",
+				"    dsn: \"u:(sensitive value)@h\" -> \"u:(sensitive value)@h\" (a sensitive value in it changes)\n",
+			},
+			nil,
+		},
+		"a secret next to a line that differs": {
+			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{{
+				Path: "env", Before: raw(`"A=1\nB=(sensitive value)"`), After: raw(`"A=2\nB=(sensitive value)"`), BeforeMark: "1", AfterMark: "2",
+			}}},
+			[]string{"    env: (a sensitive value in it may change, too)\n      @@ line 1 @@\n"},
+			nil,
+		},
 		"JSON with a key twice": {
 			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("policy",
 				`"{\"Effect\":\"Deny\",\"Effect\":\"Deny\",\"Sid\":\"some name that is very very very long indeed\"}"`,

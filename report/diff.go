@@ -192,7 +192,7 @@ func (p *painter) attribute(a holdfast.AttributeChange) { p.attributeAt("    ", 
 
 func (p *painter) attributeAt(indent, colour string, a holdfast.AttributeChange, forces string) {
 	const brief = 100
-	path := visible(a.Path)
+	path, forces := visible(a.Path), secretWords(a)+forces
 	long := len(a.Before) > brief || len(a.After) > brief
 	if shown(a.Before) && shown(a.After) {
 		if parts := structural(a.Before, a.After); long && len(parts) > 0 {

@@ -84,9 +84,23 @@ func changeCell(a holdfast.AttributeChange) cells {
 	case len(a.Before)+len(a.After) == 0:
 		return cells{}
 	case shown(a.Before) && shown(a.After):
-		return compareValues(a.Before, a.After)
+		c := compareValues(a.Before, a.After)
+		return cells{c.cell + secretWords(a), c.partial}
 	default:
 		return sidesCell(a, holdfast.AttributeChange{})
+	}
+}
+
+// secretWords says of values that are shown in part that the rest changes as well, or
+// may: of texts their marks are of the whole.
+func secretWords(a holdfast.AttributeChange) string {
+	switch {
+	case !shown(a.Before) || !shown(a.After) || a.BeforeMark == "" || a.AfterMark == "" || a.BeforeMark == a.AfterMark:
+		return ""
+	case bytes.Equal(a.Before, a.After):
+		return " (a sensitive value in it changes)"
+	default:
+		return " (a sensitive value in it may change, too)"
 	}
 }
 
