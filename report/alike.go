@@ -44,7 +44,7 @@ func planKey(p *holdfast.Plan, o own) string {
 	}
 	k.add("drift") // as much of it as is shown
 	for _, c := range canonical(p.Drift) {
-		k.add(c.Address, string(c.Action))
+		k.add(c.Address, string(c.Action), strconv.Itoa(len(c.Attributes)))
 		for _, a := range c.Attributes {
 			k.add(a.Path)
 		}

@@ -82,6 +82,14 @@ func TestPlansShownAsOne(t *testing.T) {
 		plan.OutputChanges = []holdfast.OutputChange{{Name: "pool", Action: holdfast.ActionUpdate, Before: pool(1), After: pool(2)}}
 		return plan
 	}
+	ends := func(name string) *holdfast.Plan {
+		return update1("x.y", attr(late+".one", `"old"`, `"`+name+`"`), attr(late+".two", `"old"`, `"`+name+`"`))
+	}
+	far := make([]report.Cluster, 5)
+	for i := range far {
+		name := fmt.Sprintf("c%d", i)
+		far[i] = planned(name, update1("x.y", attr("v", `"0"`, fmt.Sprintf(`{"a":%q,"name":%q}`, late, name))))
+	}
 	five := make([]report.Cluster, 5)
 	for i := range five {
 		name := fmt.Sprintf("c%d", i)
@@ -198,6 +206,16 @@ func TestPlansShownAsOne(t *testing.T) {
 		"what was not read": {
 			[]report.Cluster{planned("a", reading("1")), planned("b", unread)},
 			[]string{"- `data.http.setup` `body`: `\"1\"` in `a`; nothing in `b`\n"},
+			nil,
+		},
+		"a name far behind of many": {
+			far,
+			[]string{"`v`: `\"0\"` → `…xxx", "\"name\":\"(its own name)\"}`\n", "_Long values are cut around what differs."},
+			nil,
+		},
+		"paths that differ at their ends": {
+			[]report.Cluster{planned("a", ends("a")), planned("b", ends("b"))},
+			[]string{"- `x.y` `" + late + ".one`: `\"old\"` → `\"a\"` in `a`", "- `x.y` `" + late + ".two`: `\"old\"` → `\"a\"` in `a`"},
 			nil,
 		},
 		"names in what changes alike": {

@@ -123,9 +123,9 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 	w.line("Not the same in all of them:\n")
 	regions := false
 	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
-		line := "- " + codeText(markdown.Shorten(d.address, 300))
+		line := "- " + codeText(d.address)
 		if d.path != "" {
-			line += " " + codeText(markdown.Shorten(d.path, 200))
+			line += " " + codeText(d.path)
 		}
 		words, region := w.differenceWords(outcomes, d)
 		regions = regions || region
@@ -152,7 +152,7 @@ func (w planWriter) differenceWords(outcomes []outcome, d difference) (said stri
 		members, _ := classesOf(outcomes, d, shownOf)
 		parts = append(parts, "another value was read for "+w.classWords(members), markdown.Code("holdfast describe run ID --plan")+" shows each")
 	default:
-		said, region = ownWords(ownOf(outcomes[0].cluster), d.values[0])
+		said, region = w.ownWords(ownOf(outcomes[0].cluster), d.values[0])
 		parts = append(parts, said)
 	}
 	switch {
@@ -212,25 +212,19 @@ func (w planWriter) classWords(classes [][]outcome) string {
 
 // ownWords says what a value is to each cluster of a group, and whether regions
 // are part of it.
-func ownWords(o own, a holdfast.AttributeChange) (said string, region bool) {
+func (w planWriter) ownWords(o own, a holdfast.AttributeChange) (said string, region bool) {
 	cell := func(raw json.RawMessage) string {
-		v, ok := decoded(raw)
-		if !ok || !o.within(v) {
-			return valueCell(raw)
+		c := sideCell(raw, nil)
+		if v, ok := decoded(raw); ok && o.within(v) {
+			masked, usesRegion := o.masked(v)
+			region = region || usesRegion
+			if text, ok := masked.(string); ok {
+				return strings.Trim(text, "()")
+			}
+			c = sideCell(encoded(masked), encoded(v))
 		}
-		if s, ok := v.(string); ok && s == o.name {
-			return "its own name"
-		} else if ok {
-			region = true
-			return "its own region"
-		}
-		masked, usesRegion := o.masked(v)
-		region = region || usesRegion
-		text, err := json.Marshal(masked)
-		if err != nil { // cannot be: it was decoded from JSON
-			return valueCell(raw)
-		}
-		return valueCell(text)
+		w.clipped = w.clipped || c.partial
+		return c.cell
 	}
 	after := cell(a.After)
 	if len(a.Before) == 0 {
@@ -277,7 +271,7 @@ func (w planWriter) regions(outcomes []outcome) string {
 	}
 	var parts []string
 	for _, region := range slices.Sorted(maps.Keys(members)) {
-		parts = append(parts, codeText(markdown.Shorten(region, 100))+": "+w.memberNames(members[region]))
+		parts = append(parts, codeText(region)+": "+w.memberNames(members[region]))
 	}
 	return strings.Join(parts, "; ")
 }
