@@ -239,13 +239,15 @@ func (w *writer) attention() {
 // names is for all clusters.
 func (w *writer) commands(r holdfast.ReasonInfo, clusters []string) string {
 	const most = 20
+	part := ""
 	switch {
 	case len(clusters) == w.total.all && w.total.all > 1:
 		clusters = nil
 	case len(clusters) > most:
+		part = fmt.Sprintf(" (%d of %d clusters)", most, len(clusters))
 		clusters = clusters[:most]
 	}
-	parts := []string{fmt.Sprintf("%s %s", command(r.Next[0], clusters...), r.Does)}
+	parts := []string{fmt.Sprintf("%s %s%s", command(r.Next[0], clusters...), r.Does, part)}
 	for _, verb := range r.Next[1:] {
 		parts = append(parts, fmt.Sprintf("%s plans again", command(verb, clusters...)))
 	}

@@ -182,6 +182,9 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 		for _, address := range firstOf(&w.page, f.Unrecorded, max(w.level.notes, 5)) {
 			w.line("> - " + markdown.Code(markdown.Shorten(address, 200)))
 		}
+		if more := len(f.Unrecorded) - max(w.level.notes, 5); more > 0 {
+			w.linef("> - … and %d more", more)
+		}
 		w.line("")
 	}
 	if f.ProgressLost {

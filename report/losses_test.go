@@ -149,3 +149,24 @@ func TestInstancesInARow(t *testing.T) {
 		}
 	}
 }
+
+// TestCutListsSayHowMany: what is left out of a list that people act on is counted.
+func TestCutListsSayHowMany(t *testing.T) {
+	t.Parallel()
+
+	clusters := []report.Cluster{appliedCluster("done", smallPlan("done"), holdfast.RunApplied)}
+	for i := range 25 {
+		clusters = append(clusters, waits(planned(fmt.Sprintf("c%02d", i), smallPlan("x")), holdfast.ReasonUnreviewed, ""))
+	}
+	if comment := report.Comment(merge(pullRequest(clusters...))); !strings.Contains(comment, " c19` ") || !strings.Contains(comment, " (20 of 25 clusters)") {
+		t.Errorf("the command for 25 clusters does not say that it is for 20:\n%s", comment)
+	}
+	killed := appliedCluster("a", smallPlan("a"), holdfast.RunInterrupted)
+	killed.Apply.Failure = &holdfast.Failure{Step: "apply", Summary: "the engine was killed", Cause: "EngineKilled"}
+	for i := range 60 {
+		killed.Apply.Failure.Unrecorded = append(killed.Apply.Failure.Unrecorded, fmt.Sprintf("aws_instance.a[%d]", i))
+	}
+	if comment := report.Comment(merge(pullRequest(killed))); !strings.Contains(comment, "> - `aws_instance.a[49]`\n> - … and 10 more\n") {
+		t.Errorf("of 60 resources that may exist the comment does not say how many it leaves out:\n%s", comment)
+	}
+}
