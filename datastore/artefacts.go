@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// ArtefactStore keeps what runs start from and leave behind: bundles, plan documents,
-// artefacts.
+// ArtefactStore keeps what runs start from and leave behind: bundles, plan documents, artefacts.
 type ArtefactStore struct{ *records }
 
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
@@ -93,8 +92,7 @@ func (s *ArtefactStore) Artefact(ctx context.Context, run, name string) (io.Read
 	return r, nil
 }
 
-// Plan returns what a run would change or has changed, as its last attempt that
-// planned found it.
+// Plan returns what a run would change or has changed, as its last attempt that planned found it.
 func (s *ArtefactStore) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
 	r, err := s.Artefact(ctx, run, holdfast.ArtefactPlan)
 	if err != nil {

@@ -161,8 +161,7 @@ func (b *bucket) write(ctx context.Context, key string, fill func(w io.Writer) (
 	return n, b.syncName(filepath.Dir(file.Name()))
 }
 
-// syncName makes the name of a new file in dir durable, and that of dir itself
-// the first time.
+// syncName makes the name of a new file in dir durable, and that of dir itself the first time.
 func (b *bucket) syncName(dir string) error {
 	if err := durable.SyncDir(dir); err != nil {
 		return err
@@ -224,8 +223,7 @@ func (s *records) getAll(ctx context.Context, purpose, name string, c content) (
 	return data, errors.Join(err, r.Close())
 }
 
-// drop removes contents that no row refers to now. What cannot be removed
-// now is left to Sweep.
+// drop removes contents that no row refers to now. What cannot be removed now is left to Sweep.
 func (s *records) drop(ctx context.Context, contents ...content) {
 	for _, c := range contents {
 		if c.inline != nil || c.key == "" {

@@ -193,8 +193,7 @@ func (s *ClusterStore) SaveCluster(ctx context.Context, c holdfast.ClusterRecord
 	return next, nil
 }
 
-// sealCluster returns the record as it is after its next write, and its
-// ciphertext.
+// sealCluster returns the record as it is after its next write, and its ciphertext.
 func (s *ClusterStore) sealCluster(c holdfast.ClusterRecord) (holdfast.ClusterRecord, []byte, error) {
 	if c.Name == "" {
 		return c, nil, errors.New("it has no name")

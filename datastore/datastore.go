@@ -26,18 +26,15 @@ type Options struct {
 	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
 	// the folder BlobDir.
 	BlobURL string
-	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means
-	// "blobs" next to Path.
+	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means "blobs" next to Path.
 	BlobDir string
 
-	// Keys encrypt what is stored. A database that was written with other keys
-	// is refused.
+	// Keys encrypt what is stored. A database that was written with other keys is refused.
 	Keys *seal.Keyring
 
 	// KeepStates is how many versions of each state are kept. Zero means 50.
 	KeepStates int
-	// Retention is how much of the past a Sweep leaves. The zero value is meant
-	// for most.
+	// Retention is how much of the past a Sweep leaves. The zero value is meant for most.
 	Retention Retention
 
 	Logger *slog.Logger     // nil discards

@@ -203,8 +203,7 @@ func (w *walk) pick() int {
 	return first
 }
 
-// advance finds the first run of a lane that is not passed over; it is false if there
-// is none.
+// advance finds the first run of a lane that is not passed over; it is false if there is none.
 func (w *walk) advance(ctx context.Context, i int) (bool, error) {
 	l := w.lines[i]
 	for l.headOf = false; ; l.ahead = l.ahead[1:] {

@@ -18,8 +18,7 @@ type LocalStore struct{ *records }
 // What a code host would keep for a plain Git repository that has none: pull
 // requests, comments and statuses of the local forge.
 
-// LocalPullRequests returns the pull requests of a repository, newest number
-// first.
+// LocalPullRequests returns the pull requests of a repository, newest number first.
 func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
 	var found []holdfast.PullRequest
 	err := s.db.reader().each(ctx, func(row scanner) error {
@@ -127,8 +126,7 @@ func (s *LocalStore) SaveLocalComment(ctx context.Context, c holdfast.Comment) (
 	return c, nil
 }
 
-// placeComment finds or makes the row of a comment and gives c what it has from
-// before.
+// placeComment finds or makes the row of a comment and gives c what it has from before.
 func (s *LocalStore) placeComment(ctx context.Context, q querier, c *holdfast.Comment) (int64, error) {
 	var id int64
 	if c.ID == "" {
@@ -163,8 +161,7 @@ func (s *LocalStore) placeComment(ctx context.Context, q querier, c *holdfast.Co
 	return id, nil
 }
 
-// SaveLocalStatus sets a commit status of a repository: one for each revision
-// and context.
+// SaveLocalStatus sets a commit status of a repository: one for each revision and context.
 func (s *LocalStore) SaveLocalStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
 	doc, err := s.keys.SealJSON("local status", statusName(repo, status.Revision, status.Context), status)
 	if err != nil {

@@ -23,8 +23,7 @@ const (
 	maxLogRange = 1 << 20
 	// maxAppend bounds one AppendLog.
 	maxAppend = 8 << 20
-	// logPoll is how long Log waits at most before it looks again: another
-	// replica may have written.
+	// logPoll is how long Log waits at most before it looks again: another replica may have written.
 	logPoll = time.Second
 
 	logCapped = "\n[the log is larger than 64 MiB: the rest is not kept]\n"
@@ -192,8 +191,7 @@ func (s *LogStore) readChunks(ctx context.Context, q querier, run string, attemp
 	return err
 }
 
-// broadcaster wakes all who wait for a topic. Wakes are hints: who is woken
-// looks for itself.
+// broadcaster wakes all who wait for a topic. Wakes are hints: who is woken looks for itself.
 type broadcaster struct {
 	mu     sync.Mutex
 	topics map[string]*topic

@@ -158,8 +158,7 @@ func (s *ClusterStore) emptyState(ctx context.Context, q querier, location strin
 	return err == nil && state.Resources != nil && len(*state.Resources) == 0, nil
 }
 
-// moveVersions gives all versions at a location to another one, after the last
-// one there.
+// moveVersions gives all versions at a location to another one, after the last one there.
 func (s *ClusterStore) moveVersions(ctx context.Context, q querier, from, to string, after int64) error {
 	origins := map[int64][]byte{}
 	err := q.each(ctx, func(row scanner) error {

@@ -34,8 +34,7 @@ type Retention struct {
 	// of failed ones must not take away what the last good one found. Zero means 5,
 	// one is 2; negative keeps all.
 	DriftRuns int
-	// Logs is how long a log is kept after its attempt has ended. Zero means as
-	// long as its run.
+	// Logs is how long a log is kept after its attempt has ended. Zero means as long as its run.
 	Logs time.Duration
 	// Audit is how long the audit trail is kept. Zero means for ever.
 	Audit time.Duration
@@ -237,8 +236,7 @@ func removeRun(ctx context.Context, q querier, id string) (bool, []content, erro
 	return true, unused, nil
 }
 
-// removeLargeLogs removes the logs of a run that are too large to go together
-// with it.
+// removeLargeLogs removes the logs of a run that are too large to go together with it.
 func (s *sweeper) removeLargeLogs(ctx context.Context, run string) error {
 	var large []int
 	err := s.db.reader().each(ctx, func(row scanner) error {

@@ -39,8 +39,7 @@ func (s *records) readRun(ctx context.Context, q querier, id, suffix string) (ho
 	return run, notFound(err, "run", id)
 }
 
-// stateLocation is what a run excludes others from: its cluster, if it does not
-// say.
+// stateLocation is what a run excludes others from: its cluster, if it does not say.
 func stateLocation(run holdfast.Run) string {
 	if run.StateLocation == "" {
 		return locationOf(run.Cluster)
@@ -72,8 +71,7 @@ func priority(run holdfast.Run) int {
 	}
 }
 
-// referencesOf are the runs that a run needs: the plans that were shown and
-// reviewed.
+// referencesOf are the runs that a run needs: the plans that were shown and reviewed.
 func referencesOf(run holdfast.Run) []string {
 	refs := []string{run.Shown}
 	for _, review := range run.Reviews {

@@ -99,8 +99,7 @@ func parseState(data []byte) (serial int64, lineage string, err error) {
 	return *header.Serial, header.Lineage, nil
 }
 
-// stateDigest tells whether two states are the same without telling what is in
-// them.
+// stateDigest tells whether two states are the same without telling what is in them.
 func (s *StateStore) stateDigest(data []byte) string {
 	mac := hmac.New(sha256.New, s.keys.Derive("state digest"))
 	mac.Write(data)

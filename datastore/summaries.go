@@ -183,8 +183,7 @@ func replaceList(ctx context.Context, q querier, table, ownerColumn, valueColumn
 	return nil
 }
 
-// ClusterSummaries returns a line for each cluster that matches, by name. It
-// decrypts nothing.
+// ClusterSummaries returns a line for each cluster that matches, by name. It decrypts nothing.
 func (s *ClusterStore) ClusterSummaries(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
 	var found []holdfast.ClusterSummary
 	for c := range selections(filter) {

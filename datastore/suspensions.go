@@ -28,8 +28,7 @@ func (s *ClusterStore) Suspensions(ctx context.Context) ([]holdfast.Suspension, 
 	return found, nil
 }
 
-// Suspend stores a suspension, in place of one of the same project. A zero At
-// becomes now.
+// Suspend stores a suspension, in place of one of the same project. A zero At becomes now.
 func (s *ClusterStore) Suspend(ctx context.Context, suspension holdfast.Suspension) error {
 	if suspension.At.IsZero() {
 		suspension.At = s.now()

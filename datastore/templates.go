@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TemplateStore keeps what changes of templates would do, and the upgrades that were
-// proposed.
+// TemplateStore keeps what changes of templates would do, and the upgrades that were proposed.
 type TemplateStore struct{ *records }
 
 // SaveImpacts replaces what is known of a pull request's changes of templates;
@@ -99,8 +98,7 @@ func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef
 	return impacts, nil
 }
 
-// Upgrades returns the upgrades of a repository (empty: of all), by repository
-// and key.
+// Upgrades returns the upgrades of a repository (empty: of all), by repository and key.
 func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error) {
 	var c conditions
 	if repo != "" {

@@ -50,8 +50,7 @@ func (s *StateStore) UnsavedStates(ctx context.Context, cluster string) ([]holdf
 	return list, nil
 }
 
-// OpenUnsaved opens what an engine could not save; ErrNotFound if it has reached
-// nobody.
+// OpenUnsaved opens what an engine could not save; ErrNotFound if it has reached nobody.
 func (s *StateStore) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
 	if u.Version == 0 {
 		return s.artefacts.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
@@ -304,8 +303,7 @@ func noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by hol
 	})
 }
 
-// unsavedAt is an ErrUnsaved if a state stands that the location's backend does
-// not have.
+// unsavedAt is an ErrUnsaved if a state stands that the location's backend does not have.
 func unsavedAt(ctx context.Context, q querier, location string) error {
 	var run string
 	err := q.row(ctx, `SELECT run FROM unsaved_states WHERE location = ?`, location).Scan(&run)
