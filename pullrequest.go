@@ -66,8 +66,7 @@ type PullRequest struct {
 	Blocked   string `json:"blocked,omitempty"`
 }
 
-// Verdict is somebody's review of a pull request: an approval, or else a request
-// for changes.
+// Verdict is somebody's review of a pull request: an approval, or else a request for changes.
 type Verdict struct {
 	By       string    `json:"by"`
 	Approves bool      `json:"approves,omitempty"`
@@ -249,8 +248,7 @@ type SourceRequest struct {
 	TraceParent string `json:"traceParent,omitempty"` // W3C trace context of the delivery, if any
 }
 
-// Request asks to reconcile one cluster: at a pull request, or on its tracked
-// branch.
+// Request asks to reconcile one cluster: at a pull request, or on its tracked branch.
 type Request struct {
 	Cluster     string         `json:"cluster"`
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`

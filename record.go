@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -38,8 +39,7 @@ type ClusterRecord struct {
 	Desired    Desired    `json:"desired"`
 	Applied    Applied    `json:"applied,omitzero"` // zero: never
 	Drift      DriftState `json:"drift,omitzero"`
-	// StateSerial is that of the newest state version in Holdfast's own
-	// backend; zero elsewhere.
+	// StateSerial is that of the newest state version in Holdfast's own backend; zero elsewhere.
 	StateSerial int64 `json:"stateSerial,omitempty"`
 	OwnSuspension
 	// Waiting says why desired and applied differ while nothing runs, such as
@@ -53,8 +53,7 @@ type ClusterRecord struct {
 	// Conditions are one of each type, in the order of their constants; none in
 	// a record that no decision was made about yet.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Life is the run that ended the cluster's former life: those before it no
-	// longer count.
+	// Life is the run that ended the cluster's former life: those before it no longer count.
 	Life string `json:"life,omitempty"`
 	// Left is what applies have left that died, those under a former name included.
 	Left Leftover `json:"left,omitzero"`
@@ -91,11 +90,9 @@ type Desired struct {
 	Document     Cluster  `json:"document"`
 	// StateLocation is where the state is to be; empty if it is not known.
 	StateLocation string `json:"stateLocation,omitempty"`
-	Removed       bool   `json:"removed,omitempty"` // proven gone from a tree that parsed
-	// RemovedWith is how many clusters went with the same revision, itself
-	// included.
-	RemovedWith int `json:"removedWith,omitempty"`
-	RemovedFrom int `json:"removedFrom,omitempty"` // how many clusters of the repository were applied by then
+	Removed       bool   `json:"removed,omitempty"`     // proven gone from a tree that parsed
+	RemovedWith   int    `json:"removedWith,omitempty"` // how many clusters went with the same revision, itself included
+	RemovedFrom   int    `json:"removedFrom,omitempty"` // how many clusters of the repository were applied by then
 	// Confirmed is who has asked for the destruction while others, which depend
 	// on it, had to go first: it need not be confirmed again then.
 	Confirmed string `json:"confirmed,omitempty"`
@@ -117,8 +114,7 @@ type Applied struct {
 	Template      string   `json:"template,omitempty"` // "name@version" and its commit, for people
 	EngineName    string   `json:"engineName"`
 	EngineVersion string   `json:"engineVersion"`
-	// Document is the one that was applied, or a later one that came to the same
-	// content.
+	// Document is the one that was applied, or a later one that came to the same content.
 	Document Cluster   `json:"document"`
 	At       time.Time `json:"at"`
 
@@ -144,8 +140,7 @@ type PullRequestRecord struct {
 	PullRequest
 	Base   Revision `json:"base"`   // head of the base branch that Result was made with
 	Result string   `json:"result"` // the tree of the merge result; empty: not mergeable, or not looked at
-	// Clusters are those that the pull request affects, with what its merge
-	// result says of each.
+	// Clusters are those that the pull request affects, with what its merge result says of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
 	// Settings are sentences on what else the documents say differently: no plan shows it.
@@ -153,17 +148,24 @@ type PullRequestRecord struct {
 	// AllSamples: somebody has asked for plans of all clusters that a change of a
 	// template would change, not only of samples. It holds for the head of then.
 	AllSamples bool `json:"allSamples,omitempty"`
-	// Assessed is of all that the impact on record was made from; empty: there is
-	// none.
+	// Assessed is of all that the impact on record was made from; empty: there is none.
 	Assessed Digest `json:"assessed,omitempty"`
 	// Approvals are those given by /holdfast approve.
 	Approvals  []Approval `json:"approvals,omitempty"`
 	ShownSince time.Time  `json:"-"`              // our comment is as we wrote it since then, by the forge's clock; zero: always
 	Left       Revision   `json:"left,omitempty"` // the head that no longer has its merge, after a forced push
+	// Unshown are times by the forge's clock, by turns: when our comment came to show none of the
+	// plans, as they do not fit or are refused, and when it showed them again. The outbox sets it.
+	Unshown []time.Time `json:"unshown,omitempty"`
 	// Reason says why nothing is planned: NotMergeable, Fork, Draft, Unreadable, ...
 	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Version int64  `json:"version"` // optimistic
+}
+
+// UnshownAt reports whether our comment showed none of the plans at a time.
+func (r PullRequestRecord) UnshownAt(at time.Time) bool {
+	return len(slices.DeleteFunc(slices.Clone(r.Unshown), at.Before))%2 == 1
 }
 
 // Approval is somebody's word that a pull request's head may be applied, as far
@@ -231,8 +233,9 @@ type Post struct {
 	Faults      Faults         `json:"faults,omitempty"`    // check
 	CommentID   string         `json:"commentId,omitempty"` // reaction: under which comment
 	Reaction    Reaction       `json:"reaction,omitempty"`
-	Runs        []string       `json:"runs,omitempty"` // comment: the runs whose plans Body shows
-	Head        Revision       `json:"head,omitempty"` // comment: the head that Body speaks of; issue: a digest of what it tells
+	Runs        []string       `json:"runs,omitempty"`    // comment: the runs whose plans Body shows
+	Unshown     bool           `json:"unshown,omitempty"` // comment: it shows none, and none that was shown before counts
+	Head        Revision       `json:"head,omitempty"`    // comment: the head that Body speaks of; issue: a digest of what it tells
 	ExternalID  string         `json:"externalId,omitempty"`
 	// After is the key of another post whose content, as it is wanted when this
 	// one is, has to be on the forge first: a status that speaks of a comment.
@@ -242,7 +245,9 @@ type Post struct {
 }
 
 // Attempt names what is wanted among Attempts.
-func (p Post) Attempt() string { return string(DigestOf([]byte(p.Body))) }
+func (p Post) Attempt() string {
+	return map[bool]string{true: "unshown "}[p.Unshown] + string(DigestOf([]byte(p.Body)))
+}
 
 // PostDelivery is how far a post has come.
 type PostDelivery struct {
@@ -288,8 +293,7 @@ type StateVersion struct {
 	Size      int64     `json:"size"` // bytes
 	Run       string    `json:"run"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Quarantined: refused because its writer had lost its lease; kept, never
-	// served.
+	// Quarantined: refused because its writer had lost its lease; kept, never served.
 	Quarantined bool `json:"quarantined,omitempty"`
 }
 
@@ -323,8 +327,7 @@ func (e *StateLockedError) Error() string {
 // Is makes errors.Is(err, ErrLocked) true.
 func (e *StateLockedError) Is(target error) bool { return target == ErrLocked }
 
-// ClusterFilter selects clusters. Zero fields select all; they are combined by
-// and.
+// ClusterFilter selects clusters. Zero fields select all; they are combined by and.
 type ClusterFilter struct {
 	Names       []string
 	Owner       string
@@ -338,8 +341,7 @@ type ClusterFilter struct {
 	DependsOn   string            // whose documents, desired or applied, name this cluster in dependsOn
 	Labels      map[string]string // equal
 	Applied     bool              // something was applied of it
-	// Deleted selects clusters that are gone, too. Names and Phase select them
-	// in any case.
+	// Deleted selects clusters that are gone, too. Names and Phase select them in any case.
 	Deleted bool
 	After   string `json:",omitempty"` // only names after this one, of lists by name
 	Limit   int    `json:",omitempty"` // zero means no limit

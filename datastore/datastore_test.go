@@ -42,6 +42,7 @@ func TestStore(t *testing.T) {
 		"outbox order":    testOutboxOrder,
 		"outbox runs":     testOutboxRuns,
 		"outbox edited":   testOutboxEdited,
+		"outbox unshown":  testOutboxUnshown,
 		"outbox faults":   testWantedFaults,
 		"many posters":    testManyPosters,
 		"posts of others": testPostsOfOthers,

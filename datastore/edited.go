@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,44 @@ func shownAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef, at 
 	_, err := q.exec(ctx, `UPDATE pull_requests SET shown_since = ? WHERE repo = ? AND number = ? AND shown_since = ?`,
 		nanos(at), ref.Repo, ref.Number, int64(notShown))
 	return err
+}
+
+// turn records that the comment of a pull request shows none of the plans since at, or shows
+// them again, and reports whether that was not so. Without a time what it should show is
+// refused now: after the merge that says nothing of the plans.
+func (s *PostStore) turn(ctx context.Context, q querier, ref holdfast.PullRequestRef, unshown bool, at time.Time) (turned bool, err error) {
+	pr, err := (&PullRequestStore{s.records}).readPullRequest(ctx, q, ref, q.forUpdate)
+	switch {
+	case errors.Is(err, holdfast.ErrNotFound):
+		return false, nil
+	case err != nil, unshown == (len(pr.Unshown)%2 == 1), at.IsZero() && pr.State == holdfast.PullRequestMerged:
+		return false, err
+	case at.IsZero():
+		at = s.now()
+	}
+	if n := len(pr.Unshown); n > 0 && pr.Unshown[n-1].After(at) {
+		at = pr.Unshown[n-1] // the clocks differ
+	}
+	pr.Unshown = append(pr.Unshown, at.UTC())
+	doc, err := s.keys.SealJSON("pull request", ref.String(), pr)
+	if err != nil {
+		return false, err
+	}
+	_, err = q.exec(ctx, `UPDATE pull_requests SET doc = ? WHERE repo = ? AND number = ?`, doc, ref.Repo, ref.Number)
+	return err == nil, err
+}
+
+// PostUnshown records that a comment shows none of the plans on the forge since at, where the
+// end of writing it is not on record, and reports whether nobody has noticed that before.
+func (s *PostStore) PostUnshown(ctx context.Context, post holdfast.Post, at time.Time) (turned bool, err error) {
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		turned, err = s.turn(ctx, q, post.PullRequest, true, at)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("record that post %q shows no plan: %w", post.Key, err)
+	}
+	return turned, nil
 }
 
 // PostTried records what may be on the forge of a comment besides what was posted last: the

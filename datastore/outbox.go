@@ -93,7 +93,7 @@ func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]ho
 
 func sameContent(a, b holdfast.Post) bool {
 	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction &&
-		slices.Equal(a.Faults, b.Faults)
+		a.Unshown == b.Unshown && slices.Equal(a.Faults, b.Faults)
 }
 
 // Want stores what a post should say: Wanted grows if the content (Title, Closed,
@@ -143,7 +143,7 @@ func (s *PostStore) sealPost(post holdfast.Post) ([]byte, error) {
 	return s.keys.SealJSON("post", post.Key, holdfast.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
 		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, Faults: post.Faults,
-		CommentID: post.CommentID, Reaction: post.Reaction,
+		CommentID: post.CommentID, Reaction: post.Reaction, Unshown: post.Unshown,
 	})
 }
 
@@ -324,7 +324,8 @@ func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, e
 
 // Posted records that the content of post (its Wanted, as it was claimed) is on
 // the forge under post.ExternalID since at (the forge's clock), ends the claim,
-// and sets PostedAt of post.Runs where it is not set.
+// and sets PostedAt of post.Runs where it is not set. A comment that is Unshown
+// begins a time in which no plan counts as shown, another one ends it.
 func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
@@ -349,6 +350,9 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 		}
 		if row.Kind == holdfast.PostComment {
 			if err := shownAgain(ctx, q, row.PullRequest, at); err != nil {
+				return err
+			}
+			if _, err := s.turn(ctx, q, row.PullRequest, post.Unshown, at); err != nil {
 				return err
 			}
 		}
@@ -392,7 +396,8 @@ func endClaims(ctx context.Context, q querier) error {
 }
 
 // PostFailed ends the claim and hides the post until notBefore. The zero time
-// gives up on the content that was claimed: it is not posted until it changes.
+// gives up on the content that was claimed: it is not posted until it changes, and
+// of a comment none of the plans that it has shown before counts as shown.
 func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
@@ -402,6 +407,13 @@ func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore
 		n, err := q.exec(ctx, query+` WHERE post_key = ?`, cause, nanos(notBefore), key)
 		if err == nil && n == 0 {
 			err = holdfast.ErrNotFound
+		}
+		if err != nil || !notBefore.IsZero() {
+			return err
+		}
+		post, err := s.readPost(ctx, q, key, "")
+		if err == nil && post.Kind == holdfast.PostComment && post.GivenUp && post.Posted > 0 {
+			_, err = s.turn(ctx, q, post.PullRequest, true, time.Time{})
 		}
 		return err
 	})

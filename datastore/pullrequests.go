@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,8 +29,12 @@ func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRec
 
 // PullRequest returns what is remembered of a pull request.
 func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
-	pr, err := s.scanPullRequest(s.db.reader().row(ctx,
-		`SELECT repo, number, shown_since, doc FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number))
+	return s.readPullRequest(ctx, s.db.reader(), ref, "")
+}
+
+func (s *PullRequestStore) readPullRequest(ctx context.Context, q querier, ref holdfast.PullRequestRef, suffix string) (holdfast.PullRequestRecord, error) {
+	pr, err := s.scanPullRequest(q.row(ctx,
+		`SELECT repo, number, shown_since, doc FROM pull_requests WHERE repo = ? AND number = ?`+suffix, ref.Repo, ref.Number))
 	return pr, notFound(err, "pull request", ref.String())
 }
 
@@ -84,26 +89,36 @@ func (s *PullRequestStore) OpenPullRequests(ctx context.Context, repo string) (m
 }
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
-// the next Version. It is found by its clusters except for the samples.
+// the next Version. It is found by its clusters except for the samples. Unshown stays as
+// it is on record: what posts comments sets it.
 func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
 	}
 	read := pr.Version
 	pr.Version++
-	doc, err := s.keys.SealJSON("pull request", pr.String(), pr)
-	if err != nil {
-		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request: %w", err)
-	}
-	values := []any{string(pr.State), pr.Version, doc, pr.Repo, pr.Number}
-	query := `UPDATE pull_requests SET state = ?, version = ?, doc = ? WHERE repo = ? AND number = ? AND version = ?`
-	if read == 0 {
-		query = `INSERT INTO pull_requests (state, version, doc, repo, number) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (repo, number) DO NOTHING`
-	} else {
-		values = append(values, read)
-	}
-	err = s.save(ctx, query, values, func(ctx context.Context, q querier) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		old, err := s.readPullRequest(ctx, q, pr.PullRequestRef, q.forUpdate)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return err
+		}
+		pr.Unshown = old.Unshown
+		doc, err := s.keys.SealJSON("pull request", pr.String(), pr)
+		if err != nil {
+			return err
+		}
+		query := `UPDATE pull_requests SET state = ?, version = ?, doc = ? WHERE repo = ? AND number = ?`
+		if read == 0 {
+			query = `INSERT INTO pull_requests (state, version, doc, repo, number) VALUES (?, ?, ?, ?, ?)
+				ON CONFLICT (repo, number) DO NOTHING`
+		}
+		n, err := q.exec(ctx, query, string(pr.State), pr.Version, doc, pr.Repo, pr.Number)
+		if err == nil && (n == 0 || old.Version != read) {
+			err = holdfast.ErrConflict
+		}
+		if err != nil {
+			return err
+		}
 		if _, err := q.exec(ctx, `DELETE FROM pull_request_clusters WHERE repo = ? AND number = ?`, pr.Repo, pr.Number); err != nil {
 			return err
 		}

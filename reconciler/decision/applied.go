@@ -100,11 +100,12 @@ func ReviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired ho
 }
 
 // shownBeforeMerge reports whether a run is a plan that people could see on the
-// forge when they merged.
+// forge when they merged. What an earlier comment has shown is not if the comment
+// that stood then showed none of the plans.
 func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
 	plan := run.Kind == holdfast.RunPlan && !run.Sample &&
 		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
-	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt)
+	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt) && !pr.UnshownAt(pr.MergedAt)
 }
 
 // AppliedInsteadOf is the number of the pull request of which a person has had the plan

@@ -154,9 +154,13 @@ func IsOf(seen []string, pr holdfast.PullRequestRecord, plan holdfast.Run, runs 
 }
 
 // shownBefore reports whether what plan does was on the forge in an earlier
-// second than at, the stamps of forges have no more, and nobody had edited our comment.
+// second than at, the stamps of forges have no more, and nobody had edited our comment,
+// nor did it show none of the plans at some time in that second or just before.
 func shownBefore(at time.Time, pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run) bool {
 	at = at.Truncate(time.Second)
+	if pr.UnshownAt(at.Add(-time.Nanosecond)) || pr.UnshownAt(at.Add(time.Second-time.Nanosecond)) {
+		return false
+	}
 	return pr.ShownSince.Before(at) && slices.ContainsFunc(same(pr, plan, runs), func(run holdfast.Run) bool {
 		return !run.PostedAt.IsZero() && run.PostedAt.Truncate(time.Second).Before(at)
 	})

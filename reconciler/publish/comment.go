@@ -155,10 +155,11 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return p.wantStatuses(ctx, view, plan, "", true)
 	}
 	p.commented(pr.PullRequestRef)
-	if err := p.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef,
-		Body: body, Runs: shownRuns(view), Head: pr.Head,
-	}); err != nil {
+	post := holdfast.Post{Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Body: body, Head: pr.Head}
+	if post.Unshown = report.Unshown(view) != ""; !post.Unshown {
+		post.Runs = shownRuns(view)
+	}
+	if err := p.want(ctx, post); err != nil {
 		return err
 	}
 	if !open || plan.State == holdfast.StatusPending {
@@ -291,13 +292,10 @@ func (p *Publisher) noteComment(ref holdfast.PullRequestRef) time.Time {
 	return p.lastCommentAt[ref]
 }
 
-// shownRuns are the runs whose plans a comment shows: none if it had to leave out
-// what nobody may overlook, so that none of them counts as reviewed; and none whose
-// plan cannot be read.
+// shownRuns are the runs whose plans a comment shows that had to leave out nothing which
+// nobody may overlook, else none of them counts as reviewed; and none whose plan cannot
+// be read.
 func shownRuns(view report.PullRequest) []string {
-	if report.Unshown(view) != "" {
-		return nil
-	}
 	var out []string
 	for _, c := range view.Clusters {
 		if run := c.Plan; run != nil && run.Status.Done() && run.Failure != &lostPlan {

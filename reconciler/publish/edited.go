@@ -38,7 +38,8 @@ var errOldRead = fmt.Errorf("the code host gave the comment as it was before it 
 // write can do that, and nobody who reads it can tell. What the comment showed counts as
 // shown, and as approved, only from when it is there again, unless that was done after the
 // merge, and a look since the merge had found it as it was: was is the state of pr on
-// record. An edit that was taken back is one, too: people have read it meanwhile.
+// record. An edit that was taken back is one, too: people have read it meanwhile. Nor is it
+// as it was written if it shows none of the plans any longer, and that is news.
 func (o *outbox) Intact(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error) {
 	forge := o.opts.Forges[pr.Repo]
 	for forge != nil {
@@ -50,8 +51,11 @@ func (o *outbox) Intact(ctx context.Context, pr holdfast.PullRequest, was holdfa
 			return false, fmt.Errorf("read comment of %s: %w", pr.PullRequestRef, err)
 		}
 		found, intact, err := o.look(ctx, forge, post)
-		if intact || err != nil {
+		if err != nil {
 			return intact, err
+		} else if intact {
+			unshown, err := o.unshown(ctx, post, found)
+			return !unshown, err
 		}
 		if edited, err := o.edited(ctx, post, found, pr, was); edited || err != nil {
 			return false, err
@@ -84,6 +88,9 @@ func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.
 		post.Echo = echoOf(found)
 		return found, nil // written by an attempt whose end is not on record
 	case intact:
+		if _, err := o.unshown(ctx, *post, found); err != nil {
+			return found, err
+		}
 		comment, err := o.tryComment(ctx, forge, post, id, marker)
 		if err == nil && id != "" && comment.ID != id { // it was deleted since the look
 			err = o.notice(ctx, *post, holdfast.Comment{})
@@ -179,18 +186,37 @@ func untouched(post holdfast.Post, found holdfast.Comment) bool {
 	if post.Echo != "" && post.Echo == echoOf(found) {
 		return !edited // whatever was tried: it is what was posted, or was put back
 	}
-	for _, text := range []string{found.Body, plain(found.Body), plain(found.Body) + "\n"} {
-		if slices.Contains(post.Attempts, holdfast.Post{Body: text}.Attempt()) {
-			return true
-		}
-	}
 	switch {
+	case attempted(post, found, false), attempted(post, found, true):
+		return true
 	case edited, older(post, found), post.Echo != "":
 		return false
 	case post.Wanted == post.Posted: // posted by a version that has kept no echo
 		return plain(post.Body) == plain(found.Body)
 	}
 	return true
+}
+
+// attempted reports whether a comment is as it may have been written since it was posted, to
+// show plans or, if it is unshown, none.
+func attempted(post holdfast.Post, found holdfast.Comment, unshown bool) bool {
+	return slices.ContainsFunc([]string{found.Body, plain(found.Body), plain(found.Body) + "\n"}, func(text string) bool {
+		return slices.Contains(post.Attempts, holdfast.Post{Body: text, Unshown: unshown}.Attempt())
+	})
+}
+
+// unshown records that a comment was written which shows none of the plans, though the answer
+// to that got lost, and reports whether nobody knew that: what a comment before has shown does
+// not count from then on.
+func (o *outbox) unshown(ctx context.Context, post holdfast.Post, found holdfast.Comment) (bool, error) {
+	if post.Echo != "" && post.Echo == echoOf(found) || !attempted(post, found, true) {
+		return false, nil
+	}
+	at := found.UpdatedAt
+	if at.IsZero() {
+		at = o.opts.Settings.Now()
+	}
+	return o.opts.Store.PostUnshown(ctx, post, at)
 }
 
 // older reports whether a comment is as it was before it was written.

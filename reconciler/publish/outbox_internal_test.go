@@ -31,6 +31,7 @@ type records struct {
 	posted    time.Time
 	echo      holdfast.Digest
 	tried     []string
+	unshown   time.Time
 }
 
 func (r *records) Want(_ context.Context, post holdfast.Post) error {
@@ -84,6 +85,12 @@ func (r *records) PostEdited(_ context.Context, post holdfast.Post, seen, since 
 func (r *records) PostTried(_ context.Context, _ string, attempts []string) error {
 	r.tried = attempts
 	return nil
+}
+
+func (r *records) PostUnshown(_ context.Context, _ holdfast.Post, at time.Time) (bool, error) {
+	news := r.unshown.IsZero()
+	r.unshown = at
+	return news, nil
 }
 
 type watcher struct{ gaveUp int }

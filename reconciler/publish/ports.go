@@ -49,6 +49,10 @@ type Changed interface {
 	// PostTried records what may be on the forge of a comment besides what was posted
 	// last: the digests of the bodies that were sent since, and whose end is not known.
 	PostTried(ctx context.Context, key string, attempts []string) error
+	// PostUnshown records that a comment shows none of the plans on the forge since at,
+	// where the end of writing it is not on record, and reports whether nobody has
+	// noticed that before.
+	PostUnshown(ctx context.Context, post holdfast.Post, at time.Time) (bool, error)
 }
 
 // Outbox is what of it is still to be done.
@@ -64,10 +68,12 @@ type Outbox interface {
 	PostsLeft(ctx context.Context, now, since time.Time) (int, error)
 	// Posted records that the content of post (its Wanted, as it was claimed) is
 	// on the forge under post.ExternalID since at (the forge's clock), ends the
-	// claim, and sets PostedAt of post.Runs where it is not set.
+	// claim, and sets PostedAt of post.Runs where it is not set. A comment that is
+	// Unshown begins a time in which no plan counts as shown, another one ends it.
 	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
 	// PostFailed ends the claim and hides the post until notBefore. The zero
-	// time gives up on this content: it is not posted until it changes.
+	// time gives up on this content: it is not posted until it changes, and of a
+	// comment none of the plans that it has shown before counts as shown.
 	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
 }
 
