@@ -295,7 +295,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonUnreviewed: {
 		Effect: Blocks, Words: "no plan of this was shown before it was merged",
-		More: "It came by a direct push or with a fresh database, or its plan was unfinished at the merge",
+		More: "It came by a direct push or with a fresh database, or its plan was unfinished, or had failed, at the merge",
 		One:  "needs an approved plan", Many: "need an approved plan",
 		Next: []Verb{VerbApply}, Does: AppliesShown,
 	},

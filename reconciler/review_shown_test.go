@@ -144,3 +144,52 @@ func TestAPlanThatWasRefusedIsNotReviewed(t *testing.T) {
 		t.Errorf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
 	}
 }
+
+// The plan that counts is the last one that people saw, and a failure is none.
+func TestAPlanThatFailedIsNotReviewed(t *testing.T) {
+	t.Parallel()
+	again := func(f *fleet, result func(holdfast.Assignment) holdfast.Result) {
+		f.command(1, "alice", "/holdfast plan")
+		f.executeAll(result)
+	}
+	for name, test := range map[string]struct {
+		happens func(*fleet)
+		applied bool
+	}{
+		"it failed": {happens: func(f *fleet) { again(f, failing) }},
+		"it failed, and is planned again": {happens: func(f *fleet) {
+			again(f, failing)
+			f.command(1, "alice", "/holdfast plan")
+		}},
+		"it failed, and was planned again": {happens: func(f *fleet) {
+			again(f, failing)
+			again(f, good)
+		}, applied: true},
+		"it was canceled": {happens: func(f *fleet) {
+			f.command(1, "alice", "/holdfast plan")
+			f.command(1, "alice", "/holdfast cancel")
+		}, applied: true},
+		"it failed after the merge": {happens: func(f *fleet) {
+			f.command(1, "alice", "/holdfast plan")
+			f.mergeUnnoticed(1, byMerge)
+			f.clock.Advance(2 * time.Second)
+			f.executeAll(failing)
+		}, applied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := reviewed(t)
+			test.happens(f)
+			f.clock.Advance(2 * time.Second)
+			if f.forge.get(1).State == holdfast.PullRequestOpen {
+				f.mergeUnnoticed(1, byMerge)
+			}
+			f.look()
+			f.executeAll(good)
+			rec := f.cluster("prod")
+			if applied := rec.Applied.SourceDigest == rec.Desired.SourceDigest; applied != test.applied || !applied && rec.Waiting != holdfast.ReasonUnreviewed {
+				t.Errorf("applied: %t, it waits for %q (%s): %v", applied, rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+		})
+	}
+}

@@ -87,24 +87,29 @@ func DriftOutline(rec holdfast.ClusterRecord) holdfast.DriftReport {
 }
 
 // ReviewedPlan returns the plan that was reviewed among the runs of a cluster in a
-// merged pull request, newest first. A head that moved at the last moment, before
-// anybody looked, brought nothing new if the newest plan is of what is desired now.
+// merged pull request, newest first: the last one that people saw of the head, unless
+// they saw that it failed. A head that moved at the last moment, before anybody looked,
+// brought nothing new if the newest plan is of what is desired now.
 func ReviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired holdfast.Digest, removed bool) (holdfast.Run, bool) {
 	for _, run := range runs {
-		if run.Revision == pr.Head && run.Destroy == removed && shownBeforeMerge(run, pr) {
+		switch {
+		case run.Revision != pr.Head || run.Destroy != removed || !shownBeforeMerge(run, pr):
+		case run.Status.Good():
 			return run, true
+		case run.Status != holdfast.RunCanceled: // of which the comment shows the plan before
+			return run, false
 		}
 	}
 	last := Newest(runs)
-	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed && shownBeforeMerge(last, pr)
+	return last, last.SourceDigest != "" && last.SourceDigest.Equal(desired) && last.Destroy == removed &&
+		last.Status.Good() && shownBeforeMerge(last, pr)
 }
 
-// shownBeforeMerge reports whether a run is a plan that people could see on the
-// forge when they merged. What an earlier comment has shown is not if the comment
+// shownBeforeMerge reports whether people could see on the forge, when they merged,
+// what came of a plan. What an earlier comment has shown is not if the comment
 // that stood then showed none of the plans.
 func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
-	plan := run.Kind == holdfast.RunPlan && !run.Sample &&
-		(run.Status == holdfast.RunPlanned || run.Status == holdfast.RunNoChanges)
+	plan := run.Kind == holdfast.RunPlan && !run.Sample
 	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt) && !pr.UnshownAt(pr.MergedAt)
 }
 

@@ -35,6 +35,13 @@ func TestReviewedPlan(t *testing.T) {
 		"not shown after the merge": {runs: []holdfast.Run{first}, unshown: []time.Time{at(11)}, want: "run-1"},
 		"shown again":               {runs: []holdfast.Run{first}, unshown: []time.Time{at(5), at(10)}, want: "run-1"},
 		"shown again later":         {runs: []holdfast.Run{first}, unshown: []time.Time{at(5), at(11)}},
+		"failed":                    {runs: []holdfast.Run{plan("run-2", holdfast.RunErrored, 5), first}},
+		"failed for good":           {runs: []holdfast.Run{plan("run-2", holdfast.RunInterrupted, 5), first}},
+		"failed, not said":          {runs: []holdfast.Run{plan("run-2", holdfast.RunErrored, 0), first}, want: "run-1"},
+		"failed, said later":        {runs: []holdfast.Run{plan("run-2", holdfast.RunErrored, 11), first}, want: "run-1"},
+		"failed, and planned again": {runs: []holdfast.Run{plan("run-3", holdfast.RunQueued, 0), plan("run-2", holdfast.RunErrored, 5), first}},
+		"canceled":                  {runs: []holdfast.Run{plan("run-2", holdfast.RunCanceled, 5), first}, want: "run-1"},
+		"failed before":             {runs: []holdfast.Run{plan("run-2", holdfast.RunNoChanges, 6), plan("run-1", holdfast.RunErrored, 5)}, want: "run-2"},
 		"shown again, and not":      {runs: []holdfast.Run{first}, unshown: []time.Time{at(2), at(3), at(5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
