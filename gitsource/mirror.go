@@ -189,6 +189,6 @@ func (m *mirror) broken(err error) error {
 		return fmt.Errorf("read mirror of repository %q: %w: %v", m.name, holdfast.ErrUnavailable, err) //nolint:errorlint // see above
 	}
 	m.damaged.Store(true)
-	return fmt.Errorf("mirror of repository %q is damaged, the next fetch makes it again: %w: %v", //nolint:errorlint // see above
-		m.name, holdfast.ErrUnavailable, err)
+	const words = "mirror of repository %q is damaged, the next fetch makes it again: %w: %v"
+	return fmt.Errorf(words, m.name, holdfast.ErrUnavailable, err)
 }

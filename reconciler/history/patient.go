@@ -87,7 +87,7 @@ type patientFile struct {
 
 func (f *patientFile) Read(b []byte) (int, error) {
 	n, err := f.ReadCloser.Read(b)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		f.read()
 	} else if err != nil {
 		err = f.failed(err)

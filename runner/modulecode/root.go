@@ -352,8 +352,8 @@ func VariableSecrets(text string) []string {
 }
 
 // secretVariables returns the values in dir's variable files that are given to
-// secret variables, if there are any. What is no variable file is for the engine to
-// say; the error is of files that it may read and this does not.
+// secret variables, if there are any. Whether a variable file is one is for the engine
+// to say; the error is of files that it may read and this does not.
 func secretVariables(dir string, sensitive map[string]bool) (secrets []string, err error) {
 	if len(sensitive) == 0 {
 		return nil, nil
