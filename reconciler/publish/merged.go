@@ -400,12 +400,13 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 }
 
 // nothingLeft reports whether a merge is in what the branch desires of a
-// cluster, and that is what is applied: it was reverted before its apply began, or
-// somebody else had brought the same.
+// cluster, and that is what is applied: it was reverted before its apply began,
+// somebody else had brought the same, or the cluster was destroyed since.
 func (v *viewer) nothingLeft(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) (bool, error) {
-	if !decision.Settled(rec, runs) {
+	destroyed := rec.Deletion != nil && rec.Desired.Removed && rec.Waiting == ""
+	if !destroyed && !decision.Settled(rec, runs) {
 		return false, nil
 	}
 	return v.inHead(ctx, pr)
