@@ -39,23 +39,26 @@ func TestChaos(t *testing.T) {
 	w.start()
 	// People open a few pull requests in an hour, not three hundred.
 	w.hub.SetQuota(1_000_000, 1_000_000, time.Now().Add(24*time.Hour))
-	c := &chaos{m: m, w: w, began: time.Now(), commands: make(map[string]int), serials: make(map[string]int64)}
+	c := &chaos{m: m, w: w, began: time.Now(), turns: make(map[string]int), delta: delta{went: make(map[string]int)}, commands: make(map[string]int), serials: make(map[string]int64)}
 	for end := c.began.Add(chaosTime(t)); time.Now().Before(end); {
 		c.round()
 	}
 	c.judge()
-	t.Logf("%d rounds, %d applies in %s; faults: %v; a person said: %v",
-		c.rounds, c.applies, time.Since(c.began).Round(time.Second), m.made, c.commands)
+	t.Logf("%d rounds, %d applies in %s; delta: %v; faults: %v; a person said: %v",
+		c.rounds, c.applies, time.Since(c.began).Round(time.Second), c.turns, m.made, c.commands)
 }
 
 // chaos is a fleet of clusters that change while things fail. The state of gamma is
-// in a store of somebody else's.
+// in a store of somebody else's, beta depends on alpha, and delta comes, takes
+// another name and goes.
 type chaos struct {
 	m        *monkey
 	w        *world
 	began    time.Time
 	rounds   int
 	applies  int
+	turns    map[string]int // what became of delta, by word
+	delta    delta
 	commands map[string]int   // what a person had to say, by word
 	serials  map[string]int64 // of states, by cluster
 	asked    map[string]bool  // what was said already, by cluster and run
@@ -72,20 +75,22 @@ func (c *chaos) round() {
 	c.m.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+c.m.rng.IntN(len(names))]
 	slices.Sort(names)
-	c.w.t.Logf("round %s: %s", generation, names)
+	turn := c.turn(generation)
+	c.w.t.Logf("round %s: %s, delta %s", generation, names, turn.word)
 
-	var change files
+	change := turn.change
 	for _, name := range names {
 		change = join(change, c.cluster(name, generation))
 	}
 	pr := c.w.fleet().open(change)
 	c.strikes()
-	c.untilPlanned(pr, names)
+	c.untilPlanned(pr, slices.Concat(names, turn.names))
 	[]func(){pr.merge, pr.squash, pr.rebase}[c.m.rng.IntN(3)]()
 	c.strikes()
 	for _, name := range names {
 		c.untilApplied(pr, name, generation)
 	}
+	turn.await(pr)
 	pr.untilApplied()
 }
 
@@ -97,12 +102,13 @@ func (c *chaos) strikes() {
 }
 
 func (c *chaos) cluster(name, generation string) files {
-	script := c.w.timed(name, "0.8")
-	if name != "gamma" {
-		return worker(name, generation, script)
+	f := worker(name, generation, c.w.timed(name, "0.8"))
+	switch {
+	case name == "gamma":
+		f["clusters/gamma.yaml"] += "  " + c.m.store.backend(name) + "\n"
+	case name == "beta" && c.serials["alpha"] > 0:
+		f["clusters/beta.yaml"] += "  dependsOn: [alpha]\n"
 	}
-	f := worker(name, generation, script)
-	f["clusters/gamma.yaml"] += "  " + c.m.store.backend(name) + "\n"
 	return f
 }
 
@@ -118,7 +124,7 @@ func (c *chaos) untilPlanned(pr *pull, names []string) {
 		c.free(names) // first: a plan that is under way may hold the lock itself
 		for _, name := range names {
 			run := c.w.newest(name, holdfast.RunPlan)
-			if run.PullRequest.Number == pr.number && run.Status.Done() && run.Status != holdfast.RunPlanned {
+			if run.PullRequest.Number == pr.number && run.Status.Done() && !run.Status.Good() {
 				c.say(pr, name, run, "/holdfast plan")
 			}
 		}
@@ -135,21 +141,33 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 		if v, _ := rec.Applied.Document.Variables["generation"].(string); v == generation && rec.Waiting == "" {
 			return true, ""
 		}
-		last := c.w.newestOnBranch(name)
-		c.free([]string{name})
-		switch rec.Waiting {
-		case "ApplyFailed", "PlanChanged", "MayExist", "Replanned", "Unreviewed":
-			if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
-				c.say(pr, name, last, "/holdfast apply "+name)
-			} else if last.Status == holdfast.RunErrored {
-				c.command(last, "replan", name)
-			}
-		case "PlanFailed":
-			c.command(last, "replan", name)
-		default: // no person is needed
-		}
-		return false, fmt.Sprintf("waits for %q; last: %s %s %s; replies: %q", rec.Waiting, last.ID, last.Status, last.Reason, pr.replies())
+		return false, c.help(pr, name, rec)
 	})
+	c.serial(name)
+}
+
+// help does what a person does about what a cluster waits for, and says what that is.
+func (c *chaos) help(pr *pull, name string, rec v1.Cluster) string {
+	c.w.t.Helper()
+	last := c.w.newestOnBranch(name)
+	c.free([]string{name})
+	switch rec.Waiting {
+	case "ApplyFailed", "PlanChanged", "MayExist", "Replanned", "Unreviewed":
+		if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
+			c.say(pr, name, last, "/holdfast apply "+name)
+		} else if last.Status == holdfast.RunErrored {
+			c.command(last, "replan", name)
+		}
+	case "PlanFailed":
+		c.command(last, "replan", name)
+	default: // no person is needed
+	}
+	return fmt.Sprintf("%s, waits for %q; last: %s %s %s; replies: %q", rec.Phase, rec.Waiting, last.ID, last.Status, last.Reason, pr.replies())
+}
+
+// serial holds the serial of a cluster's state against what it was.
+func (c *chaos) serial(name string) {
+	c.w.t.Helper()
 	rec := c.w.record(name)
 	if rec.StateSerial < c.serials[name] {
 		c.w.t.Errorf("the state of %s has serial %d after %d", name, rec.StateSerial, c.serials[name])
@@ -211,13 +229,16 @@ func (c *chaos) judge() {
 	c.w.t.Helper()
 	c.w.untilIdle()
 	for _, name := range slices.Sorted(maps.Keys(c.serials)) {
-		if said := c.w.said(name); strings.Contains(said, "overlap") {
-			c.w.t.Errorf("%s was applied twice at once: %s", name, said)
-		}
 		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
 			c.w.t.Errorf("%s waits for %q and is %s in the end", name, rec.Waiting, rec.Phase)
 		}
+	}
+	for _, name := range []string{"alpha", "beta", "gamma", "delta", deltaRenamed} {
+		if said := c.w.said(name); strings.Contains(said, "overlap") {
+			c.w.t.Errorf("%s was applied twice at once: %s", name, said)
+		}
 		c.judgeResumed(name)
+		c.judgeDestroyed(name)
 		applied := make(map[holdfast.Revision]string)
 		for _, run := range c.w.applies(name) {
 			if !run.Status.Done() {
