@@ -51,7 +51,7 @@ ENGINE := GO=$(GO) internal/testenv/with-engine.sh
 RACE := GOGC=400 CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
-TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 40m
+TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 80m
 unit: needs tools ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 
@@ -73,10 +73,10 @@ unit-plain:
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
 	$(GO) build -trimpath ./...
 	$(GO) vet -trimpath ./...
-	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short -trimpath -vet=off -timeout 40m $$(sort -u <<<"$$packages")
+	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short -trimpath -vet=off -timeout 80m $$(sort -u <<<"$$packages")
 
 e2e: needs tools ## the end-to-end tests only, without the race detector
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 40m ./internal/e2e/...
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
 
 SOAKTIME ?= 1h
 soak: needs tools ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
