@@ -67,9 +67,6 @@ func TestAWordIsAboutOnePlan(t *testing.T) {
 		"the run of the earlier": {func(first, _, _ string) holdfast.Command {
 			return holdfast.Command{PullRequest: ref(1), Clusters: []string{"prod"}, Shown: []string{first}, ShownHead: "x"}
 		}, true},
-		"the run of the earlier, by name": {func(first, _, _ string) holdfast.Command {
-			return holdfast.Command{Clusters: []string{first}}
-		}, true},
 		"the earlier pull request": {func(string, string, string) holdfast.Command {
 			return holdfast.Command{PullRequest: ref(1)}
 		}, true},
