@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,7 +58,8 @@ var attacks = []struct {
 	{name: "a read-only file is written", works: []sandbox.Mode{none}, try: writeReadOnly},
 	{name: "a read-only mount is made writable", root: []sandbox.Mode{none}, try: remountReadOnly},
 	{name: "an abstract socket of the agent is reached", works: []sandbox.Mode{slots, mapped, userNamespace, users, none}, try: abstractSocket},
-	{name: "a terminal is reached", try: verb("terminal")},
+	{name: "the controlling terminal of the agent is reached", try: onTerminal(func(string) string { return "/dev/tty" })},
+	{name: "the terminal of the agent is opened by its path", works: []sandbox.Mode{none}, try: onTerminal(func(path string) string { return path })},
 	{name: "a user namespace is made", works: []sandbox.Mode{slots, mapped, landlock, users, none}, may: true, try: verb("namespace")},
 	{name: "a setuid program gives privileges", works: []sandbox.Mode{none}, try: setuidRoot},
 	{name: "descriptors of the agent are inherited", try: inherited},
@@ -387,6 +391,35 @@ func abstractSocket(t *testing.T, l *lab) bool {
 	return verb("socket", name)(t, l)
 }
 
+// onTerminal has an engine open a terminal of its agent: one that the test makes, as
+// there may be none where tests run.
+func onTerminal(what func(path string) string) func(*testing.T, *lab) bool {
+	return func(t *testing.T, l *lab) bool {
+		ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ours.Close()
+		if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+			t.Fatal(err)
+		}
+		n, err := unix.IoctlGetUint32(int(ours.Fd()), unix.TIOCGPTN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer terminal.Close()
+		cmd := l.agent("terminal agent", what(terminal.Name()))
+		cmd.Stdin = terminal
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		said, _ := cmd.CombinedOutput() // its exit code is what counts
+		return worked(t, sandbox.Exit{Code: cmd.ProcessState.ExitCode()}, string(said))
+	}
+}
+
 func setuidRoot(t *testing.T, l *lab) bool {
 	path := os.Getenv("SANDBOX_TEST_SETUID")
 	if path == "" && os.Geteuid() != 0 {
@@ -477,35 +510,35 @@ func useShared(t *testing.T, l *lab) bool {
 }
 
 // leaveSegment looks whether what an engine has made of System V is there when it has
-// ended, and removes it.
+// ended, and removes it. The engine's namespace may number as others do: its key says
+// what it has made.
 func leaveSegment(t *testing.T, l *lab) bool {
-	exit, said := l.run(t, l.command("segment"))
+	key := strconv.Itoa(1 + rand.IntN(math.MaxInt32))
+	exit, said := l.run(t, l.command("segment", key))
 	if exit.Code != 0 {
 		t.Fatalf("%+v: %s", exit, said)
 	}
-	ids := strings.Fields(said)
-	if l.Mode().OwnRoot() { // its own namespace's, whose numbers others have as well
-		return false
-	}
 	there := false
-	for i, file := range []string{"shm", "msg", "sem"} {
+	for _, file := range []string{"shm", "msg", "sem"} {
 		list, err := os.ReadFile("/proc/sysvipc/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(list)) {
-			if fields := strings.Fields(line); len(fields) > 1 && fields[1] == ids[i] {
-				there = true
+			fields := strings.Fields(line)
+			if len(fields) < 2 || fields[0] != key {
+				continue
 			}
-		}
-		id := uintptr(number(ids[i]))
-		switch file {
-		case "shm":
-			_, _ = unix.SysvShmCtl(int(id), unix.IPC_RMID, nil)
-		case "msg":
-			_, _, _ = unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
-		case "sem":
-			_, _, _ = unix.Syscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID)
+			there = true
+			t.Log("it has left " + file + " " + fields[1])
+			switch id := uintptr(number(fields[1])); file {
+			case "shm":
+				_, _ = unix.SysvShmCtl(int(id), unix.IPC_RMID, nil)
+			case "msg":
+				_, _, _ = unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
+			case "sem":
+				_, _, _ = unix.Syscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID)
+			}
 		}
 	}
 	return there
@@ -524,8 +557,7 @@ func leaveFor(what string) func(*testing.T, *lab) bool {
 
 // outliveAgent kills an agent whose engine runs.
 func outliveAgent(t *testing.T, l *lab) bool {
-	cmd := exec.Command(l.engine, string(l.Mode()), l.dir, l.lock, strconv.Itoa(l.slot.UID))
-	cmd.Env = []string{engineVerb + "=agent"}
+	cmd := l.agent("agent")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -550,22 +582,61 @@ func outliveAgent(t *testing.T, l *lab) bool {
 	return true
 }
 
-// agent runs an engine until it is killed.
-func agent(args []string) int {
-	ctx := context.Background()
+// agent is a start of this program as an agent of the lab: what it does is a verb.
+func (l *lab) agent(verb string, args ...string) *exec.Cmd {
+	cmd := exec.Command(l.engine, append([]string{string(l.Mode()), l.dir, l.lock, strconv.Itoa(l.slot.UID)}, args...)...)
+	cmd.Env = []string{engineVerb + "=" + verb}
+	return cmd
+}
+
+// agentLab is the lab of an agent that was started with args.
+func agentLab(args []string) (*lab, error) {
 	slot := sandbox.Slot{UID: number(args[3]), GID: number(args[3])}
-	s, err := sandbox.Probe(ctx, sandbox.Options{Mode: sandbox.Mode(args[0]), Slot: slot})
+	s, err := sandbox.Probe(context.Background(), sandbox.Options{Mode: sandbox.Mode(args[0]), Slot: slot})
 	if err != nil {
-		say(err)
-		return 1
+		return nil, err
 	}
 	l := &lab{Starter: s, slot: slot, dir: args[1], at: args[1], lock: args[2], engine: os.Args[0]}
 	if s.Mode().OwnRoot() {
 		l.at = "/workspace"
 	}
+	return l, nil
+}
+
+// agent runs an engine until it is killed.
+func agent(args []string) int {
+	l, err := agentLab(args)
+	if err != nil {
+		say(err)
+		return 1
+	}
 	c := l.command("deaf", l.lock)
 	c.Stdout, c.Stderr = os.Stdout, os.Stdout
-	_, err = s.Run(ctx, c)
+	_, err = l.Run(context.Background(), c)
 	say(err)
 	return 1
+}
+
+// terminalAgent runs an engine that opens args[4], and ends as it does. It has a
+// terminal itself.
+func terminalAgent(args []string) int {
+	l, err := agentLab(args)
+	if err == nil {
+		var terminal *os.File
+		if terminal, err = os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+			err = terminal.Close()
+		}
+	}
+	if err != nil {
+		say(err)
+		return 1
+	}
+	c := l.command("terminal", args[4])
+	c.Stdout, c.Stderr = os.Stdout, os.Stdout
+	exit, err := l.Run(context.Background(), c)
+	if err != nil {
+		say(err)
+		return 1
+	}
+	return exit.Code
 }

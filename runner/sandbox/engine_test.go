@@ -56,39 +56,40 @@ var engines map[string]func(args []string) int
 
 func init() {
 	engines = map[string]func([]string) int{
-		"sleep":       func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); return forever() },
-		"whoami":      func([]string) int { say(os.Geteuid()); return 0 },
-		"daemon":      daemon,
-		"daemonize":   func(args []string) int { return spawn("sleeper", args) },
-		"sleeper":     sleeper,
-		"see":         see,
-		"signal":      func(args []string) int { return verdict(syscall.Kill(number(args[0]), 0)) },
-		"trace":       trace,
-		"environ":     environ,
-		"descriptor":  descriptor,
-		"read":        func(args []string) int { _, err := os.ReadFile(args[0]); return verdict(err) },
-		"write":       func(args []string) int { return verdict(os.WriteFile(args[0], nil, 0o600)) },
-		"socket":      socket,
-		"remount":     remount,
-		"namespace":   namespace,
-		"first":       first,
-		"lie":         lie,
-		"descriptors": descriptors,
-		"setuid":      setuid,
-		"bomb":        bomb,
-		"memory":      memory,
-		"shared":      shared,
-		"segment":     segment,
-		"key":         key,
-		"queue":       queue,
-		"leave":       leave,
-		"save":        save,
-		"deaf":        deaf,
-		"terminal":    func([]string) int { _, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); return verdict(err) },
-		"agent":       agent,
-		"without":     without,
-		"machine":     machine,
-		"connect":     connect,
+		"sleep":          func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); return forever() },
+		"whoami":         func([]string) int { say(os.Geteuid()); return 0 },
+		"daemon":         daemon,
+		"daemonize":      func(args []string) int { return spawn("sleeper", args) },
+		"sleeper":        sleeper,
+		"see":            see,
+		"signal":         func(args []string) int { return verdict(syscall.Kill(number(args[0]), 0)) },
+		"trace":          trace,
+		"environ":        environ,
+		"descriptor":     descriptor,
+		"read":           func(args []string) int { _, err := os.ReadFile(args[0]); return verdict(err) },
+		"write":          func(args []string) int { return verdict(os.WriteFile(args[0], nil, 0o600)) },
+		"socket":         socket,
+		"remount":        remount,
+		"namespace":      namespace,
+		"first":          first,
+		"lie":            lie,
+		"descriptors":    descriptors,
+		"setuid":         setuid,
+		"bomb":           bomb,
+		"memory":         memory,
+		"shared":         shared,
+		"segment":        segment,
+		"key":            key,
+		"queue":          queue,
+		"leave":          leave,
+		"save":           save,
+		"deaf":           deaf,
+		"terminal":       terminal,
+		"agent":          agent,
+		"terminal agent": terminalAgent,
+		"without":        without,
+		"machine":        machine,
+		"connect":        connect,
 	}
 }
 
@@ -381,22 +382,25 @@ func shared(args []string) int {
 }
 
 // segment makes shared memory, a queue of messages and a semaphore of System V, which
-// no process has to have.
-func segment([]string) int {
-	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1<<20, unix.IPC_CREAT|0o600)
-	if err != nil {
+// no process has to have, with the key args[0].
+func segment(args []string) int {
+	key := number(args[0])
+	if _, err := unix.SysvShmGet(key, 1<<20, unix.IPC_CREAT|unix.IPC_EXCL|0o600); err != nil {
 		return verdict(err)
 	}
-	queue, _, errno := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600, 0)
-	if errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_MSGGET, uintptr(key), unix.IPC_CREAT|unix.IPC_EXCL|0o600, 0); errno != 0 {
 		return verdict(errno)
 	}
-	set, _, errno := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
-	if errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SEMGET, uintptr(key), 1, unix.IPC_CREAT|unix.IPC_EXCL|0o600); errno != 0 {
 		return verdict(errno)
 	}
-	say(id, queue, set)
 	return 0
+}
+
+// terminal opens a terminal, and does not make it its own.
+func terminal(args []string) int {
+	_, err := os.OpenFile(args[0], os.O_RDWR|unix.O_NOCTTY, 0)
+	return verdict(err)
 }
 
 // save saves when it is interrupted.
