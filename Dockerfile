@@ -28,7 +28,8 @@ RUN apt-get update \
 COPY --from=build /holdfast /usr/local/bin/holdfast
 # The server is root in the container, so that engines are users of their own: with
 # the default profile of container runtimes that is what keeps code in a plan from
-# the server. As another user (--user 10001) it needs user namespaces or Landlock.
+# the server. As another user (--user 10001) it needs user namespaces; with
+# Landlock alone its agent plans, and applies need an agent of another user.
 ENV HOME=/var/lib/holdfast
 WORKDIR /var/lib/holdfast
 VOLUME /var/lib/holdfast

@@ -268,8 +268,8 @@ type Engines struct {
 
 // Agent is the local agent.
 type Agent struct {
-	User      string    `yaml:"user" doc:"User that plans run as when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root plans and applies run as root, and can read everything."`
-	ApplyUser string    `yaml:"applyUser" doc:"User that applies run as, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
+	User      string    `yaml:"user" doc:"User of the agent for plans when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root one agent, which is root, executes plans and applies. Engines run as users of slotUsers; with isolation none they run as the user of their agent."`
+	ApplyUser string    `yaml:"applyUser" doc:"User of the agent for applies when the server is root: another one than that for plans, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
 	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
 	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them."`
 	Off       bool      `yaml:"off" doc:"Start none: agents run elsewhere."`

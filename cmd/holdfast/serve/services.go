@@ -139,7 +139,7 @@ func reachable(dir string) error {
 		if info.Mode().Perm()&0o001 == 0 {
 			return hint.New(
 				fmt.Errorf("the agent's user cannot pass through %s to the data folder", at),
-				"choose a dataDir such as /var/lib/holdfast, or set agent.user: root to run plans as root",
+				"choose a dataDir such as /var/lib/holdfast, or set agent.user: root for one agent, which is root",
 			)
 		}
 	}
