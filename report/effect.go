@@ -17,10 +17,10 @@ const (
 	rankWorking        // being planned
 	rankUnplanned
 	rankChanges
-	rankDestroys
-	rankFailed  // its plan failed
-	rankData    // something that keeps data is destroyed or replaced
-	rankCluster // a control plane is
+	rankDestroys // or forgets: something is lost
+	rankFailed   // its plan failed
+	rankData     // something that keeps data is destroyed or replaced
+	rankCluster  // a control plane is
 )
 
 // effect is what a change of a template does to some clusters, by plans that may be
@@ -191,7 +191,7 @@ func unplannedEffect() effect {
 // only.
 func effectOfCounts(counts holdfast.Counts, key string) effect {
 	rank := rankChanges
-	if counts.Replace+counts.Delete > 0 {
+	if counts.Replace+counts.Delete+counts.Forget > 0 {
 		rank = rankDestroys
 	}
 	words := countsInWords(counts, false)
@@ -252,8 +252,10 @@ func effectOfChanges(changes []holdfast.ResourceChange, key string) effect {
 
 func rankOf(c holdfast.ResourceChange) rank {
 	switch {
-	case !c.Destroys():
+	case !loses(c):
 		return rankChanges
+	case !c.Destroys(): // it is still there, without anything that manages it
+		return rankDestroys
 	case isControlPlane(c):
 		return rankCluster
 	case c.Danger() != holdfast.DangerNone:

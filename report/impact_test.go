@@ -306,6 +306,14 @@ func TestImpactOfSamplesOnly(t *testing.T) {
 			plane(holdfast.ActionReplace, holdfast.Counts{Replace: 1}), "### 🛑 Plan for",
 			"template kubernetes: 1 cluster would change, 1 control plane replaced, 6 not planned",
 		},
+		"forgotten": {
+			plane(holdfast.ActionForget, holdfast.Counts{Forget: 1}), "### 🛑 Plan for",
+			"template kubernetes: 1 cluster would change, 1 loses resources, 6 not planned",
+		},
+		"forgotten, and only counted": {
+			&holdfast.Plan{Counts: holdfast.Counts{Forget: 2}}, "### 🛑 Plan for",
+			"template kubernetes: 1 cluster would change, 1 loses resources, 6 not planned",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
