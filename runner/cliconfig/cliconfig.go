@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -37,6 +38,9 @@ type Config struct {
 // hintHome says what to do about what is only in somebody's home folder.
 const hintHome = "engines do not see that folder: name the file in engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml"
 
+// helperPrefix begins the names of credentials helpers.
+const helperPrefix = "terraform-credentials-"
+
 // devOverrides are not HCL as we read it: their names are quoted.
 var devOverrides = regexp.MustCompile(`(?m)^\s*dev_overrides\b`)
 
@@ -45,16 +49,9 @@ var devOverrides = regexp.MustCompile(`(?m)^\s*dev_overrides\b`)
 func Read(opts Options) (Config, error) {
 	c, home := Config{File: opts.File}, opts.Home
 	if c.File == "" && home != "" {
-		for _, name := range []string{"." + modulecode.Terraform + "rc", "." + modulecode.Tofu + "rc"} {
-			path := filepath.Join(home, name)
-			if _, err := os.Stat(path); err != nil {
-				continue
-			}
-			if !folders.Within(opts.Seen, path) {
-				return c, fmt.Errorf("the engines' configuration is only in %s: %s", path, hintHome)
-			}
-			c.File = path
-			break
+		var err error
+		if c.File, err = inHome(opts); err != nil {
+			return c, err
 		}
 	}
 	own, err := c.read(home, opts.Logger)
@@ -64,17 +61,63 @@ func Read(opts Options) (Config, error) {
 	if home == "" {
 		return c, nil
 	}
-	plugins := filepath.Join(home, ".terraform.d", "plugins")
-	if entries, err := os.ReadDir(plugins); err == nil && len(entries) > 0 && !own && len(c.helpers) == 0 && !folders.Within(opts.Seen, plugins) {
-		return c, fmt.Errorf("providers are only in %s: engines do not see that folder: name it as a filesystem_mirror in "+
-			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", plugins)
+	if dir := providersIn(home); dir != "" && !own {
+		return c, fmt.Errorf("providers are only in %s: engines do not look there, also if sandbox.paths has it: name the folder "+
+			"as a filesystem_mirror in engines.cliConfigFile", dir)
 	}
-	tokens := filepath.Join(home, ".terraform.d", "credentials.tfrc.json")
-	if _, err := os.Stat(tokens); err == nil && !folders.Within(opts.Seen, tokens) {
-		return c, fmt.Errorf("registry credentials are only in %s: engines do not see that folder: put them into "+
-			"engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml", tokens)
+	if opts.File != "" {
+		return c, nil // an engine that is given a file reads no other
+	}
+	if more := moreIn(home); more != "" {
+		return c, fmt.Errorf("the engines' configuration is also in %s, such as registry credentials: engines do not look there, "+
+			"also if sandbox.paths has it: put it into a file, and name that in engines.cliConfigFile", more)
 	}
 	return c, nil
+}
+
+// inHome returns the configuration file of the home folder, empty if there is none.
+// Terraform reads one name, and OpenTofu prefers another: with two files it is not
+// said which of them both engines are to have.
+func inHome(opts Options) (string, error) {
+	terraform := filepath.Join(opts.Home, "."+modulecode.Terraform+"rc")
+	path := filepath.Join(opts.Home, "."+modulecode.Tofu+"rc")
+	first, errFirst := os.Stat(terraform)
+	second, errSecond := os.Stat(path)
+	switch {
+	case errFirst != nil && errSecond != nil:
+		return "", nil
+	case errFirst == nil && errSecond == nil && !os.SameFile(first, second):
+		return "", fmt.Errorf("the engines' configuration is in %s and in %s: name the one for both engines in engines.cliConfigFile", terraform, path)
+	case errFirst == nil:
+		path = terraform
+	}
+	if !folders.Within(opts.Seen, path) {
+		return "", fmt.Errorf("the engines' configuration is only in %s: %s", path, hintHome)
+	}
+	return path, nil
+}
+
+// providersIn returns the folder of a home folder in which engines look for providers
+// without being told, empty if there are none. Credentials helpers lie there as well.
+func providersIn(home string) string {
+	for _, dir := range []string{filepath.Join(home, ".terraform.d", "plugins"), filepath.Join(home, ".local", "share", "terraform", "plugins")} {
+		entries, err := os.ReadDir(dir)
+		if err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), helperPrefix) }) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// moreIn returns a file of a home folder that engines read besides the configuration
+// file, empty if there is none: that of terraform login is one.
+func moreIn(home string) string {
+	for _, pattern := range []string{"*.tfrc", "*.tfrc.json"} {
+		if files, err := filepath.Glob(filepath.Join(home, ".terraform.d", pattern)); err == nil && len(files) > 0 {
+			return files[0]
+		}
+	}
+	return ""
 }
 
 // read reads the file. own reports whether it says where providers come from.
@@ -145,7 +188,7 @@ func (c *Config) installation(body *hclsyntax.Body) error {
 
 // helper notes a credentials helper, where the engine would find it.
 func (c *Config) helper(name, home string) error {
-	name = "terraform-credentials-" + name
+	name = helperPrefix + name
 	if strings.ContainsRune(name, filepath.Separator) {
 		return fmt.Errorf("credentials_helper %q: not a name", name)
 	}

@@ -30,7 +30,9 @@ func write(t *testing.T, dir string, files map[string]string) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	const mirror = "provider_installation {\n  filesystem_mirror {\n    path = \"/srv/mirror/\"\n  }\n}\n"
+	const helper = "credentials_helper \"vault\" {}\n"
 	plugin := map[string]string{".terraform.d/plugins/example.com/x": "a provider"}
+	token := map[string]string{".terraform.d/credentials.tfrc.json": "{}"}
 	for name, tt := range map[string]struct {
 		config   string            // the file that is named; empty: none is
 		home     map[string]string // files of the agent's home folder
@@ -40,26 +42,37 @@ func TestRead(t *testing.T) {
 		has, not string // of what engines get
 		err      string
 	}{
-		"nothing":                       {},
-		"a mirror":                      {config: mirror, mirrors: []string{"/srv/mirror"}, has: "filesystem_mirror"},
-		"a mirror of a relative path":   {config: strings.ReplaceAll(mirror, "/srv", "srv"), err: "is not absolute"},
-		"a network mirror":              {config: "provider_installation {\n  network_mirror {\n    url = \"https://m/\"\n  }\n}\n", has: "network_mirror"},
-		"credentials stay as they are":  {config: "credentials \"r.example.com\" {\n  token = \"t-1\"\n}\n", has: "t-1"},
-		"a plugin cache is left out":    {config: "plugin_cache_dir = \"/var/cache\"\ndisable_checkpoint = true\n", has: "disable_checkpoint", not: "plugin_cache_dir"},
-		"others' programs":              {config: "provider_installation {\n  dev_overrides {\n    \"a/b\" = \"/tmp/b\"\n  }\n}\n", err: "isolation: none"},
-		"not HCL":                       {config: "provider_installation {", err: "cannot be read"},
-		"nested too deep":               {config: "a = " + strings.Repeat("[", 5000), err: "engine configuration"},
-		"a helper that does not exist":  {config: "credentials_helper \"vault\" {}\n", err: "there is no terraform-credentials-vault"},
-		"a helper that is a path":       {config: "credentials_helper \"x/../../vault\" {}\n", err: "not a name"},
-		"one in the home folder":        {home: map[string]string{".terraformrc": mirror}, err: "sandbox.paths"},
-		"one that engines see":          {home: map[string]string{".terraformrc": mirror}, seen: true, mirrors: []string{"/srv/mirror"}},
-		"Terraform's comes first":       {home: map[string]string{".terraformrc": mirror, ".tofurc": "{"}, seen: true, mirrors: []string{"/srv/mirror"}},
-		"that of OpenTofu":              {home: map[string]string{".tofurc": mirror}, seen: true, mirrors: []string{"/srv/mirror"}},
-		"providers in the home folder":  {home: plugin, err: "providers are only in"},
-		"providers that engines see":    {home: plugin, seen: true},
+		"nothing":                      {},
+		"a mirror":                     {config: mirror, mirrors: []string{"/srv/mirror"}, has: "filesystem_mirror"},
+		"a mirror of a relative path":  {config: strings.ReplaceAll(mirror, "/srv", "srv"), err: "is not absolute"},
+		"a network mirror":             {config: "provider_installation {\n  network_mirror {\n    url = \"https://m/\"\n  }\n}\n", has: "network_mirror"},
+		"credentials stay as they are": {config: "credentials \"r.example.com\" {\n  token = \"t-1\"\n}\n", has: "t-1"},
+		"a plugin cache is left out":   {config: "plugin_cache_dir = \"/var/cache\"\ndisable_checkpoint = true\n", has: "disable_checkpoint", not: "plugin_cache_dir"},
+		"others' programs":             {config: "provider_installation {\n  dev_overrides {\n    \"a/b\" = \"/tmp/b\"\n  }\n}\n", err: "isolation: none"},
+		"not HCL":                      {config: "provider_installation {", err: "cannot be read"},
+		"nested too deep":              {config: "a = " + strings.Repeat("[", 5000), err: "engine configuration"},
+		"a helper that does not exist": {config: "credentials_helper \"vault\" {}\n", err: "there is no terraform-credentials-vault"},
+		"a helper that is a path":      {config: "credentials_helper \"x/../../vault\" {}\n", err: "not a name"},
+		"one in the home folder":       {home: map[string]string{".terraformrc": mirror}, err: "sandbox.paths"},
+		"one that engines see":         {home: map[string]string{".terraformrc": mirror}, seen: true, mirrors: []string{"/srv/mirror"}},
+		"one for each engine":          {home: map[string]string{".terraformrc": mirror, ".tofurc": ""}, seen: true, err: "engines.cliConfigFile"},
+		"one for each, and one named":  {config: mirror, home: map[string]string{".terraformrc": "", ".tofurc": ""}, mirrors: []string{"/srv/mirror"}},
+		"that of OpenTofu":             {home: map[string]string{".tofurc": mirror}, seen: true, mirrors: []string{"/srv/mirror"}},
+		"providers in the home folder": {home: plugin, err: "providers are only in"},
+		"providers that engines see":   {home: plugin, seen: true, err: "providers are only in"},
+		"providers of the user's data": {home: map[string]string{".local/share/terraform/plugins/example.com/x": "a provider"}, err: "providers are only in"},
+		"a helper": {
+			config: helper, home: map[string]string{".terraform.d/plugins/terraform-credentials-vault": "a helper"},
+		},
+		"providers next to a helper": {
+			config: helper, err: "providers are only in",
+			home: map[string]string{".terraform.d/plugins/terraform-credentials-vault": "a helper", ".terraform.d/plugins/example.com/x": "a provider"},
+		},
 		"providers and a mirror":        {config: mirror, home: plugin, mirrors: []string{"/srv/mirror"}},
-		"tokens in the home folder":     {home: map[string]string{".terraform.d/credentials.tfrc.json": "{}"}, err: "registry credentials are only in"},
-		"tokens that engines see":       {home: map[string]string{".terraform.d/credentials.tfrc.json": "{}"}, seen: true},
+		"tokens in the home folder":     {home: token, err: "such as registry credentials"},
+		"tokens that engines see":       {home: token, seen: true, err: "such as registry credentials"},
+		"tokens and a named file":       {config: mirror, home: token, mirrors: []string{"/srv/mirror"}},
+		"a file next to the main one":   {home: map[string]string{".terraformrc": mirror, ".terraform.d/more.tfrc": ""}, seen: true, err: "more.tfrc"},
 		"an agent without a home":       {config: mirror, homeless: true, mirrors: []string{"/srv/mirror"}},
 		"a helper, and nowhere to look": {config: "credentials_helper \"vault\" {}\n", homeless: true, err: "there is no terraform-credentials-vault"},
 	} {
