@@ -26,6 +26,7 @@ type Template struct {
 	Version     string // metadata.version: what it is, or is being prepared; may be empty
 	Description string
 	File        string // path of its template.yaml in the tree that it was read from
+	NameLine    int    // where File says the name
 
 	providers map[string]*provider
 	schema    *schema.Schema
@@ -214,6 +215,9 @@ func (l *templateLoader) load(root *yaml.Node) error {
 
 func (l *templateLoader) metadata(o *decode.Object) {
 	l.t.Name = o.Name("name")
+	if at := o.Get("name"); at != nil {
+		l.t.NameLine = at.Line
+	}
 	l.t.Description = o.Text("description")
 	if o.Get("version") != nil {
 		l.t.Version = o.ExactVersion("version")

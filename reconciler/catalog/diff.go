@@ -7,24 +7,23 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
-	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // Difference is what two trees say differently.
 type Difference struct {
 	Files []string // that define clusters, or are not read as they should, in either
-	// documents are the names whose documents differ, be it in their place, a
+	// Documents are the names whose documents differ, be it in their place, a
 	// comment or a label.
 	Documents []string
-	// names are those of which something else is said: changed, added, deleted,
-	// or newly at fault. They are sorted, as is the rest.
+	// Names are those of which something else is said: changed, added, deleted,
+	// newly at fault, or still at fault after a change of what is. They are sorted, as
+	// is the rest.
 	Names []string
 }
 
@@ -55,7 +54,7 @@ func (r *Reader) Diff(ctx context.Context, from, to *Catalog) (Difference, error
 	maps.Copy(names, documents)
 	to.index.reading(touchedBy(changes), names)
 	d.Files, d.Documents = slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(documents))
-	d.Names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)))
+	d.Names, err = r.effective(ctx, from, to, slices.Sorted(maps.Keys(names)), documents)
 	return d, err
 }
 
@@ -133,8 +132,8 @@ func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string
 }
 
 // effective keeps the names whose content really differs: a moved file, a
-// comment or a label changes nothing.
-func (r *Reader) effective(ctx context.Context, from, to *Catalog, names []string) ([]string, error) {
+// comment or a label changes nothing. Documents are the names whose files differ.
+func (r *Reader) effective(ctx context.Context, from, to *Catalog, names []string, documents map[string]bool) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		before, err := r.Resolve(ctx, from, name)
@@ -145,25 +144,43 @@ func (r *Reader) effective(ctx context.Context, from, to *Catalog, names []strin
 		if err != nil {
 			return nil, err
 		}
-		if before == nil && after == nil {
+		switch {
+		case before == nil && after == nil:
 			continue
-		}
-		if before == nil || after == nil || !before.Digest.Equal(after.Digest) {
-			if before != nil && after != nil && len(before.Faults) > 0 &&
-				slices.Equal(before.Faults, after.Faults) && sameDocument(before.Doc, after.Doc) {
+		case before == nil || after == nil:
+		case before.Digest.Equal(after.Digest):
+			continue
+		case len(before.Faults) > 0 && slices.Equal(before.Faults, after.Faults) && !documents[name]:
+			touched, err := r.touchesSources(from, to, name)
+			if err != nil {
+				return nil, err
+			}
+			if !touched {
 				continue // as wrong as it was, and nobody has touched it
 			}
-			out = append(out, name)
 		}
+		out = append(out, name)
 	}
 	return out, nil
 }
 
-// sameDocument reports whether two documents say the same, wherever they are.
-func sameDocument(a, b document.Document) bool {
-	x, y := a.Cluster, b.Cluster
-	x.Path, x.Line, y.Path, y.Line = "", 0, "", 0
-	return reflect.DeepEqual(x, y)
+// touchesSources reports whether two trees differ in what the root module of a cluster is
+// made from, whose documents are the same in both.
+func (r *Reader) touchesSources(from, to *Catalog, name string) (bool, error) {
+	for _, e := range to.names.get(name) {
+		was, err := r.resolver.Sources(from.Tree, e.Doc)
+		if err != nil {
+			return false, fmt.Errorf("compare what %q is made from: %w", name, err)
+		}
+		is, err := r.resolver.Sources(to.Tree, e.Doc)
+		if err != nil {
+			return false, fmt.Errorf("compare what %q is made from: %w", name, err)
+		}
+		if was != is {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // touchedBy is every path that changes name, with all folders around it.

@@ -174,19 +174,20 @@ func (k *Keeper) changedTemplates(repo Repository, from, to *catalog.Catalog) ([
 		if err != nil {
 			return nil, nil, fmt.Errorf("read template %s: %w", name, err)
 		}
+		touched, err := k.touched(from.Tree, to.Tree, t.dir)
+		if err != nil {
+			return nil, nil, fmt.Errorf("compare template %s: %w", name, err)
+		}
 		switch {
+		case !touched && slices.Equal(was, is): // also if it is as wrong as it was
 		case len(is) > 0:
-			if !slices.Equal(was, is) { // else as wrong as it was
-				faults = append(faults, is...)
-			}
-		case len(was) == 0 && sameTemplate(from.Tree, before, to.Tree, after):
+			faults = append(faults, is...)
 		case after.Name != name:
-			if len(was) > 0 || before.Name != after.Name { // else as wrong as it was
-				faults = append(faults, holdfast.Fault{
-					File: after.File, Message: fmt.Sprintf("it is published as %q, and calls itself %q: no cluster can name it", name, after.Name),
-					Hint: "make metadata.name that of repositories[].templates in holdfast.yaml",
-				})
-			}
+			faults = append(faults, holdfast.Fault{
+				File: after.File, Line: after.NameLine,
+				Message: fmt.Sprintf("it is published as %q, and calls itself %q: no cluster can name it", name, after.Name),
+				Hint:    "make metadata.name that of repositories[].templates in holdfast.yaml",
+			})
 		default:
 			if t.to = after; len(was) == 0 {
 				t.from = before
@@ -197,19 +198,14 @@ func (k *Keeper) changedTemplates(repo Repository, from, to *catalog.Catalog) ([
 	return out, faults, nil
 }
 
-// identity is of all that a template is made of, in a tree that it was read from;
-// empty if that is not known.
-func identity(tree holdfast.Tree, t *templates.Template) string {
-	document, err := tree.Hash(t.File)
+// touched reports whether two trees differ in what the template in a folder is made of.
+func (k *Keeper) touched(from, to holdfast.Tree, dir string) (bool, error) {
+	was, err := k.opts.Resolver.TemplateSources(from, dir)
 	if err != nil {
-		return ""
+		return false, err
 	}
-	return document + " " + string(t.Digest())
-}
-
-func sameTemplate(from holdfast.Tree, before *templates.Template, to holdfast.Tree, after *templates.Template) bool {
-	was := identity(from, before)
-	return was != "" && was == identity(to, after)
+	is, err := k.opts.Resolver.TemplateSources(to, dir)
+	return was != is, err
 }
 
 // fleet returns what all repositories' tracked branches say, by their names, and

@@ -220,3 +220,13 @@ func (a *assessor) wordsOf(change templates.RootChange) func() []string {
 		return words
 	}
 }
+
+// identity is of all that a template is made of, in a tree that it was read from;
+// empty if that is not known.
+func identity(tree holdfast.Tree, t *templates.Template) string {
+	document, err := tree.Hash(t.File)
+	if err != nil {
+		return ""
+	}
+	return document + " " + string(t.Digest())
+}
