@@ -242,10 +242,18 @@ func TestAnImpactSaysWhatItCouldNotRead(t *testing.T) {
 	if comment := f.comment(1); !strings.Contains(comment, "Clusters of `other` are not counted") {
 		t.Errorf("comment:\n%s", comment)
 	}
+	if status := f.forge.status(f.pullRequest(1).Head, holdfast.ContextPlan); status != holdfast.StatusError {
+		t.Errorf("status %s", status)
+	}
 	git.broken.Store(false)
 	f.lookAt(1)
 	if got := f.impact(1); len(got.Unseen) > 0 || len(got.Groups[0].Clusters) != 4 {
 		t.Errorf("impact %+v", got)
+	}
+	f.executeAll(planned)
+	f.post()
+	if status := f.forge.status(f.pullRequest(1).Head, holdfast.ContextPlan); status != holdfast.StatusSuccess {
+		t.Errorf("after it was read, status %s", status)
 	}
 }
 

@@ -102,7 +102,7 @@ func (v *impactView) versions() string {
 func (v *impactView) radius() string {
 	const most = 5
 	if v.total == 0 {
-		return "no cluster uses it"
+		return usedByNone(v.Unseen)
 	}
 	parts := []string{"used by " + markdown.Plural(v.total, "cluster")}
 	if v.Same > 0 {

@@ -37,7 +37,7 @@ func (w impactWriter) impactHeadline(head string) string {
 // request do.
 func moves(impacts []*impactView) bool {
 	return slices.ContainsFunc(impacts, func(v *impactView) bool {
-		return v.Fault != "" || len(v.Refused) > 0 || v.members > v.merges
+		return v.Fault != "" || len(v.Refused) > 0 || len(v.Unseen) > 0 || v.members > v.merges
 	})
 }
 
@@ -109,8 +109,9 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 			said = append(said, fmt.Sprintf("%d %s", n, many))
 		}
 	}
+	unseen := unseenIn(impacts)
 	if all.total == 0 {
-		return subject + ": no cluster uses it"
+		return subject + ": " + usedByNone(unseen)
 	}
 	unchanged := all.planned - all.changing
 	say(all.changing, "cluster would change", "clusters would change")
@@ -135,6 +136,9 @@ func impactWords(impacts []*impactView, name func(string) string) string {
 	if len(said) == 0 {
 		said = append(said, "nothing is known yet")
 	}
+	if len(unseen) > 0 {
+		said = append(said, "not all repositories could be read")
+	}
 	return subject + ": " + strings.Join(said, ", ")
 }
 
@@ -145,6 +149,32 @@ func samplesOf(impacts []*impactView) (all, waiting int) {
 		waiting += v.waiting
 	}
 	return all, waiting
+}
+
+// unseenIn are the repositories that could not be read, sorted.
+func unseenIn(impacts []*impactView) []string {
+	var names []string
+	for _, v := range impacts {
+		names = append(names, v.Unseen...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// unseenDescription says what is not known of the clusters that are made from a template.
+func unseenDescription(unseen []string) string {
+	if len(unseen) == 1 {
+		return "repository " + unseen[0] + " could not be read: its clusters are not counted"
+	}
+	return "repositories " + markdown.List(unseen, 3) + " could not be read: their clusters are not counted"
+}
+
+// usedByNone says that no cluster is made from a template, as far as that is known.
+func usedByNone(unseen []string) string {
+	if len(unseen) > 0 {
+		return "no cluster uses it in the repositories that could be read"
+	}
+	return "no cluster uses it"
 }
 
 // unfit reports whether a template should not be merged as it is: it cannot be

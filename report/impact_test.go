@@ -342,6 +342,10 @@ func TestImpactUnseen(t *testing.T) {
 	if got := report.Comment(r); !strings.Contains(got, "⚠️ Clusters of `apps` and `<b>` are not counted") || strings.Contains(got, "✅ **kubernetes") {
 		t.Errorf("comment:\n%s", got)
 	}
+	r.Impacts[0].Same = 0
+	if got := report.Comment(r); !strings.Contains(got, "⚠️ **kubernetes**: no cluster uses it in the repositories that could be read") {
+		t.Errorf("comment:\n%s", got)
+	}
 }
 
 // TestImpactStatuses are those that golden files do not have.
@@ -355,6 +359,14 @@ func TestImpactStatuses(t *testing.T) {
 	off.Impacts[0].Over = 37
 	draft := off
 	draft.PullRequest.Reason = "Draft"
+	unused := templatePullRequest([]report.Impact{{Impact: holdfast.Impact{Template: "kubernetes", Unseen: []string{"apps"}}}})
+	unread := func(r report.PullRequest) report.PullRequest {
+		r.Impacts = slices.Clone(r.Impacts)
+		for i := range r.Impacts {
+			r.Impacts[i].Unseen = []string{"apps", "shops"}
+		}
+		return r
+	}
 	tests := map[string]struct {
 		r     report.PullRequest
 		state holdfast.StatusState
@@ -370,6 +382,11 @@ func TestImpactStatuses(t *testing.T) {
 		"canceled":               {canceled, holdfast.StatusSuccess, "35 not planned"},
 		"no samples":             {off, holdfast.StatusSuccess, "the root modules of 37 clusters change, none is planned"},
 		"draft":                  {draft, holdfast.StatusPending, "draft"},
+		"none, one unread":       {unused, holdfast.StatusError, "repository apps could not be read: its clusters are not counted"},
+		"unread":                 {unread(impactCases()["impact"]), holdfast.StatusError, "repositories apps and shops could not be read: their clusters are not counted"},
+		"unread while planning":  {unread(impactCases()["impact-planning"]), holdfast.StatusPending, "planning 3 clusters"},
+		"unread, refused":        {unread(impactCases()["impact-refused"]), holdfast.StatusFailure, "1 cluster would be refused"},
+		"unread, with clusters":  {unread(impactCases()["impact-mixed"]), holdfast.StatusError, "repositories apps and shops could not be read"},
 		"clusters and templates": {impactCases()["impact-mixed"], holdfast.StatusSuccess, "2 clusters: 1 to change; 3 templates: 5 clusters would change"},
 	}
 	for name, test := range tests {

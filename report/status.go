@@ -140,6 +140,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusFailure, heldDescription(outcomes)
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0 && Unshown(r) != "":
 		return holdfast.StatusError, "not reviewed: " + Unshown(r) + "; split the pull request"
+	case len(unseenIn(impacts)) > 0:
+		return holdfast.StatusError, unseenDescription(unseenIn(impacts))
 	case moves(impacts) && len(outcomes) > 0:
 		return holdfast.StatusSuccess, gated(outcomes, merged, plannedDescription(t)+"; "+impactWords(impacts, markdown.OneLine))
 	case len(impacts) > 0 && len(outcomes) == 0:

@@ -216,7 +216,7 @@ func (k *Keeper) fleet(
 ) (fleet map[string]snapshot, unseen []string, err error) {
 	fleet = map[string]snapshot{repo.Name: {to, holdfast.Revision(to.ID)}}
 	for _, other := range k.opts.Repositories {
-		if other.Name == repo.Name {
+		if other.Name == repo.Name || !other.Clusters {
 			continue
 		}
 		source, err := k.opts.Store.RepositoryState(ctx, other.Name)
