@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // What is damaged, gone or sealed with a key that is gone is no obstacle to what comes
@@ -148,6 +149,27 @@ func TestADamagedCommandHoldsUpNoOther(t *testing.T) {
 	got := must[[]holdfast.Command](t)(store.Commands(ctx, holdfast.CommandReceived))
 	if len(got) != 2 || got[0].ID != "1" || got[0].Barred != "" || got[1].ID != "3" || got[1].Barred != "edited" {
 		t.Errorf("Commands() = %+v, want the others, and the last one barred", got)
+	}
+}
+
+// TestADamagedCommandHoldsUpNoRetention: it stays, and what comes after it goes.
+func TestADamagedCommandHoldsUpNoRetention(t *testing.T) {
+	t.Parallel()
+	dir, ctx := memory.Dir(t), t.Context()
+	p := openPast(t, dir, datastore.Retention{})
+	for _, id := range []string{"1", "2"} {
+		must[bool](t)(p.StoreCommand(ctx, holdfast.Command{
+			ID: id, PullRequest: thePullRequest, CommentID: id, Text: "/holdfast plan", Status: holdfast.CommandDone, CreatedAt: noon,
+		}))
+	}
+	execute(t, filepath.Join(dir, "holdfast.db"), `UPDATE commands SET doc = x'00' WHERE id = '1'`)
+	p.now.Store(noon.Add(200 * 24 * time.Hour).UnixNano())
+	p.sweep()
+	if _, err := p.Command(ctx, "2"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Command() of what comes after it = %v, want ErrNotFound", err)
+	}
+	if _, err := p.Command(ctx, "1"); err == nil || errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Command() of what is damaged = %v, want that it cannot be read", err)
 	}
 }
 

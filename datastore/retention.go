@@ -27,12 +27,14 @@ type Retention struct {
 	// Runs is how many runs of each cluster are kept, newest first, with their
 	// attempts, logs and plans: so many of its tracked branch, and so many plans
 	// of pull requests. Zero means 100; fewer than 50 are 50, as decisions look
-	// back so far; negative keeps all.
+	// back so far; negative keeps all. Those of a cluster that there is no longer, or
+	// that only a pull request had, are kept as long as Ended, too.
 	Runs int
 	// DriftRuns is how many drift checks of each cluster are kept: so many that
 	// found drift or what else an apply would change, and so many others, as a row
-	// of failed ones must not take away what the last good one found. Zero means 5,
-	// one is 2; negative keeps all.
+	// of failed ones must not take away what the last good one found; and so many
+	// attempts to put its state right, of which a backend that refuses causes one every
+	// few minutes. Zero means 5, one is 2; negative keeps all.
 	DriftRuns int
 	// Logs is how long a log is kept after its attempt has ended. Zero means as long as its run.
 	Logs time.Duration
@@ -92,32 +94,32 @@ const prunable = `NOT (r.` + unfinished + `)
 // prune removes what is beyond the retention and older than before, in small
 // transactions. It returns how many runs and bundles it has removed. What is
 // left when it fails or dies is whole, and is found by the next one: the rows of
-// a run go together, and blobs after their rows.
+// a run go together, and blobs after their rows. A step that fails keeps no other one
+// from its work.
 func (s *sweeper) prune(ctx context.Context, before time.Time) (int, error) {
 	runs, err := s.pruneRuns(ctx, before)
-	if err != nil {
-		return runs, fmt.Errorf("prune runs: %w", err)
+	bundles, bundlesErr := s.pruneBundles(ctx)
+	errs := []error{described("prune runs", err), described("prune bundles", bundlesErr)}
+	for _, step := range []struct {
+		name  string
+		prune func(context.Context) error
+	}{
+		{"prune logs", s.pruneLogs},
+		{"prune audit trail", s.pruneAudit},
+		{"prune ended pull requests", s.pruneEnded},
+		{"prune impacts", s.pruneImpacts},
+		{"prune changes", s.pruneChanges},
+	} {
+		errs = append(errs, described(step.name, step.prune(ctx)))
 	}
-	bundles, err := s.pruneBundles(ctx)
-	if err != nil {
-		return runs + bundles, fmt.Errorf("prune bundles: %w", err)
+	return runs + bundles, errors.Join(errs...)
+}
+
+func described(step string, err error) error {
+	if err == nil {
+		return nil
 	}
-	if err := s.pruneLogs(ctx); err != nil {
-		return runs + bundles, fmt.Errorf("prune logs: %w", err)
-	}
-	if err := s.pruneAudit(ctx); err != nil {
-		return runs + bundles, fmt.Errorf("prune audit trail: %w", err)
-	}
-	if err := s.pruneEnded(ctx); err != nil {
-		return runs + bundles, fmt.Errorf("prune ended pull requests: %w", err)
-	}
-	if err := s.pruneImpacts(ctx); err != nil {
-		return runs + bundles, fmt.Errorf("prune impacts: %w", err)
-	}
-	if err := s.pruneChanges(ctx); err != nil {
-		return runs + bundles, fmt.Errorf("prune changes: %w", err)
-	}
-	return runs + bundles, nil
+	return fmt.Errorf("%s: %w", step, err)
 }
 
 // texts runs a query for the values of one column.
@@ -159,13 +161,20 @@ func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) 
 // beyond returns runs of the clusters after first up to last that are not among
 // the newest of their kind and that nothing needs.
 func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
+	gone := int64(0) // of clusters that there are no longer, what was created before
+	if s.retention.Ended > 0 {
+		gone = nanos(s.now().Add(-s.retention.Ended))
+	}
 	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
-					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind = 'drift' THEN 'drift' WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
+					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind IN ('drift', 'state') THEN kind
+						WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
-		WHERE r.place > CASE WHEN r.class IN ('drift', 'finding') THEN ? ELSE ? END AND r.created_at < ? AND `+prunable+` LIMIT ? + 0`,
-		first, last, s.retention.DriftRuns, s.retention.Runs, nanos(before), pruneFound)
+		WHERE (r.place > CASE WHEN r.class IN ('drift', 'finding', 'state') THEN ? ELSE ? END
+				OR r.created_at < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))
+			AND r.created_at < ? AND `+prunable+` LIMIT ? + 0`,
+		first, last, s.retention.DriftRuns, s.retention.Runs, gone, nanos(before), pruneFound)
 }
 
 func (s *sweeper) removeRuns(ctx context.Context, runs []string) (int, error) {

@@ -23,7 +23,8 @@ const (
 const neededPull = `(p.state = 'open'
 	OR EXISTS (SELECT 1 FROM runs AS r WHERE r.pr_repo = p.repo AND r.pr_number = p.number AND r.` + unfinished + `)
 	OR EXISTS (SELECT 1 FROM pull_request_clusters AS a JOIN summaries AS l ON l.name = a.cluster
-		WHERE a.repo = p.repo AND a.number = p.number AND l.phase <> 'Deleted' AND (l.waiting <> '' OR l.applied_run = '')))`
+		WHERE p.state = 'merged' AND a.repo = p.repo AND a.number = p.number
+			AND l.phase <> 'Deleted' AND (l.waiting <> '' OR l.applied_run = '')))`
 
 // knownPull is of rows with a repository and a number whose pull request is kept.
 func knownPull(repo, number string) string {
@@ -43,14 +44,9 @@ func (s *sweeper) pruneEnded(ctx context.Context) error {
 		return err
 	}
 	before := nanos(now.Add(-s.retention.Ended))
-	for _, prune := range []func(context.Context, int64) error{
-		s.prunePullRequests, s.prunePosts, s.pruneCommands, s.pruneLocal,
-	} {
-		if err := prune(ctx, before); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		s.prunePullRequests(ctx, before), s.prunePosts(ctx, before), s.pruneCommands(ctx, before), s.pruneLocal(ctx, before),
+	)
 }
 
 func (s *sweeper) prunePullRequests(ctx context.Context, before int64) error {
@@ -140,22 +136,31 @@ func revisionOf(key string) string {
 }
 
 // pruneCommands removes commands that were carried out, but not those of comments of
-// a pull request that is known: such a comment must never count a second time.
+// a pull request that is known: such a comment must never count a second time. One that
+// cannot be read stays, as nobody knows what it is of.
 func (s *sweeper) pruneCommands(ctx context.Context, before int64) error {
 	for last := ""; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var some []holdfast.Command
+		from := last
 		err := s.db.reader().each(ctx, func(row scanner) error {
-			c, err := s.scanCommand(row)
+			var doc []byte
+			if err := row.Scan(&last, &doc); err != nil {
+				return err
+			}
+			var c holdfast.Command
+			if err := s.keys.UnsealJSON("command", last, doc, &c); err != nil {
+				s.log.WarnContext(ctx, "a command cannot be read and is kept", "id", last, "err", err)
+				return nil
+			}
 			some = append(some, c)
-			return err
-		}, `SELECT id, doc FROM commands WHERE id > ? AND status <> 'received' AND created_at < ? ORDER BY id LIMIT ? + 0`, last, before, pruneRows)
-		if err != nil || len(some) == 0 {
+			return nil
+		}, `SELECT id, doc FROM commands WHERE id > ? AND status <> 'received' AND created_at < ? ORDER BY id LIMIT ? + 0`, from, before, pruneRows)
+		if err != nil || last == from {
 			return err
 		}
-		last = some[len(some)-1].ID
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 			for _, c := range some {
 				if _, err := q.exec(ctx, `DELETE FROM commands WHERE id = ? AND NOT EXISTS (SELECT 1 FROM pull_requests AS p

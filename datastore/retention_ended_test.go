@@ -40,7 +40,7 @@ var kept = map[string]string{
 	"changes":              "a row for each cluster, run and pull request, and for the newest 10,000 that were deleted",
 	"unsaved_states":       "a row for each location with a state that is to be saved",
 
-	"runs":           "retention.runs, retention.driftRuns",
+	"runs":           "retention.runs, retention.driftRuns; of clusters that are gone retention.pullRequests",
 	"attempts":       "as runs",
 	"artefacts":      "as runs",
 	"run_references": "as runs",
@@ -90,6 +90,60 @@ func TestEveryTableIsBounded(t *testing.T) {
 
 // Pull requests that ended long ago go with all that was shown of them and said in
 // them; those that somebody still needs stay, and so do newer ones.
+func TestRetentionOfClustersThatAreGone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		retention time.Duration
+		days      int
+		record    func(rec *holdfast.ClusterRecord) // nil: it has none
+		want      bool
+	}{
+		"long ago":                 {0, 200, func(rec *holdfast.ClusterRecord) { rec.Phase = holdfast.PhaseDeleted }, false},
+		"of a pull request alone":  {0, 200, nil, false},
+		"a while ago":              {0, 100, func(rec *holdfast.ClusterRecord) { rec.Phase = holdfast.PhaseDeleted }, true},
+		"all are kept":             {-1, 2000, nil, true},
+		"a cluster that there is":  {0, 200, func(*holdfast.ClusterRecord) {}, true},
+		"it waits to be destroyed": {0, 200, func(rec *holdfast.ClusterRecord) { rec.Phase = holdfast.PhaseDeleting }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := openPast(t, memory.Dir(t), datastore.Retention{Ended: tt.retention})
+			run := p.run(holdfast.RunPlan, nil)
+			if tt.record != nil {
+				rec := holdfast.ClusterRecord{Name: run.Cluster}
+				rec.Applied = holdfast.Applied{Run: "another"}
+				tt.record(&rec)
+				must[holdfast.ClusterRecord](t)(p.SaveCluster(t.Context(), rec))
+			}
+			for range tt.days {
+				p.now.Add(int64(24 * time.Hour))
+			}
+			p.sweep()
+			if got := len(p.left()) == 1; got != tt.want {
+				t.Errorf("its run is there: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRetentionOfStatesThatAreSaved: a backend that refuses for days has a state pushed every
+// few minutes, which takes nothing away of what people look for.
+func TestRetentionOfStatesThatAreSaved(t *testing.T) {
+	t.Parallel()
+	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 3})
+	apply := p.run(holdfast.RunApply, nil)
+	want := []string{apply.ID}
+	for i := range 60 {
+		if id := p.run(holdfast.RunState, nil).ID; i >= 57 {
+			want = append(want, id)
+		}
+	}
+	p.sweep()
+	if diff := differ(want, p.left()); diff != "" {
+		t.Errorf("runs after Sweep() (-want +got):\n%s", diff)
+	}
+}
+
 func TestRetentionOfPullRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -111,7 +165,11 @@ func TestRetentionOfPullRequests(t *testing.T) {
 		}, true},
 		"a cluster waits":             {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting = "PlanChanged" }), true},
 		"a cluster was never applied": {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Applied = holdfast.Applied{} }), true},
-		"a cluster is gone":           {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting, rec.Phase = "PlanChanged", holdfast.PhaseDeleted }), false},
+		"a cluster waits, of one that was closed": {0, 400, func(t *testing.T, store *datastore.Store, pr *holdfast.PullRequestRecord) {
+			clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting = "Suspended" })(t, store, pr)
+			pr.State = holdfast.PullRequestClosed
+		}, false},
+		"a cluster is gone": {0, 400, clusterWith(func(rec *holdfast.ClusterRecord) { rec.Waiting, rec.Phase = "PlanChanged", holdfast.PhaseDeleted }), false},
 		"a run has not ended": {0, 400, func(t *testing.T, store *datastore.Store, pr *holdfast.PullRequestRecord) {
 			run := newRun(1)
 			run.PullRequest = pr.PullRequestRef

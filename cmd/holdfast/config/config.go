@@ -247,10 +247,10 @@ type Drift struct {
 
 // Retention is how much of the past is kept.
 type Retention struct {
-	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all."`
-	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: this many with drift, and this many without. At least 2; 0 keeps all."`
+	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all. Those of clusters that no longer exist go after the time in pullRequests, too."`
+	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: this many with drift, and this many without; and this many attempts to save a state that could not be saved. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
-	Audit     time.Duration `yaml:"audit" doc:"How long the audit trail is kept. Left out: no limit."`
+	Audit     time.Duration `yaml:"audit" default:"8760h" doc:"How long the audit trail is kept. 0s keeps all."`
 	// PullRequests: zero keeps all.
 	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster has not applied yet is always kept. At least 720h; 0s keeps all."`
 }
