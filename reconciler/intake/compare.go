@@ -25,11 +25,11 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			rec.Faults = append(rec.Faults, f.Faults...)
 		}
 	}
-	spoiled, err := p.spoiled(ctx, from, differ)
+	unsettled, err := p.unsettled(ctx, from, differ)
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(differ.Names, spoiled) {
+	for _, name := range slices.Concat(differ.Names, unsettled) {
 		res, err := p.Catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
@@ -74,11 +74,13 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 	return nil
 }
 
-// spoiled are the clusters that wait because the files that had their documents cannot be
-// read, where the two trees differ in these: of them neither tree has a document.
-func (p *pullRequests) spoiled(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
+// unsettled are the clusters of which neither tree has a document, and which wait for what
+// differs between the two: for the file that had theirs, and cannot be read, or for a document
+// that may be theirs.
+func (p *pullRequests) unsettled(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
 	faulty := slices.ContainsFunc(differ.Files, func(path string) bool { f := from.File(path); return f != nil && len(f.Faults) > 0 })
-	if !faulty {
+	changed := slices.Concat(differ.Names, differ.Documents)
+	if !faulty && len(changed) == 0 {
 		return nil, nil
 	}
 	waiting, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: from.Repo, Waiting: holdfast.ReasonMissing})
@@ -87,7 +89,15 @@ func (p *pullRequests) spoiled(ctx context.Context, from *catalog.Catalog, diffe
 	}
 	var names []string
 	for _, rec := range waiting {
-		if slices.Contains(differ.Files, rec.Desired.Document.Path) && !slices.Contains(differ.Names, rec.Name) {
+		if slices.Contains(changed, rec.Name) || len(from.Named(rec.Name)) > 0 {
+			continue
+		}
+		others, err := p.Lineage.Retitled(ctx, from, string(rec.Desired.Revision), rec.Desired.Document, rec)
+		if err != nil {
+			return nil, err
+		}
+		held := slices.ContainsFunc(others, func(other holdfast.Cluster) bool { return slices.Contains(changed, other.Name) })
+		if held || faulty && slices.Contains(differ.Files, rec.Desired.Document.Path) {
 			names = append(names, rec.Name)
 		}
 	}
@@ -104,7 +114,7 @@ func (p *pullRequests) compareGone(
 	for _, gone := range from.Named(c.Name) { // several are a fault, and each may still be there
 		documents = append(documents, gone.Doc.Cluster)
 	}
-	if len(documents) == 0 && known.Name != "" { // the file that had it could not be read
+	if len(documents) == 0 && known.Name != "" { // it is held by what the branch says
 		documents, since = append(documents, known.Desired.Document), string(known.Desired.Revision)
 	}
 	for _, document := range documents {
@@ -121,7 +131,8 @@ func (p *pullRequests) compareGone(
 			rec.Faults = append(rec.Faults, holdfast.Fault{
 				File: other.Path, Line: other.Line, Cluster: other.Name,
 				Message: fmt.Sprintf("cluster %q may be %q, whose document is gone: it is not planned", other.Name, c.Name),
-				Hint:    "correct the name, or set metadata.renamedFrom if it is new; replace a cluster by another in a separate change",
+				Hint: fmt.Sprintf("correct the name, or set metadata.renamedFrom: %[1]s if it is the same cluster; "+
+					"else add it in a later change than the one that removes %[1]s", c.Name),
 			})
 		}
 		if why != "" {

@@ -26,10 +26,10 @@ func (r *Reader) Unproven(
 	if why, err := r.takenName(ctx, cat, since, gone, rec); err != nil || why != "" {
 		return why, err
 	}
-	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
+	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
 		return why, err
 	}
-	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
+	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
 		return why, err
 	}
 	return r.stateElsewhere(ctx, cat, rec)
@@ -64,93 +64,6 @@ func (r *Reader) at(ctx context.Context, repo, treeish string) (*catalog.Catalog
 		return nil, nil
 	}
 	return cat, err
-}
-
-// retitled is why a cluster that is gone must not be destroyed: its document is still
-// there, with another name. Empty if it is not.
-func (r *Reader) retitled(
-	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) (string, error) {
-	others, err := r.Retitled(ctx, cat, since, gone, rec)
-	if err != nil || len(others) == 0 {
-		return "", err
-	}
-	return fmt.Sprintf("%s:%d is its document, with the name %q: correct that, or set metadata.renamedFrom: %s there; "+
-		"add a cluster that replaces it in a separate change", others[0].Path, others[0].Line, others[0].Name, rec.Name), nil
-}
-
-// Retitled returns the documents that are perhaps that of a cluster which was applied and
-// is gone, with another name. Those that were next to it are clusters of their own, and so
-// are those whose clusters were applied as they say by now.
-func (r *Reader) Retitled(
-	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) ([]holdfast.Cluster, error) {
-	if rec.Name == "" {
-		return nil, nil
-	}
-	applied, err := r.Inherited(ctx, rec)
-	if err != nil || applied.Run == "" {
-		return nil, err
-	}
-	others := cat.Retitled(gone)
-	if others, err = r.newSince(ctx, cat, since, gone, others); err != nil {
-		return nil, err
-	}
-	var out []holdfast.Cluster
-	for _, other := range others {
-		is, err := r.appliedSo(ctx, cat, other.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !is {
-			out = append(out, other)
-		}
-	}
-	return out, nil
-}
-
-// appliedSo reports whether what a tree says of a cluster is what was last applied of it.
-func (r *Reader) appliedSo(ctx context.Context, cat *catalog.Catalog, name string) (bool, error) {
-	known, err := r.store.Cluster(ctx, name)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read cluster %q: %w", name, err)
-	}
-	if known.Applied.Run == "" {
-		return false, nil
-	}
-	res, err := r.catalogs.Resolve(ctx, cat, name)
-	if err != nil || res == nil {
-		return false, err
-	}
-	return known.Applied.SourceDigest.Equal(res.Digest) || known.Applied.SourceDigest.Equal(res.Code), nil
-}
-
-// newSince returns those of some documents that say what one did which is gone, and are
-// where an earlier tree has none of their names, unless that says the same of these names
-// elsewhere; all of them if nobody knows that tree.
-func (r *Reader) newSince(
-	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, docs []holdfast.Cluster,
-) ([]holdfast.Cluster, error) {
-	if len(docs) == 0 {
-		return docs, nil
-	}
-	before, err := r.at(ctx, cat.Repo, since)
-	if before == nil {
-		return docs, err
-	}
-	type place struct {
-		path string
-		line int
-	}
-	claimed := make(map[place]bool)
-	for _, e := range cat.NewClaims(before) {
-		claimed[place{e.Doc.Cluster.Path, e.Doc.Cluster.Line}] = true
-	}
-	return slices.DeleteFunc(docs, func(c holdfast.Cluster) bool {
-		return !claimed[place{c.Path, c.Line}] || before.Says(c.Name, gone)
-	}), nil
 }
 
 // takenName is why a cluster that is gone must not be destroyed: a document that came

@@ -1,0 +1,245 @@
+package reconciler_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+)
+
+// changedProd is prod's document with another name and another environment.
+func changedProd(name string) string {
+	return strings.NewReplacer("name: prod", "name: "+name, "environment: e", "environment: f").Replace(document("prod"))
+}
+
+func (f *fleet) noDestroy(cluster, when string) {
+	f.t.Helper()
+	for _, run := range f.runs(cluster) {
+		if strings.HasPrefix(run, "destroy") || strings.HasPrefix(run, "plan destroy") {
+			f.t.Errorf("%s: %s has the run %q", when, cluster, run)
+		}
+	}
+}
+
+// A new name in the place of one that is gone is at fault in the pull request and removes
+// nothing on the branch, whatever else was changed by it.
+func TestAnotherNameInItsPlaceRemovesNothing(t *testing.T) {
+	t.Parallel()
+	gone := gitserver.Delete
+	for name, tc := range map[string]struct {
+		before, change map[string]string
+		at, called     string
+	}{
+		"a slip": {change: map[string]string{"clusters/prod.yaml": changedProd("prdo")}, at: "clusters/prod.yaml:1", called: "prdo"},
+		"a new name and a new module": {
+			change: map[string]string{"clusters/prod.yaml": document("live"), "infra/live/main.tf": module("two"), "infra/prod/main.tf": gone},
+			at:     "clusters/prod.yaml:1", called: "live",
+		},
+		"in a file of several": {
+			before: map[string]string{"clusters/prod.yaml": document("preprod") + "---\n" + document("prod"), "clusters/preprod.yaml": gone},
+			change: map[string]string{"clusters/prod.yaml": document("preprod") + "---\n" + changedProd("live")},
+			at:     "clusters/prod.yaml:9", called: "live",
+		},
+		"in another folder": {
+			change: map[string]string{"clusters/prod.yaml": gone, "clusters/eu/prod.yaml": changedProd("live")},
+			at:     "clusters/eu/prod.yaml:1", called: "live",
+		},
+		"a slip in another file": {
+			change: map[string]string{"clusters/prod.yaml": gone, "clusters/all.yaml": changedProd("prof")},
+			at:     "clusters/all.yaml:1", called: "prof",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.repo.Commit(master, "before", tc.before)
+			f.look()
+			f.executeAll(unchanged)
+			f.open(1, tc.change)
+			f.executeAll(good)
+			f.post()
+			want := tc.at + `: cluster "` + tc.called + `" may be "prod", whose document is gone`
+			if faults := f.pullRequest(1).Faults.Error(); !strings.Contains(faults, want) || !strings.Contains(faults, "metadata.renamedFrom: prod") || !strings.Contains(faults, "in a later change") {
+				t.Errorf("faults are %v", faults)
+			}
+			if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got == holdfast.StatusSuccess {
+				t.Errorf("its status is %q", got)
+			}
+			f.merge(1, byMerge)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, tc.at+" may be its document") {
+				t.Errorf("removed is %t, missing is %q", rec.Desired.Removed, rec.Desired.Missing)
+			}
+			f.noDestroy("prod", "merged")
+			if rec := f.cluster(tc.called); rec.Applied.Run != "" {
+				t.Errorf("%s was applied", tc.called)
+			}
+		})
+	}
+}
+
+// What removes one cluster and adds another is a removal, if the other one does not come to
+// its place.
+func TestReplacedElsewhereIsRemoved(t *testing.T) {
+	t.Parallel()
+	gone := gitserver.Delete
+	both := map[string]string{"clusters/all.yaml": document("prod") + "---\n" + document("preprod"), "clusters/prod.yaml": gone, "clusters/preprod.yaml": gone}
+	for name, tc := range map[string]struct{ before, change map[string]string }{
+		"another file":                      {nil, map[string]string{"clusters/prod.yaml": gone, "clusters/live.yaml": changedProd("live")}},
+		"another number":                    {map[string]string{"clusters/prod.yaml": document("prod")}, map[string]string{"clusters/prod.yaml": gone, "clusters/prod-2.yaml": changedProd("prod-2")}},
+		"a file is split":                   {both, map[string]string{"clusters/all.yaml": gone, "clusters/preprod.yaml": document("preprod")}},
+		"a file takes over another's place": {nil, map[string]string{"clusters/preprod.yaml": gone, "clusters/prod.yaml": document("preprod")}},
+		"another one is renamed":            {both, map[string]string{"clusters/all.yaml": strings.Replace(renamedDocument("pre", "preprod"), "infra/pre", "infra/preprod", 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			if tc.before != nil {
+				f.repo.Commit(master, "before", tc.before)
+				f.look()
+				f.executeAll(unchanged)
+			}
+			f.open(1, tc.change)
+			rec := f.pullRequest(1)
+			removes := slices.ContainsFunc(rec.Clusters, func(c holdfast.PullRequestCluster) bool { return c.Name == "prod" && c.Removed })
+			if len(rec.Faults) > 0 || !removes {
+				t.Errorf("faults are %v, it changes %+v", rec.Faults, rec.Clusters)
+			}
+			f.repo.Commit(master, "change", tc.change)
+			f.look()
+			if rec := f.cluster("prod"); !rec.Desired.Removed {
+				t.Errorf("it is not removed: %s", rec.Desired.Missing)
+			}
+		})
+	}
+}
+
+// A cluster that is replaced in its file on purpose, by one change after the other, is
+// removed: also if the second one comes before it was destroyed.
+func TestReplacedByTwoChanges(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.repo.Commit(master, "both", map[string]string{"clusters/prod.yaml": document("prod") + "---\n" + document("preprod"), "clusters/preprod.yaml": gitserver.Delete})
+	f.look()
+	f.open(1, map[string]string{"clusters/prod.yaml": document("preprod")})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	f.open(2, map[string]string{"clusters/prod.yaml": changedProd("prdo") + "---\n" + document("preprod")})
+	f.executeAll(withEngine)
+	f.merge(2, byMerge)
+	for _, number := range []int{1, 2} {
+		if rec := f.pullRequest(number); len(rec.Faults) > 0 {
+			t.Errorf("pull request %d has faults: %v", number, rec.Faults)
+		}
+	}
+	f.executeAll(withEngine)
+	if rec := f.cluster("prod"); rec.Desired.Missing != "" || rec.Deletion == nil {
+		t.Errorf("prod waits for %q: %s", rec.Waiting, rec.WaitingDetail)
+	}
+	if rec := f.cluster("prdo"); rec.Applied.Run == "" {
+		t.Errorf("prdo waits for %q: %s", rec.Waiting, rec.WaitingDetail)
+	}
+}
+
+// A cluster that is held for another name stays so whatever is changed there, and each of
+// the ways out works from there.
+func TestHeldForAnotherNameUntilAnswered(t *testing.T) {
+	t.Parallel()
+	gone := gitserver.Delete
+	for name, tc := range map[string]struct {
+		answer  map[string]string
+		apply   bool
+		renamed bool
+		removed bool
+	}{
+		"corrected": {answer: map[string]string{"clusters/prod.yaml": document("prod")}},
+		"renamed": {
+			answer:  map[string]string{"clusters/prod.yaml": strings.Replace(changedProd("prdo"), "name: prdo", "name: prdo, renamedFrom: prod", 1)},
+			renamed: true,
+		},
+		"deleted": {answer: map[string]string{"clusters/prod.yaml": gone}, removed: true},
+		"applied": {answer: map[string]string{"clusters/prod.yaml": document("prdo", "engine: {name: terraform}")}, apply: true, removed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := twoClusters()
+			files["infra/prdo/main.tf"] = module("one")
+			f := newFleet(t, files)
+			f.adopt()
+			f.repo.Commit(master, "mistype", map[string]string{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prdo", 1)})
+			f.look()
+			for i, change := range []map[string]string{
+				{"clusters/prod.yaml": changedProd("prdo")},
+				{"clusters/prod.yaml": gone, "clusters/moved.yaml": document("prdo")},
+				{"clusters/moved.yaml": gone, "clusters/prod.yaml": changedProd("prdo")},
+			} {
+				f.open(10+i, change)
+				if rec := f.pullRequest(10 + i); !strings.Contains(rec.Faults.Error(), `cluster "prdo" may be "prod"`) {
+					t.Errorf("change %d: faults are %v", i, rec.Faults)
+				}
+				f.merge(10+i, byMerge)
+				f.restart()
+				f.look()
+				f.executeAll(good)
+				if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, `its document, with the name "prdo"`) {
+					t.Errorf("change %d: removed is %t, missing is %q", i, rec.Desired.Removed, rec.Desired.Missing)
+				}
+				f.noDestroy("prod", "held")
+				if rec := f.cluster("prdo"); rec.Applied.Run != "" {
+					t.Errorf("change %d: prdo was applied", i)
+				}
+			}
+			if tc.apply {
+				f.apply("prdo")
+				f.executeAll(withEngine)
+				if rec := f.cluster("prdo"); rec.Applied.Run == "" {
+					t.Errorf("prdo waits for %q: %s", rec.Waiting, rec.WaitingDetail)
+				}
+			}
+			f.open(20, tc.answer)
+			f.executeAll(withEngine)
+			if rec := f.pullRequest(20); len(rec.Faults) > 0 {
+				t.Errorf("the answer has faults: %v", rec.Faults)
+			}
+			f.merge(20, byMerge)
+			f.executeAll(withEngine)
+			rec := f.cluster("prod")
+			if tc.renamed != (rec.Deletion != nil && rec.Deletion.To == "prdo") || tc.removed && !rec.Desired.Removed || rec.Desired.Missing != "" {
+				t.Errorf("removed is %t, it ended with %+v, missing is %q", rec.Desired.Removed, rec.Deletion, rec.Desired.Missing)
+			}
+			if !tc.removed && !tc.renamed && (rec.Phase != holdfast.PhaseActive || rec.Waiting != "") {
+				t.Errorf("it is %s and waits for %q", rec.Phase, rec.Waiting)
+			}
+		})
+	}
+}
+
+// Nor does an open pull request plan such a document under its template's later version, or
+// with changed code: both would be answers that nobody gave.
+func TestHeldNameIsNotPlannedByChangedCode(t *testing.T) {
+	t.Parallel()
+	files := twoOfTemplate()
+	f := newFleet(t, files)
+	f.adopt()
+	f.repo.Commit(master, "mistype", map[string]string{"clusters/a.yaml": templated("web-aa", "{path: ../templates/web}")})
+	f.look()
+	changed := webTemplate("two")
+	maps.Copy(changed, map[string]string{"README.md": "more"})
+	f.open(1, changed)
+	f.executeAll(good)
+	rec := f.pullRequest(1)
+	if !strings.Contains(rec.Faults.Error(), `cluster "web-aa" may be "web-a"`) {
+		t.Errorf("faults are %v", rec.Faults)
+	}
+	for _, c := range rec.Clusters {
+		if c.Name == "web-aa" && c.SourceDigest != "" {
+			t.Error("web-aa is planned")
+		}
+	}
+}
