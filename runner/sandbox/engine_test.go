@@ -57,6 +57,8 @@ var engines map[string]func(args []string) int
 func init() {
 	engines = map[string]func([]string) int{
 		"sleep":          func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); return forever() },
+		"hold users":     holdUsers,
+		"take name":      takeName,
 		"whoami":         func([]string) int { say(os.Geteuid()); return 0 },
 		"daemon":         daemon,
 		"daemonize":      func(args []string) int { return spawn("sleeper", args) },

@@ -19,6 +19,10 @@ type Options struct {
 	Mode    Mode   // the only one to take; empty means the strongest that works, never ModeNone
 	Slot    Slot   // whom a probing start is, in modes for which OwnUser holds
 	Program string // a program that the slot's user can start, which imports this package; empty means this one
+	// Hold is called before anything is started, or killed, as Slot in a mode that may work.
+	// Its error is why that one does not, and the end of Probe if it is an ErrUserHeld. Nil
+	// means that nobody else has the user.
+	Hold func(Mode) error
 }
 
 // Probe returns a Starter of the strongest mode that a probing start shows to
@@ -41,6 +45,12 @@ func Probe(ctx context.Context, o Options) (*Starter, error) {
 	for _, mode := range modes {
 		s := &Starter{mode: mode, refused: refused, groups: groups, grouped: grouped}
 		err := s.possible()
+		if err == nil && mode.OwnUser() && o.Hold != nil {
+			err = o.Hold(mode)
+		}
+		if errors.Is(err, ErrUserHeld) {
+			return nil, err
+		}
 		if err == nil {
 			err = s.try(ctx, o)
 		}

@@ -50,6 +50,10 @@ func (m Mode) OwnUser() bool { return m == ModeSlots || m == ModeRange || m == M
 // any mode at all, does not work here.
 var ErrUnavailable = errors.New("isolation is not available")
 
+// ErrUserHeld is in the error of HoldUsers, and so of Probe, if a user that engines are to run
+// as is in use.
+var ErrUserHeld = errors.New("the users that engines run as are in use")
+
 // Slot is who an engine is. The zero Slot is the agent's own user; modes for
 // which OwnUser holds need another one.
 type Slot struct{ UID, GID int }

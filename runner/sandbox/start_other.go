@@ -17,10 +17,14 @@ import (
 
 // Options are what Probe is given.
 type Options struct {
-	Mode    Mode   // the only one to take; empty means the strongest that works, never ModeNone
-	Slot    Slot   // not used on this platform
-	Program string // not used on this platform
+	Mode    Mode             // the only one to take; empty means the strongest that works, never ModeNone
+	Slot    Slot             // not used on this platform
+	Program string           // not used on this platform
+	Hold    func(Mode) error // not used on this platform
 }
+
+// HoldUsers holds nothing: on this platform engines have no users of their own.
+func HoldUsers(int, int) (release func(), err error) { return func() {}, nil }
 
 // Starter starts engines without isolation: this platform has no other mode.
 type Starter struct{}
