@@ -333,6 +333,7 @@ const (
 	minMemory    = 64 << 20
 	minProcesses = 32
 	maxSlotUID   = 1<<32 - 2
+	nobodyUID    = 65534 // whom the kernel also shows for users that it cannot show
 )
 
 // checkSandbox checks what keeps engines from all else.
@@ -364,17 +365,33 @@ func (d *decoder) checkSandbox(c *Config) {
 		d.limits(at, o.Memory, o.Processes, o.CPU)
 		d.limits(at+".max", o.Max.Memory, o.Max.Processes, o.Max.CPU)
 	}
-	users := c.Agent.SlotUsers
+	d.checkSlotUsers(c.Agent)
+}
+
+// checkSlotUsers checks the users that engines run as: they are nobody else's, and
+// neither are those of the other agent.
+func (d *decoder) checkSlotUsers(a Agent) {
+	users := a.SlotUsers
 	for _, first := range []struct {
 		key string
 		uid int
 	}{{"plan", users.Plan}, {"apply", users.Apply}} {
-		if first.uid < 1000 || first.uid > maxSlotUID-c.Agent.Slots {
-			d.at("agent.slotUsers."+first.key, fmt.Sprintf("%d cannot be a dedicated user", first.uid), "such as 60600")
+		includes := func(uid int) bool { return first.uid <= uid && uid < first.uid+a.Slots }
+		fault := ""
+		switch {
+		case first.uid < 1000 || first.uid > maxSlotUID-a.Slots:
+			fault = fmt.Sprintf("%d cannot be a dedicated user", first.uid)
+		case includes(nobodyUID):
+			fault = fmt.Sprintf("includes %d, which is nobody", nobodyUID)
+		case includes(DefaultApplyUID) && a.ApplyUser == "":
+			fault = fmt.Sprintf("includes %d, which the agent for applies may run as", DefaultApplyUID)
+		}
+		if fault != "" {
+			d.at("agent.slotUsers."+first.key, fault, "such as 60600")
 		}
 	}
-	if users.Plan < users.Apply+c.Agent.Slots && users.Apply < users.Plan+c.Agent.Slots {
-		d.at("agent.slotUsers", "plans and applies would share users", fmt.Sprintf("keep them at least agent.slots (%d) apart", c.Agent.Slots))
+	if users.Plan < users.Apply+a.Slots && users.Apply < users.Plan+a.Slots {
+		d.at("agent.slotUsers", "plans and applies would share users", fmt.Sprintf("keep them at least agent.slots (%d) apart", a.Slots))
 	}
 }
 

@@ -271,9 +271,13 @@ type Agent struct {
 	User      string    `yaml:"user" doc:"User of the agent for plans when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root one agent, which is root, executes plans and applies. Engines run as users of slotUsers; with isolation none they run as the user of their agent."`
 	ApplyUser string    `yaml:"applyUser" doc:"User of the agent for applies when the server is root: another one than that for plans, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
 	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
-	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them."`
+	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them: an agent does not start while another agent of the machine has one of them."`
 	Off       bool      `yaml:"off" doc:"Start none: agents run elsewhere."`
 }
+
+// DefaultApplyUID is who applies if there is no user for it, and its group: unassigned on
+// common systems, and not nobody.
+const DefaultApplyUID = 65533
 
 // SlotUsers are the users that engines run as.
 type SlotUsers struct {

@@ -253,6 +253,13 @@ func TestFaults(t *testing.T) {
 			"agent: {slots: 8, slotUsers: {plan: 2000, apply: 2007}}\n",
 			[]string{`f:1:30: agent.slotUsers: plans and applies would share users (keep them at least agent.slots (8) apart)`},
 		},
+		"users that are an agent's": {
+			"agent: {slots: 4, slotUsers: {plan: 65530, apply: 65531}}\n", []string{
+				`f:1:30: agent.slotUsers: plans and applies would share users`,
+				`f:1:37: agent.slotUsers.plan: includes 65533, which the agent for applies may run as`,
+				`f:1:51: agent.slotUsers.apply: includes 65534, which is nobody`,
+			},
+		},
 		"users that are somebody": {
 			"agent: {slotUsers: {plan: 0}}\n", []string{`f:1:27: agent.slotUsers.plan: 0 cannot be a dedicated user`},
 		},
