@@ -74,8 +74,10 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		return cli.UsageError("%w", err)
 	}
 	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
+	users := slotUsers{first: f.isolation.firstUser, count: f.slots}
+	defer users.release()
 	var mode string
-	if f.executor.Isolation, mode, err = f.isolation.open(c.Context(), f.slots, kinds, logger); err != nil {
+	if f.executor.Isolation, mode, err = f.isolation.open(c.Context(), &users, kinds, logger); err != nil {
 		return err
 	}
 	if mode == string(sandbox.ModeLandlock) {

@@ -38,7 +38,9 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 		Short: "Print how engines would be isolated here, by starting one",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			starter, err := f.probe(c.Context())
+			users := slotUsers{first: f.firstUser, count: 1}
+			defer users.release()
+			starter, err := f.probe(c.Context(), users.holdToKill)
 			if err != nil {
 				return err
 			}
@@ -54,14 +56,15 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 }
 
 // open finds the strongest mode that works, and returns its name: empty if none
-// does that may be used. Then the agent refuses what it is given, and says why.
+// does that may be used. Then the agent refuses what it is given, and says why. Users
+// are held in modes that have them.
 func (f isolationFlags) open(
-	ctx context.Context, slots int, kinds []holdfast.RunKind, logger *slog.Logger,
+	ctx context.Context, users *slotUsers, kinds []holdfast.RunKind, logger *slog.Logger,
 ) (runner.Isolation, string, error) {
 	o := runner.Isolation{
-		FirstUser: f.firstUser, Slots: slots, ReadOnly: f.readOnly, Writable: f.writable, OneUser: bothKinds(kinds),
+		FirstUser: users.first, Slots: users.count, ReadOnly: f.readOnly, Writable: f.writable, OneUser: bothKinds(kinds),
 	}
-	starter, err := f.probe(ctx)
+	starter, err := f.probe(ctx, users.hold)
 	switch {
 	case err == nil:
 		o.Starter = starter
@@ -85,8 +88,9 @@ func bothKinds(kinds []holdfast.RunKind) bool {
 	return len(kinds) == 0 || writes && reads
 }
 
-// probe returns a Starter of the strongest mode that works and may be used.
-func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
+// probe returns a Starter of the strongest mode that works and may be used. Hold is as in
+// sandbox.Options.
+func (f isolationFlags) probe(ctx context.Context, hold func(sandbox.Mode) error) (*sandbox.Starter, error) {
 	if !slices.Contains(config.Isolations, f.wanted) {
 		return nil, cli.UsageError("--isolation %q: want one of %v", f.wanted, config.Isolations)
 	}
@@ -95,7 +99,7 @@ func (f isolationFlags) probe(ctx context.Context) (*sandbox.Starter, error) {
 	}
 	slot := sandbox.Slot{UID: f.firstUser, GID: f.firstUser}
 	return strongest(f.wanted, func(mode sandbox.Mode) (*sandbox.Starter, error) {
-		return sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot})
+		return sandbox.Probe(ctx, sandbox.Options{Mode: mode, Slot: slot, Hold: hold})
 	})
 }
 
