@@ -22,6 +22,10 @@ import (
 func Check(cfg *config.Config, now time.Time) error {
 	wrong, _ := certificateFaults(cfg.Server, now)
 	wrong = append(wrong, keyFaults(cfg.Encryption)...)
+	// Who is not root cannot say whom agents of a server that is root run as.
+	if accounts, err := agentAccounts(cfg.Agent); err == nil {
+		wrong = append(wrong, slotUsersFault(cfg.Agent, accounts))
+	}
 	wrong = append(wrong, unreadable(reflect.ValueOf(cfg).Elem(), "")...)
 	for i, f := range cfg.Forges {
 		if f.App.PrivateKeyFile == "" {

@@ -34,11 +34,25 @@ func (s *services) startAgent(ctx context.Context, agent *localAgent) (*local.Pr
 	if err != nil {
 		return nil, fmt.Errorf("find own binary: %w", err)
 	}
+	opts := local.Options{Command: local.Command{Binary: binary}, Dir: s.path(agent.name), Logger: s.logger}
+	if opts, err = s.outfit(ctx, agent, opts); err != nil {
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
+	}
+	opts.Command = s.agentCommand(binary, agent)
+	opts.Signs = func() uint64 { return s.reconciler.Dispatcher().Signs(s.agentID(agent)) }
+	process, err := local.Start(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", agent.name, err)
+	}
+	return process, nil
+}
+
+// agentCommand is what an agent is started with.
+func (s *services) agentCommand(binary string, agent *localAgent) local.Command {
 	e := s.cfg.Engines
-	dir := s.path(agent.name)
 	args := []string{
 		"agent", "--server", "unix://" + s.path("run", "agent.sock"), "--token-file", "-",
-		"--id", s.agentID(agent), "--dir", dir, "--slots", strconv.Itoa(s.cfg.Agent.Slots),
+		"--id", s.agentID(agent), "--dir", s.path(agent.name), "--slots", strconv.Itoa(s.cfg.Agent.Slots),
 		"--grace", s.cfg.Server.Grace.String(), "--engine-grace", e.Grace.String(),
 		"--download=" + strconv.FormatBool(e.Download), "--validation", e.Validation,
 	}
@@ -56,17 +70,7 @@ func (s *services) startAgent(ctx context.Context, agent *localAgent) (*local.Pr
 	for _, kind := range agent.kinds {
 		args = append(args, "--kinds", string(kind))
 	}
-	opts, err := s.outfit(ctx, agent, local.Options{Command: local.Command{Binary: binary}, Dir: dir, Logger: s.logger})
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", agent.name, err)
-	}
-	opts.Command.Args, opts.Command.Input = args, agent.token
-	opts.Signs = func() uint64 { return s.reconciler.Dispatcher().Signs(s.agentID(agent)) }
-	process, err := local.Start(ctx, opts)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", agent.name, err)
-	}
-	return process, nil
+	return local.Command{Binary: binary, Args: args, Env: s.agentEnv(), Input: agent.token}
 }
 
 // outfit chooses as whom an agent is started. If the server is root that is best
@@ -132,10 +136,6 @@ type account struct{ uid, gid int }
 // belongs to the user that applies, and to the group of the one that plans.
 type accounts struct{ plan, apply *account }
 
-// applyUID is who applies if there is no user for it, and its group: unassigned
-// on common systems, and not nobody.
-const applyUID = 65533
-
 // agentAccounts finds the agents' users. Only root can start processes as
 // somebody else: nil for everybody else, and for root if root is asked for.
 func agentAccounts(cfg config.Agent) (*accounts, error) {
@@ -153,7 +153,7 @@ func agentAccounts(cfg config.Agent) (*accounts, error) {
 	}
 	apply, err := lookupAccount(cfg.ApplyUser, "holdfast-apply")
 	if err != nil && cfg.ApplyUser == "" {
-		apply, err = &account{uid: applyUID, gid: applyUID}, nil
+		apply, err = &account{uid: config.DefaultApplyUID, gid: config.DefaultApplyUID}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -162,6 +162,26 @@ func agentAccounts(cfg config.Agent) (*accounts, error) {
 		return nil, fmt.Errorf("plans and applies would run as the same user %d: a plan could read what an apply holds", plan.uid)
 	}
 	return &accounts{plan, apply}, nil
+}
+
+// slotUsersFault says which of the users that engines run as is an agent's: code in a plan
+// would be that agent.
+func slotUsersFault(cfg config.Agent, as *accounts) error {
+	if as == nil || cfg.Off {
+		return nil
+	}
+	for _, users := range []struct {
+		key   string
+		first int
+	}{{"plan", cfg.SlotUsers.Plan}, {"apply", cfg.SlotUsers.Apply}} {
+		for _, uid := range []int{as.plan.uid, as.apply.uid} {
+			if users.first <= uid && uid < users.first+cfg.Slots {
+				return fmt.Errorf("agent.slotUsers.%s: the users from %d to %d include %d, which an agent runs as",
+					users.key, users.first, users.first+cfg.Slots-1, uid)
+			}
+		}
+	}
+	return nil
 }
 
 // lookupAccount finds a user by name, or the first of the defaults if no name

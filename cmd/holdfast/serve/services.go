@@ -94,6 +94,9 @@ func (s *services) openFolders(context.Context) error {
 	if err != nil {
 		return hint.New(err, "set agent.user and agent.applyUser in holdfast.yaml")
 	}
+	if err := slotUsersFault(s.cfg.Agent, accounts); err != nil {
+		return hint.New(err, "set agent.slotUsers in holdfast.yaml to numbers that nothing else uses")
+	}
 	s.accounts = accounts
 	if accounts != nil || os.Getuid() == 0 { // engines may be users of their own
 		mode = 0o711
