@@ -80,8 +80,8 @@ type ClaimRequest struct {
 	Bound []RunKind `json:"-"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
-	// Isolation is the mode in which the agent keeps engines from all else, such
-	// as "slots", "none" if it should not, empty if nothing that it may use works.
+	// Isolation is the mode in which the agent keeps engines from all else, such as
+	// "slots", IsolationNone or IsolationUnavailable. Empty counts as IsolationNone.
 	Isolation string `json:"isolation,omitempty"`
 
 	// Process is random and another one whenever the agent is started; Folder is
@@ -96,6 +96,12 @@ type ClaimRequest struct {
 	Version string `json:"version,omitempty"`
 	Slots   int    `json:"slots,omitempty"` // attempts at once; 0: not known
 }
+
+// What an agent says of its isolation besides the modes.
+const (
+	IsolationNone        = "none"        // it is not to isolate engines
+	IsolationUnavailable = "unavailable" // no mode that it may use works: it starts no engine, and each of its runs says why
+)
 
 // AgentRef is a process of an agent.
 type AgentRef struct{ ID, Process, Folder string }
@@ -154,6 +160,7 @@ type AgentStatus struct {
 	Projects []string  `json:"projects,omitempty"` // of which alone it executes runs; empty means all
 	// Isolation is as in ClaimRequest.
 	Isolation string    `json:"isolation,omitempty"`
+	Refused   string    `json:"refused,omitempty"`  // why it gets no runs; empty: it gets them
 	Platform  string    `json:"platform,omitempty"` // GOOS_GOARCH
 	Host      string    `json:"host,omitempty"`
 	Version   string    `json:"version,omitempty"`
@@ -187,6 +194,27 @@ func (e *AgentTakenError) Error() string {
 
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *AgentTakenError) Is(target error) bool { return target == ErrConflict }
+
+// AgentIsolationError says that an agent isolates engines less than the server demands.
+// It is an ErrForbidden.
+type AgentIsolationError struct {
+	Isolation string   // of the agent; empty: it names none
+	Demanded  []string // the modes of which one is enough, strong ones first
+}
+
+// Error says what to do, too.
+func (e *AgentIsolationError) Error() string {
+	has := "isolation " + e.Isolation
+	if e.Isolation == "" {
+		has = "an agent that names no isolation"
+	}
+	return fmt.Sprintf("%s is weaker than the server demands (%s): start the agent with --isolation %s where one of these works, "+
+		"which holdfast agent probe prints, or change isolation in the server's holdfast.yaml",
+		has, strings.Join(e.Demanded, ", "), e.Demanded[len(e.Demanded)-1])
+}
+
+// Is makes errors.Is(err, ErrForbidden) true.
+func (e *AgentIsolationError) Is(target error) bool { return target == ErrForbidden }
 
 // Assignment is a run to execute. It carries no forge credential.
 type Assignment struct {

@@ -43,8 +43,11 @@ type Replica struct {
 	TokenKey       []byte // 32 bytes: makes the attempts' credentials
 }
 
-// Grants are what clusters may do and get.
+// Grants are what clusters and agents may do and get.
 type Grants struct {
+	// Isolation are the modes of which agents must have one to get runs, strong ones
+	// first. None: any agent gets runs.
+	Isolation []string
 	// Allow reports why a repository may not define a cluster with that state
 	// location. Nil allows everything.
 	Allow func(repo string, c holdfast.Cluster, stateLocation string) error

@@ -19,7 +19,7 @@ func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
 			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Project: limits.Project, Timeout: limits.Timeout,
 			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
 			Lock:         decision.LockWait{Timeout: limits.LockTimeout, Pause: limits.RetryDelay},
-			Repositories: forClusters(r.opts.Sources.Repositories),
+			Repositories: forClusters(r.opts.Sources.Repositories), Isolation: r.opts.Grants.Isolation,
 		},
 		Metrics: r.opts.Telemetry.Metrics, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})

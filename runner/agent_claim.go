@@ -30,10 +30,16 @@ type RefusedError struct {
 
 // Error says what to look at, too.
 func (e *RefusedError) Error() string {
-	check := "is --token-file the one of this server, and are --id and --kinds what server.agents.tokens binds it to?"
-	var untrusted *tls.CertificateVerificationError
-	if errors.As(e.Err, &untrusted) {
+	check := "is --token-file the one of this server?"
+	var (
+		untrusted *tls.CertificateVerificationError
+		answer    *uplink.AnswerError
+	)
+	switch {
+	case errors.As(e.Err, &untrusted):
 		check = "is --ca-file the authority of the server's certificate, and --server a name in it?"
+	case errors.As(e.Err, &answer) && answer.Status == http.StatusForbidden:
+		check = "do --id, --kinds and --isolation fit server.agents.tokens and isolation in the server's holdfast.yaml?"
 	}
 	return fmt.Sprintf("server %s refuses this agent: %v; %s", e.Server, e.Err, check)
 }

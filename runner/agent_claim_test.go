@@ -64,6 +64,7 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 func TestAgentThatIsRefusedEnds(t *testing.T) {
 	t.Parallel()
 	for status, words := range map[int]string{http.StatusUnauthorized: "agent token missing or unknown", http.StatusForbidden: "may claim plan"} {
+		lookAt := map[int]string{http.StatusUnauthorized: "--token-file", http.StatusForbidden: "--id, --kinds and --isolation"}[status]
 		server, gate := newFakeServer(t), make(chan struct{})
 		agent, err := runner.NewAgent(runner.AgentOptions{
 			About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 3}, Executor: fakeExecutor{
@@ -102,7 +103,7 @@ func TestAgentThatIsRefusedEnds(t *testing.T) {
 		server.result(t, "run-1")
 		err = <-ended
 		var refusal *runner.RefusedError
-		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), "--token-file") {
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), lookAt) {
 			t.Errorf("after %d it ended with %v", status, err)
 		}
 	}

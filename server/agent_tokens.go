@@ -75,6 +75,8 @@ const (
 	refusedAgent = "agent" // the id is another agent's
 	refusedKind  = "kind"  // the token is not bound to it
 	refusedTaken = "taken" // another living process has the id
+
+	refusedIsolation = "isolation" // it is weaker than the server demands
 )
 
 // ownerOf returns the token whose alone an agent's id is: the one that is bound to

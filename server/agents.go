@@ -118,16 +118,25 @@ func (s *agentServer) present(c *gin.Context) {
 	s.noContent(c)
 }
 
-// failClaim answers a claim with err. A second agent of an id is reported, too: its
+// failClaim answers a claim with err. A refusal of the agent is reported, too: its
 // operator may look at the server only.
 func (s *agentServer) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
-	var taken *holdfast.AgentTakenError
-	if errors.As(err, &taken) {
-		s.refuseClaim(c, token.Name, req.Agent, refusedTaken, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), taken))
-		s.fail(c, taken)
+	var (
+		taken *holdfast.AgentTakenError
+		weak  *holdfast.AgentIsolationError
+		why   string
+	)
+	switch {
+	case errors.As(err, &taken):
+		why, err = refusedTaken, taken
+	case errors.As(err, &weak):
+		why, err = refusedIsolation, weak
+	default:
+		s.fail(c, fmt.Errorf("claim: %w", err))
 		return
 	}
-	s.fail(c, fmt.Errorf("claim: %w", err))
+	s.refuseClaim(c, token.Name, req.Agent, why, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), err))
+	s.fail(c, err)
 }
 
 func (s *agentServer) claim(c *gin.Context) {

@@ -481,6 +481,29 @@ func TestSecondAgentOfAnID(t *testing.T) {
 	}
 }
 
+// TestWeakAgent: one whose isolation is too weak is refused with what to do, which the
+// server's log and its audit trail have as well, and is counted.
+func TestWeakAgent(t *testing.T) {
+	t.Parallel()
+	w, log, refused := newWorld(), &strings.Builder{}, []string{}
+	w.failWith = &holdfast.AgentIsolationError{Isolation: "none", Demanded: []string{"slots", "range"}}
+	url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
+		o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
+		o.Agents.Refused = func(why string) { w.look(func() { refused = append(refused, why) }) }
+	}).Agents())
+	got := request(t, "POST", url+"/agent/v1/claims", "plan-token", `{"agent":"here/plan","host":"its-host","isolation":"none","process":"p","folder":"f"}`)
+	if got.status != http.StatusForbidden || fmt.Sprint(refused) != "[isolation]" {
+		t.Errorf("%d, counted %q", got.status, refused)
+	}
+	for what, text := range map[string]string{"answer": got.body, "log": log.String(), "audit trail": fmt.Sprint(w.audit)} {
+		for _, want := range []string{"isolation none is weaker", "slots, range", "--isolation range", "holdfast.yaml"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the %s does not say %q: %s", what, want, text)
+			}
+		}
+	}
+}
+
 // TestReadinessReportsAgents: how many of which kind there are, and what is lacking,
 // but not their names: it is for everybody. A lack keeps nobody away.
 func TestReadinessReportsAgents(t *testing.T) {

@@ -43,7 +43,7 @@ type Agents struct {
 	Blobs      Blobs
 	States     States
 	Tokens     []AgentToken     // for claims; none: no agent gets a run
-	Refused    func(why string) // counts refused claims: token, agent, kind or taken; nil counts nothing
+	Refused    func(why string) // counts refused claims: token, agent, kind, taken or isolation; nil counts nothing
 }
 
 // Health is what /readyz and /metrics answer with.

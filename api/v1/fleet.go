@@ -12,7 +12,8 @@ type Agent struct {
 	Living    bool               `json:"living"`              // It contacted the server recently, or waits for a run.
 	Kinds     []holdfast.RunKind `json:"kinds"`               // The kinds of runs that it executes.
 	Projects  []string           `json:"projects,omitempty"`  // The projects of whose clusters alone it executes runs; absent: all.
-	Isolation string             `json:"isolation,omitempty"` // How it isolates engines; "none" if it must not, absent if nothing that it may use works.
+	Isolation string             `json:"isolation,omitempty"` // How it isolates engines; "none" if it must not, "unavailable" if nothing that it may use works. Absent counts as "none".
+	Refused   string             `json:"refused,omitempty"`   // Why it gets no runs; absent: it gets them.
 	Platform  string             `json:"platform,omitempty"`  // GOOS_GOARCH.
 	Host      string             `json:"host,omitempty"`
 	Version   string             `json:"version,omitempty"`

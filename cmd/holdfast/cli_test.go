@@ -173,7 +173,11 @@ func fleet() *fakeAPI {
 				ID: "edge-1", Living: true, Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift}, Projects: []string{"payments"},
 				Isolation: "slots", Host: "edge-host", Version: "1.2.0", SeenAt: testNow.Add(-3 * time.Second), Runs: []string{applyID},
 			},
-			v1.Agent{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
+			v1.Agent{ID: "lab-1", Kinds: []holdfast.RunKind{holdfast.RunApply}, Isolation: "unavailable", Host: "lab-host", SeenAt: testNow.Add(-2 * time.Hour)},
+			v1.Agent{
+				ID: "lab-2", Living: true, Kinds: []holdfast.RunKind{holdfast.RunPlan}, Isolation: "none",
+				Refused: "isolation none is weaker than the server demands (slots)", SeenAt: testNow.Add(-time.Second),
+			},
 			v1.Agent{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
 		"GET /queue": list(
 			v1.QueuedRun{

@@ -55,9 +55,9 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 	return c
 }
 
-// open finds the strongest mode that works, and returns its name: empty if none
-// does that may be used. Then the agent refuses what it is given, and says why. Users
-// are held in modes that have them.
+// open finds the strongest mode that works, and returns its name:
+// holdfast.IsolationUnavailable if none does that may be used. Then the agent refuses
+// what it is given, and says why. Users are held in modes that have them.
 func (f isolationFlags) open(
 	ctx context.Context, users *slotUsers, kinds []holdfast.RunKind, logger *slog.Logger,
 ) (runner.Isolation, string, error) {
@@ -68,8 +68,12 @@ func (f isolationFlags) open(
 	switch {
 	case err == nil:
 		o.Starter = starter
+		if starter.Mode() == sandbox.ModeNone {
+			logger.Warn("engines are not isolated: code in a plan can read and do what this agent can")
+			return o, holdfast.IsolationNone, nil
+		}
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
-		if err := starter.Counted(); err != nil && starter.Mode() != sandbox.ModeNone {
+		if err := starter.Counted(); err != nil {
 			logger.Info("memory limits apply per process; CPU is not limited", "err", err)
 		}
 		return o, string(starter.Mode()), nil
@@ -78,7 +82,7 @@ func (f isolationFlags) open(
 	}
 	logger.Error("no run is started: engines cannot be isolated", "err", err)
 	o.Unavailable = err
-	return o, "", nil
+	return o, holdfast.IsolationUnavailable, nil
 }
 
 // bothKinds reports whether an agent of these kinds executes plans and applies.
@@ -107,7 +111,7 @@ func (f isolationFlags) probe(ctx context.Context, hold func(sandbox.Mode) error
 // is weaker than wanted. It never tries ModeNone.
 func strongest(wanted string, probe func(sandbox.Mode) (*sandbox.Starter, error)) (*sandbox.Starter, error) {
 	var refused []error
-	for _, mode := range sandbox.Modes() {
+	for _, mode := range config.IsolationModes(wanted) {
 		if mode == sandbox.ModeNone {
 			break // only if it was asked for
 		}
@@ -119,9 +123,6 @@ func strongest(wanted string, probe func(sandbox.Mode) (*sandbox.Starter, error)
 			return nil, err
 		}
 		refused = append(refused, err)
-		if string(mode) == wanted {
-			break // what follows is weaker
-		}
 	}
 	return nil, fmt.Errorf("isolation %s: %w", wanted, errors.Join(refused...))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +27,9 @@ const (
 // agents are those that were heard of since this replica started. Methods are safe
 // for concurrent use.
 type agents struct {
-	now   func() time.Time
-	began time.Time
+	now      func() time.Time
+	demanded []string // see Limits.Isolation
+	began    time.Time
 
 	mu sync.Mutex
 	by map[string]*member
@@ -41,11 +43,21 @@ type member struct {
 	seen    time.Time // the same with the monotonic clock
 	waiting int       // claims that wait now
 	signs   uint64    // of life, counted
+	refused error     // why it gets no runs; nil: it gets them
 	former  []string  // processes whose place it has taken, in the same folder; the last ones
 }
 
-func newAgents(now func() time.Time) *agents {
-	return &agents{now: now, began: time.Now(), by: make(map[string]*member)}
+func newAgents(now func() time.Time, demanded []string) *agents {
+	return &agents{now: now, demanded: demanded, began: time.Now(), by: make(map[string]*member)}
+}
+
+// refusal is why an agent gets no runs; nil if it gets them. One for which no mode works
+// starts no engine.
+func (a *agents) refusal(req holdfast.ClaimRequest) error {
+	if len(a.demanded) == 0 || req.Isolation == holdfast.IsolationUnavailable || slices.Contains(a.demanded, req.Isolation) {
+		return nil
+	}
+	return &holdfast.AgentIsolationError{Isolation: req.Isolation, Demanded: a.demanded}
 }
 
 func (m *member) living() bool { return m.waiting > 0 || time.Since(m.seen) <= agentSilence }
@@ -78,7 +90,7 @@ func (a *agents) heard(req holdfast.ClaimRequest) error {
 	}
 	a.by[req.Agent] = m
 	m.claim = req
-	m.claim.Executing = nil
+	m.claim.Executing, m.refused = nil, a.refusal(req)
 	m.sign(now)
 	return nil
 }
@@ -142,12 +154,31 @@ func (a *agents) takes(kind holdfast.RunKind, project string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.by {
-		kinds, projects := m.claim.Kinds, m.claim.Projects
-		if m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind)) && (len(projects) == 0 || slices.Contains(projects, project)) {
+		if m.refused == nil && m.wants(kind, project) {
 			return true
 		}
 	}
 	return false
+}
+
+// refusedFor is why a living agent that is there for such runs gets none; nil if there
+// is no such agent.
+func (a *agents) refusedFor(kind holdfast.RunKind, project string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(a.by)) {
+		if m := a.by[id]; m.refused != nil && m.wants(kind, project) {
+			return m.refused
+		}
+	}
+	return nil
+}
+
+// wants reports whether the agent lives, and claims runs of a kind, of clusters of a
+// project.
+func (m *member) wants(kind holdfast.RunKind, project string) bool {
+	kinds, projects := m.claim.Kinds, m.claim.Projects
+	return m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind)) && (len(projects) == 0 || slices.Contains(projects, project))
 }
 
 // known reports whether this replica has listened for long enough to say that
@@ -180,11 +211,15 @@ func (a *agents) Heard() []holdfast.AgentStatus {
 			continue
 		}
 		c := m.claim
-		out = append(out, holdfast.AgentStatus{
+		status := holdfast.AgentStatus{
 			ID: id, Living: m.living(), Kinds: slices.Clone(c.Kinds), Projects: slices.Clone(c.Projects),
 			Isolation: c.Isolation, Platform: c.Platform, Host: c.Host, Version: c.Version, Slots: c.Slots,
 			Since: m.since, SeenAt: m.seenAt,
-		})
+		}
+		if m.refused != nil {
+			status.Refused = m.refused.Error()
+		}
+		out = append(out, status)
 	}
 	slices.SortFunc(out, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
 	return out

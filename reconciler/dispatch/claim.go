@@ -14,7 +14,8 @@ import (
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
 // ErrNotFound if there is none by then, an *holdfast.AgentTakenError if another
-// living process has the agent's id.
+// living process has the agent's id, an *holdfast.AgentIsolationError if it isolates
+// engines less than Limits.Isolation demands.
 func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
 	if err := d.agents.heard(req); err != nil {
 		return holdfast.Assignment{}, err
@@ -22,6 +23,9 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	defer d.waits(req.Agent)()
 	doubtful, err := d.reap(ctx, req)
 	if err != nil {
+		return holdfast.Assignment{}, err
+	}
+	if err := d.refusal(req); err != nil {
 		return holdfast.Assignment{}, err
 	}
 	deadline := time.NewTimer(min(req.Wait, 30*time.Second))

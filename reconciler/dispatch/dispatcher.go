@@ -41,6 +41,7 @@ type Limits struct {
 	Retries      int           // of an attempt that failed for a transient cause; negative means none
 	RetryDelay   time.Duration // before the first retry; doubles with each
 	Lock         decision.LockWait
+	Isolation    []string      // modes of which agents must have one to get runs, strong ones first; empty: any, or none
 	Break        time.Duration // of a provider that throttles; doubles up to 15 times; zero means a minute
 }
 
@@ -84,7 +85,7 @@ func New(opts Options) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
-		agents: newAgents(opts.Now), waiting: true,
+		agents: newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
 		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now},
 	}, nil

@@ -4,8 +4,9 @@
 // credential, its heartbeats and the renewal of its lock, the sweep for agents
 // that are silent, the record of its end with the retries that follow, and the
 // resources that an ended run leaves.
-// It knows which agents live, lets one process have an agent's id at a time, and says
-// of queued runs that no agent executes them.
+// It knows which agents live, lets one process have an agent's id at a time, refuses
+// agents whose isolation is too weak, and says of queued runs that no agent executes
+// them.
 // It also owns the breakers, which hold back the runs of a provider that
 // throttles.
 //

@@ -97,6 +97,9 @@ func (d sweep) unserved(ctx context.Context) error {
 		case !said && !takes && known && now.Sub(run.CreatedAt) > agentSilence:
 			run.Reason = holdfast.ReasonNoAgent
 			run.Detail = fmt.Sprintf("no agent for %s runs of project %q has connected recently", run.Kind, run.Document.Project)
+			if why := d.refusedFor(run.Kind, run.Document.Project); why != nil {
+				run.Detail = fmt.Sprintf("each agent for %s runs of project %q is refused: %v", run.Kind, run.Document.Project, why)
+			}
 			d.waiting = true
 			if !told { // the others are in the records
 				told = true

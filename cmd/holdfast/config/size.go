@@ -5,10 +5,13 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // Size is a number of bytes.
@@ -16,9 +19,22 @@ type Size int64
 
 var sizeType = reflect.TypeFor[Size]()
 
+// isolationAuto is the isolation that each mode has but none.
+const isolationAuto = "auto"
+
 // Isolations are the words for isolation, from nothing to say to nothing to
 // keep anything apart.
-var Isolations = []string{"auto", "slots", "range", "user-namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
+var Isolations = []string{isolationAuto, "slots", "range", "user-namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
+
+// IsolationModes returns the modes that are an isolation's, strong ones first: every one
+// but none for auto, every one for none, else the mode of that name and the stronger ones.
+func IsolationModes(isolation string) []sandbox.Mode {
+	modes := sandbox.Modes()
+	if isolation == isolationAuto {
+		return slices.DeleteFunc(modes, func(m sandbox.Mode) bool { return m == sandbox.ModeNone })
+	}
+	return modes[:slices.Index(modes, sandbox.Mode(isolation))+1]
+}
 
 // size reads a number of bytes, such as 512MiB.
 func (d *decoder) size(node *yaml.Node, path string, v reflect.Value) {

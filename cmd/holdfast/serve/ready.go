@@ -88,7 +88,7 @@ func lacking(heard []holdfast.AgentStatus) []string {
 	var kinds []holdfast.RunKind
 	for _, kind := range holdfast.AgentKinds() {
 		takes := func(a holdfast.AgentStatus) bool {
-			return a.Living && (len(a.Kinds) == 0 || slices.Contains(a.Kinds, kind))
+			return a.Living && a.Refused == "" && (len(a.Kinds) == 0 || slices.Contains(a.Kinds, kind))
 		}
 		if !slices.ContainsFunc(heard, takes) {
 			kinds = append(kinds, kind)
@@ -98,7 +98,11 @@ func lacking(heard []holdfast.AgentStatus) []string {
 		out = append(out, "no living agent executes "+holdfast.KindNames(kinds)+" runs")
 	}
 	for _, a := range heard {
-		if a.Living && a.Isolation == "" && len(a.Kinds) > 0 {
+		switch {
+		case !a.Living:
+		case a.Refused != "":
+			out = append(out, fmt.Sprintf("an agent for %s runs gets none: %s", holdfast.KindNames(a.Kinds), a.Refused))
+		case a.Isolation == holdfast.IsolationUnavailable:
 			out = append(out, fmt.Sprintf("an agent for %s runs refuses them all: it cannot isolate engines, its log says why", holdfast.KindNames(a.Kinds)))
 		}
 	}

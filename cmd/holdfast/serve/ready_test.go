@@ -10,12 +10,13 @@ import (
 )
 
 // Kinds that no living agent executes are told, and so is an agent that can execute
-// nothing.
+// nothing, or gets nothing.
 func TestLackingAgents(t *testing.T) {
 	t.Parallel()
 	plans := holdfast.AgentStatus{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"}
 	gone := holdfast.AgentStatus{ID: "b", Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "slots"}
-	bare := holdfast.AgentStatus{ID: "c", Living: true, Kinds: []holdfast.RunKind{"apply"}}
+	bare := holdfast.AgentStatus{ID: "c", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "unavailable"}
+	weak := holdfast.AgentStatus{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "none", Refused: "isolation none is weaker"}
 	for name, test := range map[string]struct {
 		heard []holdfast.AgentStatus
 		want  []string
@@ -23,6 +24,7 @@ func TestLackingAgents(t *testing.T) {
 		"none":  {nil, []string{"no living agent executes plan, apply, drift, destroy runs"}},
 		"some":  {[]holdfast.AgentStatus{plans, gone}, []string{"no living agent executes apply, destroy runs"}},
 		"bare":  {[]holdfast.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "an agent for apply runs refuses them all: it cannot isolate engines, its log says why"}},
+		"weak":  {[]holdfast.AgentStatus{plans, weak}, []string{"no living agent executes apply, destroy runs", "an agent for apply, destroy runs gets none: isolation none is weaker"}},
 		"heard": {[]holdfast.AgentStatus{{ID: "d", Living: true}}, nil}, // by its heartbeats only: its kinds are not known yet
 	} {
 		if diff := cmp.Diff(test.want, lacking(test.heard)); diff != "" {
@@ -74,6 +76,8 @@ func TestAgentMetric(t *testing.T) {
 			{ID: "b", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
 			{ID: "c", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "made up"},
 			{ID: "d", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
+			{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "none", Refused: "isolation none is weaker"},
+			{ID: "f", Living: true, Kinds: []holdfast.RunKind{"drift"}, Isolation: "unavailable"},
 		}
 	})
 	got := map[string]float64{}
@@ -94,7 +98,7 @@ func TestAgentMetric(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"slots plan ": 2, "other plan ": 1, "unavailable apply ": 0, "unavailable drift ": 0, "unavailable destroy ": 0,
+		"slots plan ": 2, "other plan ": 1, "unavailable apply ": 0, "unavailable drift ": 1, "unavailable destroy ": 0,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -20,7 +20,6 @@ import (
 	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/runner/sandbox"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -101,10 +100,7 @@ func (s *services) openFolders(context.Context) error {
 	if accounts != nil || os.Getuid() == 0 { // engines may be users of their own
 		mode = 0o711
 	}
-	if !s.isolated() {
-		s.logger.Warn("isolation is none, and plans run as the same user as the server: code in a plan can read the " +
-			"server's keys; pull requests from forks are not planned")
-	}
+	s.warnOfNoIsolation()
 	if err := makeFolder(s.cfg.DataDir, mode); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
@@ -117,10 +113,31 @@ func (s *services) openFolders(context.Context) error {
 	return reachable(s.cfg.DataDir)
 }
 
-// isolated reports whether what engines execute cannot be the server: agents
-// start none without isolation, unless configured otherwise.
-func (s *services) isolated() bool {
-	return s.accounts != nil || s.cfg.Isolation != string(sandbox.ModeNone)
+// isolates reports whether each engine is isolated, whoever starts it: agents that do
+// not isolate them get no runs.
+func (s *services) isolates() bool { return s.cfg.Isolation != holdfast.IsolationNone }
+
+func (s *services) warnOfNoIsolation() {
+	switch {
+	case s.isolates():
+	case s.accounts == nil && !s.cfg.Agent.Off:
+		s.logger.Warn("isolation is none, and plans run as the same user as the server: code in a plan can read the " +
+			"server's keys; pull requests from forks are not planned")
+	default:
+		s.logger.Warn("isolation is none: code in a plan can read and do what its agent can; pull requests from forks are not planned")
+	}
+}
+
+// demanded are the modes of which agents must have one to get runs; nil: any, or none.
+func (s *services) demanded() []string {
+	if !s.isolates() {
+		return nil
+	}
+	var modes []string
+	for _, mode := range config.IsolationModes(s.cfg.Isolation) {
+		modes = append(modes, string(mode))
+	}
+	return modes
 }
 
 // makeFolder makes a folder with that mode, whatever the umask, or gives it to
@@ -225,7 +242,8 @@ func (s *services) openReconciler(ctx context.Context) error {
 			Identity: s.identity, FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
 		},
 		Grants: reconciler.Grants{
-			Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg), Limits: limits(s.cfg),
+			Isolation: s.demanded(),
+			Allow:     bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg), Limits: limits(s.cfg),
 		},
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
@@ -288,7 +306,7 @@ func (s *services) watched(r config.Repository) reconciler.Repository {
 	repo := reconciler.Repository{
 		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
 		UpgradeGroups: r.Upgrades.GroupBy,
-		Local:         r.Forge == "local", Forks: r.Forks && s.isolated(), Drafts: r.Drafts, Poll: r.Poll,
+		Local:         r.Forge == "local", Forks: r.Forks && s.isolates(), Drafts: r.Drafts, Poll: r.Poll,
 		Samples: r.Samples, SampleEnvironments: r.SampleEnvironments,
 		Entries: entriesOf(s.cfg.Repositories, r),
 	}

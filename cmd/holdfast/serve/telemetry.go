@@ -82,7 +82,7 @@ func newMetrics() *metrics {
 		givenUp:    counter("posts_given_up_total", "Comments, statuses and reactions that a code host refused for good.", "kind"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
-		refusals:   counter("claim_refusals_total", "Claims of agents that were refused: their token was unknown, or bound to another agent or other kinds.", "reason"),
+		refusals:   counter("claim_refusals_total", "Claims of agents that were refused: their token was unknown, or bound to another agent or other kinds, another process had their id, or their isolation was too weak.", "reason"),
 		held:       newHeldProviders(time.Now),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",

@@ -94,7 +94,7 @@ func (f *fleetCollector) Collect(out chan<- prometheus.Metric) {
 // watchAgents adds the living agents, whenever the metrics are read.
 func (m *metrics) watchAgents(heard func() []holdfast.AgentStatus) {
 	m.registry.MustRegister(&agentCollector{heard: heard, desc: prometheus.NewDesc("holdfast_agents",
-		"Living agents, by a kind of runs that they execute and how they isolate engines.", []string{"kind", "isolation"}, nil)})
+		"Living agents that get runs, by a kind of runs that they execute and how they isolate engines.", []string{"kind", "isolation"}, nil)})
 }
 
 type agentCollector struct {
@@ -110,12 +110,12 @@ func (a *agentCollector) Collect(out chan<- prometheus.Metric) {
 	for _, kind := range holdfast.AgentKinds() {
 		counts := map[string]int{}
 		for _, agent := range heard {
-			if agent.Living && slices.Contains(agent.Kinds, kind) {
+			if agent.Living && agent.Refused == "" && slices.Contains(agent.Kinds, kind) {
 				counts[isolationLabel(agent.Isolation)]++
 			}
 		}
 		if len(counts) == 0 {
-			counts[isolationLabel("")] = 0
+			counts[holdfast.IsolationUnavailable] = 0
 		}
 		for isolation, n := range counts {
 			out <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(n), string(kind), isolation)
@@ -127,7 +127,9 @@ func (a *agentCollector) Collect(out chan<- prometheus.Metric) {
 func isolationLabel(mode string) string {
 	switch {
 	case mode == "":
-		return "unavailable"
+		return holdfast.IsolationNone
+	case mode == holdfast.IsolationUnavailable:
+		return mode
 	case slices.Contains(sandbox.Modes(), sandbox.Mode(mode)):
 		return mode
 	default:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ func newGetAgentsCommand(a *app) *cobra.Command {
 		short:   "List agents: what they execute, how they isolate engines, and when they last responded",
 		long: `List the agents that have called the server since it was started, unless the last
 call is more than a day old: those that it started itself and those elsewhere. A silent
-agent has not called for 30 seconds; its runs wait for it, see describe run.`,
+agent has not called for 30 seconds; its runs wait for it, see describe run. A refused one
+gets no runs: it isolates engines less than holdfast.yaml demands (--output yaml has why).`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[agent]{
 			text(table.Column{Title: "AGENT"}, func(s agent) string { return s.ID }),
@@ -42,10 +44,14 @@ agent has not called for 30 seconds; its runs wait for it, see describe run.`,
 }
 
 func agentState(s v1.Agent) table.Cell {
-	if s.Living {
+	switch {
+	case !s.Living:
+		return table.Cell{Text: "silent", Colour: table.Red}
+	case s.Refused != "":
+		return table.Cell{Text: "refused", Colour: table.Red}
+	default:
 		return table.Cell{Text: "living", Colour: table.Green}
 	}
-	return table.Cell{Text: "silent", Colour: table.Red}
 }
 
 // agentKinds are what an agent executes, unknown while only its heartbeats came.
@@ -61,10 +67,10 @@ func agentIsolation(s v1.Agent) table.Cell {
 	switch {
 	case len(s.Kinds) == 0:
 		return table.Cell{Text: "?"}
-	case s.Isolation == "":
-		return table.Cell{Text: "unavailable", Colour: table.Red}
-	case s.Isolation == "none":
-		return table.Cell{Text: s.Isolation, Colour: table.Yellow}
+	case s.Isolation == holdfast.IsolationUnavailable:
+		return table.Cell{Text: s.Isolation, Colour: table.Red}
+	case s.Isolation == "", s.Isolation == holdfast.IsolationNone:
+		return table.Cell{Text: holdfast.IsolationNone, Colour: table.Yellow}
 	default:
 		return table.Cell{Text: s.Isolation}
 	}
