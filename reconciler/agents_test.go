@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // process is an agent's claim from one of its processes.
@@ -185,6 +186,58 @@ func TestStrangersEndNothing(t *testing.T) {
 	if got := f.status(apply.Run); got == holdfast.RunRunning {
 		t.Error("a run that its agent does not know, and that writes nothing, continues")
 	}
+}
+
+// TestForksArePlannedWithIsolationOnly: a plan of a fork that is queued when isolation is
+// taken away is not handed to an agent without any. Others are.
+func TestForksArePlannedWithIsolationOnly(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Sources.Repositories[0].Forks = true })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")}, func(pr *holdfast.PullRequest) { pr.Fork = true })
+	f.open(2, map[string]string{"infra/preprod/main.tf": module("two")})
+	f.restart(func(o *reconciler.Options) { o.Sources.Repositories[0].Forks = false })
+	bare := process("one", "here")
+	bare.Isolation = holdfast.IsolationNone
+	own, err := f.r.Dispatcher().Claim(t.Context(), bare)
+	if err != nil || own.Cluster != "preprod" {
+		t.Errorf("without isolation: a %s of %q, %v", own.Kind, own.Cluster, err)
+	}
+	if a, err := f.r.Dispatcher().Claim(t.Context(), bare); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("without isolation: a %s of %q, %v", a.Kind, a.Cluster, err)
+	}
+	apart := process("two", "there")
+	apart.Agent = "another"
+	if a, err := f.r.Dispatcher().Claim(t.Context(), apart); err != nil || a.Cluster != "prod" {
+		t.Errorf("with isolation: a %s of %q, %v", a.Kind, a.Cluster, err)
+	}
+}
+
+// TestRunsOfRefusedAgentsSayWhy: it is the isolation of the only agent that keeps them
+// waiting.
+func TestRunsOfRefusedAgentsSayWhy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Grants.Isolation = []string{"slots", "landlock"} })
+	f.look()
+	weak := process("one", "here")
+	weak.Isolation = "users"
+	if _, err := f.r.Dispatcher().Claim(t.Context(), weak); !errors.Is(err, holdfast.ErrForbidden) {
+		t.Errorf("a weak agent's claim: %v", err)
+	}
+	says := func(want string) {
+		t.Helper()
+		f.clock.Advance(time.Minute)
+		f.must(f.r.Sweep(t.Context(), 0))
+		if got := f.newest("prod"); !strings.Contains(got.Detail, want) || (got.Detail != "") != (want != "") {
+			t.Errorf("its run says %q, want %q", got.Detail, want)
+		}
+	}
+	f.r.Dispatcher().Age(time.Minute) // for long enough to know who is there
+	f.must(f.r.Dispatcher().Present(t.Context(), weak))
+	says("isolation users is weaker than the server demands (slots, landlock)")
+	weak.Isolation = "landlock"
+	f.must(f.r.Dispatcher().Present(t.Context(), weak))
+	says("")
 }
 
 // TestAgentsAreListed with what they execute and when they were heard of.

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,6 +53,17 @@ func (f fleet) Unseen(ctx context.Context, run holdfast.Run) (bool, error) {
 		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}
 	return !f.r.intake.Seen(rec.Owner), nil
+}
+
+// Fork reports whether a run is of a pull request from a fork.
+func (f fleet) Fork(ctx context.Context, run holdfast.Run) (bool, error) {
+	pr, err := f.r.opts.Store.PullRequest(ctx, run.PullRequest)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read pull request %s: %w", run.PullRequest, err)
+	}
+	return pr.Fork, nil
 }
 
 // Assignment records on a run the world in which its attempt starts, and returns

@@ -95,7 +95,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
 	}
 	for _, id := range ids {
-		claimed, err := d.claimOne(ctx, id, req.Ref(), filter.Now, share)
+		claimed, err := d.claimOne(ctx, id, req, filter.Now, share)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue
 		} else if err != nil {
@@ -113,7 +113,7 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 // lock, and the one that fails would let go what is the other's. Its record is read only
 // here: of those that could be claimed instead, none is.
 func (d *Dispatcher) claimOne(
-	ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, share share,
+	ctx context.Context, id string, req holdfast.ClaimRequest, now time.Time, share share,
 ) (claimed holdfast.Run, err error) {
 	err = d.alone(ctx, []string{"claim:" + id}, func() error {
 		run, err := d.opts.Store.Run(ctx, id)
@@ -122,10 +122,27 @@ func (d *Dispatcher) claimOne(
 		} else if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
-		claimed, err = d.claimAlone(ctx, run, agent, now, share.most(run))
+		if err := isolatesForks(ctx, d.opts.Fleet, run, req.Isolation); err != nil {
+			return err
+		}
+		claimed, err = d.claimAlone(ctx, run, req.Ref(), now, share.most(run))
 		return err
 	})
 	return claimed, err
+}
+
+// isolatesForks is an ErrConflict if run is of a pull request from a fork and the agent
+// isolates no engines: such a run may be queued from before isolation was taken away,
+// until its pull request is looked at.
+func isolatesForks(ctx context.Context, fleet Source, run holdfast.Run, isolation string) error {
+	if run.PullRequest.IsZero() || isolation != "" && isolation != holdfast.IsolationNone {
+		return nil
+	}
+	fork, err := fleet.Fork(ctx, run)
+	if err == nil && fork {
+		return holdfast.ErrConflict
+	}
+	return err
 }
 
 func (d *Dispatcher) claimAlone(

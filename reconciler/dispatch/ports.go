@@ -89,6 +89,8 @@ type Source interface {
 	// Unseen reports whether the repository of a run's cluster was not read since this
 	// process was started. It asks nobody else.
 	Unseen(ctx context.Context, run holdfast.Run) (bool, error)
+	// Fork reports whether a run is of a pull request from a fork. It asks nobody else.
+	Fork(ctx context.Context, run holdfast.Run) (bool, error)
 	// Assignment records on the run the world in which its attempt starts, and
 	// returns what the attempt needs to know of it. The Dispatcher adds what is
 	// the attempt's own: its reference, token, deadline and lease. An error ends
