@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -51,5 +54,18 @@ func TestWeakestAcceptableMode(t *testing.T) {
 	broken := errors.New("it cannot be found out")
 	if _, err := strongest("auto", func(sandbox.Mode) (*sandbox.Starter, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An agent that isolates nothing does not say in its log that it does.
+func TestNoIsolationIsAWarning(t *testing.T) {
+	t.Parallel()
+	log := &strings.Builder{}
+	_, mode, err := isolationFlags{wanted: "none"}.open(t.Context(), 1, nil, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil || mode != holdfast.IsolationNone {
+		t.Fatalf("mode %q, %v", mode, err)
+	}
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "engines are not isolated") || strings.Contains(got, "mode=") {
+		t.Errorf("its log says %q", got)
 	}
 }

@@ -72,8 +72,10 @@ func (o Isolation) refusal(kind holdfast.RunKind) error {
 
 // Hints of what to do where isolation is missing or weak.
 const (
-	hintIsolation = "docs/security.md says what each mode needs; isolation: none in holdfast.yaml starts engines without any, which lets code in a pull request do what the agent can"
-	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set isolation: none"
+	hintIsolation = "docs/security.md says what each mode needs; " + noIsolation + " starts engines without any, which lets code in a pull request do what the agent can"
+	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set " + noIsolation
+	// noIsolation: an agent that serve has not started reads no holdfast.yaml.
+	noIsolation = "isolation: none in holdfast.yaml (and --isolation none of an agent that serve does not start)"
 )
 
 // Where a sandbox with a root of its own has what belongs to an attempt. The

@@ -118,6 +118,6 @@ func checkLocalState(settings []byte, o Isolation) error {
 		Cause: holdfast.CauseInvalidConfiguration,
 		Err:   fmt.Errorf("init: the local backend keeps the state in %q, which ends with the run", config.Path),
 		Hint: "remove the block: the state is kept by Holdfast then; or use another backend; " +
-			"or have a folder that outlives runs in sandbox.paths.writable, for all agents that execute runs of this cluster",
+			"or have a folder that outlives runs in sandbox.paths.writable (--sandbox-write of an agent that serve does not start), for all agents that execute runs of this cluster",
 	}
 }

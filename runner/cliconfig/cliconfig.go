@@ -35,8 +35,15 @@ type Config struct {
 	helpers []string // programs that it asks for credentials
 }
 
+// Where an operator says what engines see: in holdfast.yaml, or, of an agent that serve has
+// not started, with flags.
+const (
+	inFile  = "engines.cliConfigFile (or --cli-config)"
+	inPaths = "sandbox.paths in holdfast.yaml (or --sandbox-read)"
+)
+
 // hintHome says what to do about what is only in somebody's home folder.
-const hintHome = "engines do not see that folder: name the file in engines.cliConfigFile, or add its path to sandbox.paths in holdfast.yaml"
+const hintHome = "engines do not see that folder: name the file in " + inFile + ", or add its path to " + inPaths
 
 // helperPrefix begins the names of credentials helpers.
 const helperPrefix = "terraform-credentials-"
@@ -63,14 +70,14 @@ func Read(opts Options) (Config, error) {
 	}
 	if dir := providersIn(home); dir != "" && !own {
 		return c, fmt.Errorf("providers are only in %s: engines do not look there, also if sandbox.paths has it: name the folder "+
-			"as a filesystem_mirror in engines.cliConfigFile", dir)
+			"as a filesystem_mirror in "+inFile, dir)
 	}
 	if opts.File != "" {
 		return c, nil // an engine that is given a file reads no other
 	}
 	if more := moreIn(home); more != "" {
 		return c, fmt.Errorf("the engines' configuration is also in %s, such as registry credentials: engines do not look there, "+
-			"also if sandbox.paths has it: put it into a file, and name that in engines.cliConfigFile", more)
+			"also if sandbox.paths has it: put it into a file, and name that in "+inFile, more)
 	}
 	return c, nil
 }
@@ -87,7 +94,7 @@ func inHome(opts Options) (string, error) {
 	case errFirst != nil && errSecond != nil:
 		return "", nil
 	case errFirst == nil && errSecond == nil && !os.SameFile(first, second):
-		return "", fmt.Errorf("the engines' configuration is in %s and in %s: name the one for both engines in engines.cliConfigFile", terraform, path)
+		return "", fmt.Errorf("the engines' configuration is in %s and in %s: name the one for both engines in "+inFile, terraform, path)
 	case errFirst == nil:
 		path = terraform
 	}
@@ -133,7 +140,7 @@ func (c *Config) read(home string, logger *slog.Logger) (own bool, err error) {
 		return false, modulecode.ErrTooDeep
 	}
 	if devOverrides.Match(data) {
-		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none")
+		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none (or --isolation none)")
 	}
 	file, diags := hclwrite.ParseConfig(data, c.File, hcl.InitialPos)
 	if diags.HasErrors() {
