@@ -120,7 +120,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonFork: {
 		Effect: Blocks, Words: "it comes from a fork, and a plan executes its code; plans of forks are switched off",
-		Hint: "Push the branch to the repository itself, or set `repositories[].forks`",
+		Hint: "Push the branch to the repository itself, or set `repositories[].forks`, which `isolation: none` overrides",
 	},
 	ReasonHasDependents: {
 		Effect: Passes, Words: "clusters that depend on it are still there; it is destroyed when they are gone",
@@ -365,7 +365,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	CauseNoIsolation: {
 		Effect: Explains, Cause: true, Words: "the agent cannot isolate engines from itself and from other runs, or not well enough for an apply",
-		Hint: "Give the agent what a mode needs; or set `isolation: none`", See: "security.md",
+		Hint: "Give the agent what a mode needs; or set `isolation: none` (an agent that `serve` does not start needs `--isolation none`, too)", See: "security.md",
 	},
 	CauseNotFound: {
 		Effect: Explains, Cause: true, Words: "something that the code refers to does not exist",

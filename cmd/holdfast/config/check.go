@@ -347,7 +347,7 @@ func (d *decoder) checkSandbox(c *Config) {
 			at := fmt.Sprintf("sandbox.paths.%s[%d]", list.key, i)
 			switch clean := filepath.Clean(path); {
 			case !filepath.IsAbs(path):
-				d.at(at, fmt.Sprintf("%q is not an absolute path", path), "agents may be on other machines: such as /etc/holdfast/gcp.json")
+				d.at(at, fmt.Sprintf("%q is not an absolute path", path), "such as /etc/holdfast/gcp.json: it is the same path for engines")
 			case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
 				d.at(at, "would no longer be a sandbox", "name what the engine needs, or set isolation: none")
 			case within(clean, c.data()) || within(c.data(), clean):

@@ -17,9 +17,9 @@ type Config struct {
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
-	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, else no run is started. none: no isolation; code in a pull request can read and do what the agent can. See [security](security.md)."`
-	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the agent's machine that engines find besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
-	Engines      Engines      `yaml:"engines" doc:"How Terraform and OpenTofu are found."`
+	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, in this order, else no run is started. none: no isolation is needed; code in a pull request can read and do what the agent can, and no pull request from a fork is planned. Agents elsewhere have the flag --isolation: one with a weaker mode than this key demands gets no runs, and with auto that is one without any. See [security](security.md)."`
+	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the server's machine that engines of the agents there find besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
+	Engines      Engines      `yaml:"engines" doc:"How the agents that serve starts find Terraform and OpenTofu. Agents elsewhere have flags instead: see [install](install.md#agents-on-other-machines)."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
 	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
@@ -121,7 +121,7 @@ type Repository struct {
 	WebhookSecret      Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the App or token of its entry in forges."`
 	Allow              []Allow           `yaml:"allow" doc:"The clusters that it may define. Left out: any. Otherwise a cluster must match one entry."`
-	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Ignored unless engines are isolated."`
+	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Ignored with isolation: none, also where agents do isolate engines."`
 	Drafts             bool              `yaml:"drafts" doc:"Plan drafts too."`
 	Poll               time.Duration     `yaml:"poll" doc:"How often it is polled, ±20 %. Left out: 5m, and 1s with forge: local."`
 }
@@ -229,7 +229,7 @@ type LimitBounds struct {
 
 // Sandbox is what engines find of a machine.
 type Sandbox struct {
-	Paths SandboxPaths `yaml:"paths" doc:"Absolute paths on the agents' machines: files and folders, found at the same place. The users that engines run as must be able to read them."`
+	Paths SandboxPaths `yaml:"paths" doc:"Absolute paths on the server's machine: files and folders, found at the same place. The users that engines run as must be able to read them. Agents elsewhere have the flags --sandbox-read and --sandbox-write instead."`
 }
 
 // SandboxPaths are what is on a machine and engines need.
