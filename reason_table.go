@@ -417,6 +417,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Explains, Cause: true, Words: "somebody else holds the engine's own lock on the state",
 		Transient: "always",
 		Hint:      "Wait, or find out who holds it: locks of backends", See: "#locks-of-backends",
+		Line: "holdfast unlock CLUSTER",
 	},
 	CauseThrottled: {
 		Effect: Explains, Cause: true, Words: "the cloud limits the rate of calls",

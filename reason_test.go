@@ -73,6 +73,7 @@ func TestReasonsHaveCommands(t *testing.T) {
 		holdfast.ReasonPlanFailed: "holdfast replan prod-eu", // plan is the one without a server
 		holdfast.ReasonUnreviewed: "holdfast apply prod-eu",
 		holdfast.ReasonNoAgent:    "holdfast get agents",
+		holdfast.CauseStateLocked: "holdfast unlock prod-eu",
 		holdfast.ReasonMissing:    "",
 	} {
 		if got := reason.Command("prod-eu"); got != want {
