@@ -15,14 +15,20 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
 )
 
+// chaosLease is the lease of runs in TestChaos. An outage may be shorter or longer.
+const chaosLease = 4 * time.Second
+
 // monkey makes things fail at random points, always the same things for a seed.
 type monkey struct {
 	w     *world
-	rng   *rand.Rand
+	rng   *rand.Rand // what is done: of the rounds and of the faults
+	luck  *rand.Rand // how the present fault is done, which depends on what it meets
 	redis *redisserver.Server
 	store *stateStore
-	made  map[string]int // faults, by name
+	made  map[string]int // faults that did something, by name
+	idle  int            // faults that met nothing
 
+	edited    bool // somebody has edited the cloud, and alpha was not checked since
 	smallDisk bool // the data folder has a disk of its own, which can be filled
 }
 
@@ -43,74 +49,157 @@ func newMonkey(w *world, redis *redisserver.Server, store *stateStore) *monkey {
 	return m
 }
 
-// A fault begins, and is over when the function that it returns, if any, was called.
+// A fault begins, and is over when the function that it returns was called, which
+// reports whether anything has noticed it.
 type fault struct {
 	name  string
-	begin func(m *monkey) (over func())
+	lasts bool // it lasts for a while: for longer than a lease, now and then
+	begin func(m *monkey) (over func() bool)
 }
 
 var faults = []fault{ //nolint:gochecknoglobals // a constant table
-	{"the server is killed", func(m *monkey) func() { m.w.crash(); return m.w.start }},
-	{"the server is told to end", func(m *monkey) func() { m.w.stop(); m.w.exited = nil; return m.w.start }},
-	{"an agent is killed", func(m *monkey) func() { m.signal(m.w.agentPIDs(), syscall.SIGKILL); return nil }},
-	{"an agent is stopped", func(m *monkey) func() { m.signal(m.w.agentPIDs(), syscall.SIGSTOP); return nil }},
-	{"an engine is killed", func(m *monkey) func() { m.signal(m.w.engines(), syscall.SIGKILL); return nil }},
-	{"an engine is killed in an apply", func(m *monkey) func() { m.killApply(); return nil }},
-	{"server and agents are killed", func(m *monkey) func() {
+	{"the server is killed", true, func(m *monkey) func() bool { m.w.crash(); return m.serverIsBack }},
+	{"the server is told to end", true, func(m *monkey) func() bool { m.w.stop(); m.w.exited = nil; return m.serverIsBack }},
+	{"the server hangs", true, func(m *monkey) func() bool { return m.stopped([]int{m.w.server.Process.Pid}) }},
+	{"an agent is killed", false, func(m *monkey) func() bool { return m.killed(m.w.agentPIDs()) }},
+	{"an agent is stopped", false, func(m *monkey) func() bool {
+		pid := m.signal(m.w.agentPIDs(), syscall.SIGSTOP) // and never continues
+		return func() bool { return pid != 0 }
+	}},
+	{"an agent hangs", true, func(m *monkey) func() bool { return m.stopped(m.w.agentPIDs()) }},
+	{"an engine is killed", false, func(m *monkey) func() bool { return m.killed(m.w.engines()) }},
+	{"an engine is killed in an apply", false, (*monkey).killApply},
+	{"an engine hangs", true, func(m *monkey) func() bool { return m.stopped(m.w.engines()) }},
+	{"server and agents are killed", true, func(m *monkey) func() bool {
 		m.w.crash()
 		for _, agent := range m.w.agentPIDs() {
-			m.signal([]int{agent}, syscall.SIGKILL)
+			m.killed([]int{agent})
 		}
-		return m.w.start
+		return m.serverIsBack
 	}},
-	{"Redis forgets", func(m *monkey) func() { m.redis.Restart(); return nil }},
-	{"Redis hangs", func(m *monkey) func() { m.redis.Pause(); return m.redis.Resume }},
-	{"the state store is away", func(m *monkey) func() {
-		m.store.setAway(true)
-		return func() { m.store.setAway(false) }
+	{"Redis forgets", false, func(m *monkey) func() bool { m.redis.Restart(); return happened }},
+	{"Redis hangs", true, func(m *monkey) func() bool { m.redis.Pause(); return then(m.redis.Resume) }},
+	{"Redis is away", true, func(m *monkey) func() bool { m.redis.Stop(); return then(m.redis.Restart) }},
+	{"the state store is away", true, func(m *monkey) func() bool {
+		return noticed(m.store.missedCalls, m.store.fail(false))
 	}},
-	{"the Git host fails", func(m *monkey) func() {
+	{"the state store hangs", true, func(m *monkey) func() bool {
+		return noticed(m.store.missedCalls, m.store.fail(true))
+	}},
+	{"the Git host fails", true, func(m *monkey) func() bool {
 		m.w.git.Intercept(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusBadGateway) })
-		return func() { m.w.git.Intercept(nil) }
+		return noticed(m.fetches, func() { m.w.git.Intercept(nil) })
 	}},
-	{"the code host fails", func(m *monkey) func() {
+	{"the Git host hangs", true, func(m *monkey) func() bool {
+		gate := make(chan struct{})
+		m.w.git.Hold(gate)
+		return noticed(m.fetches, func() { m.w.git.Hold(nil); close(gate) })
+	}},
+	{"the code host fails", true, func(m *monkey) func() bool {
 		lost := githubserver.BadGateway
 		lost.After = true
-		all := []githubserver.Fault{githubserver.BadGateway, lost, githubserver.HTML, githubserver.Garbage, githubserver.SecondaryLimit(time.Second)}
-		m.w.hub.Fail(1+m.rng.IntN(5), "", all[m.rng.IntN(len(all))])
-		// Posts are tried again after pauses that double, each at the cost of one fault.
-		return m.w.hub.Recover
+		return m.codeHostAnswers(githubserver.BadGateway, lost, githubserver.HTML, githubserver.Garbage, githubserver.SecondaryLimit(time.Second))
 	}},
-	{"the disk is full", func(m *monkey) func() {
+	{"the code host refuses", true, func(m *monkey) func() bool {
+		return m.codeHostAnswers(githubserver.Unauthorized, githubserver.Forbidden, githubserver.NotFound, githubserver.Unprocessable)
+	}},
+	{"the code host hangs", true, func(m *monkey) func() bool {
+		m.w.hub.SetLatency(time.Second + time.Duration(m.luck.Int64N(int64(chaosLease))))
+		return noticed(m.w.hub.CallCount, func() { m.w.hub.SetLatency(0) })
+	}},
+	{"the code host's clock differs", false, func(m *monkey) func() bool {
+		off := time.Duration(m.luck.IntN(60)-30) * time.Second
+		m.w.hub.SetNow(func() time.Time { return time.Now().Add(off) })
+		return func() bool { return off != 0 }
+	}},
+	{"the disk is full", true, func(m *monkey) func() bool {
 		if !m.smallDisk {
 			return nil
 		}
 		m.w.fillDisk()
-		return m.w.freeDisk
+		return then(m.w.freeDisk)
 	}},
-	{"the code host's clock differs", func(m *monkey) func() {
-		off := time.Duration(m.rng.IntN(60)-30) * time.Second
-		m.w.hub.SetNow(func() time.Time { return time.Now().Add(off) })
-		return nil
-	}},
+	{"somebody edits the cloud", false, (*monkey).editCloud},
 }
 
-// strike lets something fail after a random while, and for a random while.
+// strike lets something fail after a random while, and for a random while. Two that
+// follow each other may be further apart than a lease.
 func (m *monkey) strike() {
 	m.w.t.Helper()
 	f := faults[m.rng.IntN(len(faults))]
-	m.made[f.name]++
-	m.wait(1500)
+	m.luck = rand.New(rand.NewPCG(m.rng.Uint64(), m.rng.Uint64())) //nolint:gosec // not a secret
+	m.wait(m.mostly(1500*time.Millisecond, 2*chaosLease))
 	m.w.t.Logf("%s", f.name)
-	if over := f.begin(m); over != nil {
-		m.wait(2500)
-		over()
+	over := f.begin(m)
+	if over == nil {
+		m.idle++
+		return
 	}
+	if f.lasts {
+		m.wait(m.mostly(2500*time.Millisecond, 3*chaosLease))
+	}
+	if over() {
+		m.made[f.name]++
+	} else {
+		m.idle++
+	}
+}
+
+// mostly is the short time, or one time in four the long one.
+func (m *monkey) mostly(short, long time.Duration) time.Duration {
+	if m.luck.IntN(4) == 0 {
+		return long
+	}
+	return short
+}
+
+// wait lasts for up to that time: the very point is to hit anywhere.
+func (m *monkey) wait(most time.Duration) { time.Sleep(time.Duration(m.luck.Int64N(int64(most)))) }
+
+// happened is the end of a fault that nothing can miss.
+func happened() bool { return true }
+
+// then ends such a fault by a function.
+func then(end func()) func() bool {
+	return func() bool {
+		end()
+		return true
+	}
+}
+
+// noticed ends a fault that something has noticed if a count has grown by then.
+func noticed(count func() int, end func()) func() bool {
+	before := count()
+	return func() bool {
+		during := count()
+		end()
+		return during > before
+	}
+}
+
+// serverIsBack ends the absence of the server.
+func (m *monkey) serverIsBack() bool {
+	m.w.t.Helper()
+	m.w.start()
+	return true
+}
+
+// fetches is how often the Git host was asked what the repository has.
+func (m *monkey) fetches() int {
+	return m.w.git.Requests("GET /" + m.w.fleet().name + ".git/info/refs")
+}
+
+// codeHostAnswers lets the next few calls of the code host have one of these answers. Posts
+// are tried again after pauses that double, each at the cost of one fault: the end
+// takes what is left of them.
+func (m *monkey) codeHostAnswers(all ...githubserver.Fault) func() bool {
+	m.w.hub.Fail(1+m.luck.IntN(5), []string{"", "GET ", "POST ", "PATCH "}[m.luck.IntN(4)], all[m.luck.IntN(len(all))])
+	return noticed(m.w.hub.FailedCount, m.w.hub.Recover)
 }
 
 // killApply kills an engine that applies, after a part of what that does. If none
 // begins within a few seconds, nothing fails.
-func (m *monkey) killApply() {
+func (m *monkey) killApply() func() bool {
 	m.w.t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		applying := slices.DeleteFunc(m.w.engines(), func(pid int) bool {
@@ -118,19 +207,39 @@ func (m *monkey) killApply() {
 			return !strings.Contains(string(line), "\x00apply\x00")
 		})
 		if len(applying) > 0 {
-			m.wait(800) // most of an apply
-			m.signal(applying, syscall.SIGKILL)
-			return
+			m.wait(800 * time.Millisecond) // most of an apply
+			return m.killed(applying)
 		}
+	}
+	return nil
+}
+
+// killed kills one of the processes.
+func (m *monkey) killed(pids []int) func() bool {
+	pid := m.signal(pids, syscall.SIGKILL)
+	return func() bool { return pid != 0 }
+}
+
+// stopped lets one of the processes hang, and continue at the end.
+func (m *monkey) stopped(pids []int) func() bool {
+	pid := m.signal(pids, syscall.SIGSTOP)
+	if pid == 0 {
+		return nil
+	}
+	return func() bool {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // somebody may have killed it meanwhile
+		return true
 	}
 }
 
-// wait lasts up to so many milliseconds: the very point is to hit anywhere.
-func (m *monkey) wait(most int) { time.Sleep(time.Duration(m.rng.IntN(most)) * time.Millisecond) }
-
-// signal sends a signal to one of the processes, if there is one just now.
-func (m *monkey) signal(pids []int, sig syscall.Signal) {
-	if len(pids) > 0 {
-		_ = syscall.Kill(pids[m.rng.IntN(len(pids))], sig) // it may be gone
+// signal sends a signal to one of the processes, and returns which; 0: there was none.
+func (m *monkey) signal(pids []int, sig syscall.Signal) int {
+	if len(pids) == 0 {
+		return 0
 	}
+	pid := pids[m.luck.IntN(len(pids))]
+	if syscall.Kill(pid, sig) != nil {
+		return 0 // it is gone
+	}
+	return pid
 }

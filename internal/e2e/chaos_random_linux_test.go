@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // chaosTime is how long TestChaos lets things fail: HOLDFAST_CHAOS, a duration such
@@ -34,34 +33,51 @@ func chaosTime(t *testing.T) time.Duration {
 // ends with a status that is true.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{"runs.lease": "4s", "runs.retryDelay": "100ms", "runs.lockTimeout": "0s"})
+	w := newFleet(t, settings{"runs.lease": chaosLease.String(), "runs.retryDelay": "100ms", "runs.lockTimeout": "0s"})
 	m := newMonkey(w, w.useRedis(), newStateStore(w))
 	w.start()
 	// People open a few pull requests in an hour, not three hundred.
 	w.hub.SetQuota(1_000_000, 1_000_000, time.Now().Add(24*time.Hour))
-	c := &chaos{m: m, w: w, began: time.Now(), turns: make(map[string]int), delta: delta{went: make(map[string]int)}, commands: make(map[string]int), serials: make(map[string]int64)}
+	c := &chaos{
+		m: m, w: w, began: time.Now(), turns: make(map[string]int), delta: delta{went: make(map[string]int)},
+		past: make(map[string]content), present: make(map[string]content),
+		waits: make(map[holdfast.Reason]int), commands: make(map[string]int), serials: make(map[string]int64),
+	}
 	for end := c.began.Add(chaosTime(t)); time.Now().Before(end); {
 		c.round()
 	}
 	c.judge()
-	t.Logf("%d rounds, %d applies in %s; delta: %v; faults: %v; a person said: %v",
-		c.rounds, c.applies, time.Since(c.began).Round(time.Second), c.turns, m.made, c.commands)
+	t.Logf("%d rounds, %d applies in %s; changes: %v; drift checks: %d; faults: %v, and %d that met nothing; waits: %v; a person said: %v",
+		c.rounds, c.applies, time.Since(c.began).Round(time.Second), c.turns, c.checks, m.made, m.idle, c.waits, c.commands)
 }
 
 // chaos is a fleet of clusters that change while things fail. The state of gamma is
-// in a store of somebody else's, beta depends on alpha, and delta comes, takes
-// another name and goes.
+// in a store of somebody else's, alpha has an object in a cloud, beta depends on alpha,
+// and delta comes, takes another name and goes.
 type chaos struct {
-	m        *monkey
-	w        *world
-	began    time.Time
-	rounds   int
-	applies  int
-	turns    map[string]int // what became of delta, by word
-	delta    delta
-	commands map[string]int   // what a person had to say, by word
-	serials  map[string]int64 // of states, by cluster
-	asked    map[string]bool  // what was said already, by cluster and run
+	m       *monkey
+	w       *world
+	began   time.Time
+	rounds  int
+	applies int
+	turns   map[string]int // what became of delta and of changes, by word
+	delta   delta
+
+	generation    int                // the newest
+	past, present map[string]content // what clusters were and are, by name
+
+	checks   int                     // for drift
+	checked  string                  // the last of them
+	person   person                  // of this round
+	waits    map[holdfast.Reason]int // what clusters waited for
+	commands map[string]int          // what a person had to say, by word
+	serials  map[string]int64        // of states, by cluster
+}
+
+// content is what a pull request makes of a cluster.
+type content struct {
+	generation string
+	files      files
 }
 
 // round changes some clusters by a pull request, from its planning to the end of its
@@ -69,29 +85,55 @@ type chaos struct {
 func (c *chaos) round() {
 	c.w.t.Helper()
 	c.rounds++
-	c.asked = make(map[string]bool)
-	generation := strconv.Itoa(c.rounds)
+	c.person = newPerson(c.m.rng.IntN(2) == 0)
 	names := []string{"alpha", "beta", "gamma"}
 	c.m.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+c.m.rng.IntN(len(names))]
 	slices.Sort(names)
-	turn := c.turn(generation)
-	c.w.t.Logf("round %s: %s, delta %s", generation, names, turn.word)
+	turn := c.turn(c.newGeneration())
 
-	change := turn.change
-	for _, name := range names {
-		change = join(change, c.cluster(name, generation))
-	}
-	pr := c.w.fleet().open(change)
+	contents, change := c.contents(names)
+	c.w.t.Logf("round %d: %s, delta %s", c.rounds, names, turn.word)
+	pr := c.w.fleet().open(join(turn.change, change))
 	c.strikes()
+	if c.m.rng.IntN(4) == 0 {
+		c.turns["more is pushed"]++
+		contents, change = c.contents(names)
+		pr.push(change)
+		c.strikes()
+	}
 	c.untilPlanned(pr, slices.Concat(names, turn.names))
 	[]func(){pr.merge, pr.squash, pr.rebase}[c.m.rng.IntN(3)]()
 	c.strikes()
 	for _, name := range names {
-		c.untilApplied(pr, name, generation)
+		c.untilApplied(pr, name, contents[name].generation)
+		c.past[name], c.present[name] = c.present[name], contents[name]
 	}
 	turn.await(pr)
 	pr.untilApplied()
+	c.untilReverted(pr)
+}
+
+func (c *chaos) newGeneration() string {
+	c.generation++
+	return strconv.Itoa(c.generation)
+}
+
+// contents are what clusters become: something new or, now and then, what they were
+// before the last change.
+func (c *chaos) contents(names []string) (map[string]content, files) {
+	contents, change := make(map[string]content), make(files)
+	for _, name := range names {
+		next := c.past[name]
+		if c.m.rng.IntN(4) != 0 || next.generation == "" {
+			generation := c.newGeneration()
+			next = content{generation, c.cluster(name, generation)}
+		} else {
+			c.turns["one is reverted"]++
+		}
+		contents[name], change = next, join(change, next.files)
+	}
+	return contents, change
 }
 
 func (c *chaos) strikes() {
@@ -104,6 +146,9 @@ func (c *chaos) strikes() {
 func (c *chaos) cluster(name, generation string) files {
 	f := worker(name, generation, c.w.timed(name, "0.8"))
 	switch {
+	case name == "alpha":
+		f["clusters/alpha.yaml"] += "  drift: {onDrift: apply}\n"
+		f["infra/alpha/main.tf"] += c.w.cloudCode()
 	case name == "gamma":
 		f["clusters/gamma.yaml"] += "  " + c.m.store.backend(name) + "\n"
 	case name == "beta" && c.serials["alpha"] > 0:
@@ -121,11 +166,12 @@ func (c *chaos) untilPlanned(pr *pull, names []string) {
 		if status.State == string(holdfast.StatusSuccess) {
 			return strings.Contains(pr.comment(), "Plan for `"+holdfast.Revision(pr.head).Short()+"`"), pr.comment()
 		}
-		c.free(names) // first: a plan that is under way may hold the lock itself
 		for _, name := range names {
+			c.free(name, c.w.runs(name)) // first: a plan that is under way may hold the lock itself
 			run := c.w.newest(name, holdfast.RunPlan)
 			if run.PullRequest.Number == pr.number && run.Status.Done() && !run.Status.Good() {
-				c.say(pr, name, run, "/holdfast plan")
+				verb := holdfast.ReasonPlanFailed.Info().Next[0]
+				c.ask(pr, name, run, verb, fmt.Sprintf("holdfast replan %s#%d -c %s", c.w.fleet().name, pr.number, name))
 			}
 		}
 		return false, status.State + " " + status.Description
@@ -146,25 +192,6 @@ func (c *chaos) untilApplied(pr *pull, name, generation string) {
 	c.serial(name)
 }
 
-// help does what a person does about what a cluster waits for, and says what that is.
-func (c *chaos) help(pr *pull, name string, rec v1.Cluster) string {
-	c.w.t.Helper()
-	last := c.w.newestOnBranch(name)
-	c.free([]string{name})
-	switch rec.Waiting {
-	case "ApplyFailed", "PlanChanged", "MayExist", "Replanned", "Unreviewed":
-		if last.Status == holdfast.RunPlanned && !last.PostedAt.IsZero() {
-			c.say(pr, name, last, "/holdfast apply "+name)
-		} else if last.Status == holdfast.RunErrored {
-			c.command(last, "replan", name)
-		}
-	case "PlanFailed":
-		c.command(last, "replan", name)
-	default: // no person is needed
-	}
-	return fmt.Sprintf("%s, waits for %q; last: %s %s %s; replies: %q", rec.Phase, rec.Waiting, last.ID, last.Status, last.Reason, pr.replies())
-}
-
 // serial holds the serial of a cluster's state against what it was.
 func (c *chaos) serial(name string) {
 	c.w.t.Helper()
@@ -175,62 +202,13 @@ func (c *chaos) serial(name string) {
 	c.serials[name] = rec.StateSerial
 }
 
-// free takes the locks from engines that were killed: those of somebody else's store
-// end with nobody else. A person asks whose lock it is, and does what the answer says.
-func (c *chaos) free(names []string) {
-	c.w.t.Helper()
-	for _, name := range names {
-		for _, run := range c.w.runs(name) {
-			if run.Status == holdfast.RunRunning {
-				break // it may be free by itself
-			}
-			if run.Failure == nil || run.Failure.Cause != "StateLocked" {
-				continue
-			}
-			said := c.command(run, "unlock", name)
-			if _, way, ok := strings.Cut(said, "holdfast unlock "+name+" --lock "); ok {
-				// Of this kind of store the engine does not print who holds the lock. That
-				// no run is under way is known here, and its agents are the store's only users.
-				c.command(run, "unlock", name, "--lock", strings.Fields(way)[0], "--force")
-			}
-			break
-		}
-	}
-}
-
-// say says something to the pull request, once for each run, and again when that was
-// refused: a code host whose clock was put back dates it before what it is about.
-func (c *chaos) say(pr *pull, name string, run v1.Run, words string) {
-	c.w.t.Helper()
-	if key := fmt.Sprint(name, run.ID, words, len(pr.replies())); !c.asked[key] {
-		c.asked[key] = true
-		c.commands[words[:strings.LastIndexByte(words+" ", ' ')]]++
-		c.w.t.Logf("%s is held by %s (%s): %s", name, run.ID, run.Reason, words)
-		pr.say(dev, words)
-	}
-}
-
-// command runs a command of holdfast, once for each attempt, and returns what it prints.
-func (c *chaos) command(run v1.Run, args ...string) string {
-	c.w.t.Helper()
-	key := fmt.Sprint(run.ID, run.Attempt, args)
-	if run.ID == "" || c.asked[key] {
-		return ""
-	}
-	c.asked[key] = true
-	c.commands[args[0]]++
-	out, errs, code := c.w.cli(args...)
-	c.w.t.Logf("holdfast %s after %s (%s): %d %s%s", strings.Join(args, " "), run.ID, run.Reason, code, out, errs)
-	return out
-}
-
 // judge says what must be so in the end, whatever has failed.
 func (c *chaos) judge() {
 	c.w.t.Helper()
 	c.w.untilIdle()
 	for _, name := range slices.Sorted(maps.Keys(c.serials)) {
-		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive {
-			c.w.t.Errorf("%s waits for %q and is %s in the end", name, rec.Waiting, rec.Phase)
+		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive || !rec.UpToDate() {
+			c.w.t.Errorf("%s waits for %q and is %s in the end (as Git says: %t)", name, rec.Waiting, rec.Phase, rec.UpToDate())
 		}
 	}
 	for _, name := range []string{"alpha", "beta", "gamma", "delta", deltaRenamed} {
@@ -239,19 +217,7 @@ func (c *chaos) judge() {
 		}
 		c.judgeResumed(name)
 		c.judgeDestroyed(name)
-		applied := make(map[holdfast.Revision]string)
-		for _, run := range c.w.applies(name) {
-			if !run.Status.Done() {
-				c.w.t.Errorf("%s is %s in the end", run.ID, run.Status)
-			}
-			if run.Status == holdfast.RunApplied && !run.Counts.Zero() {
-				c.applies++
-				if other := applied[run.Revision]; other != "" {
-					c.w.t.Errorf("%s and %s have both applied %s of %s", other, run.ID, run.Revision.Short(), name)
-				}
-				applied[run.Revision] = run.ID
-			}
-		}
+		c.judgeApplied(name)
 	}
 	for _, wrong := range c.m.store.faults() {
 		c.w.t.Error(wrong)
@@ -264,6 +230,29 @@ func (c *chaos) judge() {
 			}
 		}
 		pr.untilComment("applied")
+	}
+}
+
+// judgeApplied says that each change was applied once. Those that revert drift come besides.
+func (c *chaos) judgeApplied(name string) {
+	c.w.t.Helper()
+	applied, reverts := make(map[holdfast.Revision]string), make(map[string]bool)
+	for _, run := range c.w.runs(name) {
+		reverts[run.ID] = run.Kind == holdfast.RunDrift
+	}
+	for _, run := range c.w.applies(name) {
+		if !run.Status.Done() {
+			c.w.t.Errorf("%s is %s in the end", run.ID, run.Status)
+		}
+		reverts[run.ID] = reverts[run.Shown] // also one that is shown as another had found more
+		if run.Status != holdfast.RunApplied || run.Counts.Zero() || reverts[run.ID] {
+			continue
+		}
+		c.applies++
+		if other := applied[run.Revision]; other != "" {
+			c.w.t.Errorf("%s and %s have both applied %s of %s", other, run.ID, run.Revision.Short(), name)
+		}
+		applied[run.Revision] = run.ID
 	}
 }
 

@@ -17,6 +17,8 @@ type stateStore struct {
 
 	mu     sync.Mutex
 	away   bool
+	hangs  chan struct{} // it answers when that is closed; nil: at once
+	missed int           // calls that came while it was away or did not answer
 	states map[string][]byte
 	locks  map[string][]byte
 	wrong  []string // writes that no engine may make
@@ -44,6 +46,49 @@ func (s *stateStore) setAway(away bool) {
 	s.away = away
 }
 
+// fail makes the store answer 503, or not at all, until end is called.
+func (s *stateStore) fail(hangs bool) (end func()) {
+	gate := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away = !hangs; hangs {
+		s.hangs = gate
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.away, s.hangs = false, nil
+		close(gate)
+	}
+}
+
+// missedCalls is how many calls came while the store was away or did not answer.
+func (s *stateStore) missedCalls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missed
+}
+
+// admit lets a call wait for as long as the store hangs. One whose client gives up
+// meanwhile has no effect.
+func (s *stateStore) admit(r *http.Request) bool {
+	s.mu.Lock()
+	gate := s.hangs
+	if gate != nil || s.away {
+		s.missed++
+	}
+	s.mu.Unlock()
+	if gate == nil {
+		return true
+	}
+	select {
+	case <-gate:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
 // faults are the writes that lost something: a serial that did not rise, another
 // lineage, a write past somebody's lock.
 func (s *stateStore) faults() []string {
@@ -54,6 +99,9 @@ func (s *stateStore) faults() []string {
 
 func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if !s.admit(r) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := strings.TrimPrefix(r.URL.Path, "/")

@@ -82,6 +82,13 @@ func (s *Server) Recover() {
 	s.faults = nil
 }
 
+// FailedCount returns how many calls were given a fault for an answer.
+func (s *Server) FailedCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 // takeFault returns the fault for a call of route, if there is one.
 func (s *Server) takeFault(route string) (Fault, bool) {
 	s.mu.Lock()
@@ -89,6 +96,7 @@ func (s *Server) takeFault(route string) (Fault, bool) {
 	for _, f := range s.faults {
 		if f.n > 0 && strings.HasPrefix(route, f.route) {
 			f.n--
+			s.failed++
 			return f.Fault, true
 		}
 	}

@@ -46,6 +46,7 @@ type Server struct {
 	calls     map[string]int
 	free      map[string]int // answers 304, which cost nothing
 	faults    []*fault
+	failed    int // calls that were given one of them
 	before    []moment
 	latency   time.Duration
 	limit     int

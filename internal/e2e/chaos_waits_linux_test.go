@@ -1,0 +1,194 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+)
+
+// The person of TestChaos knows nothing by heart: what they type is what the reason of a
+// wait offers, or what the answer to that offers.
+
+const (
+	silence    = time.Minute      // how long a cluster may be behind without a reason: nothing fails meanwhile
+	askAgain   = time.Second      // when a command that was refused is given again
+	impatience = 20 * time.Second // when one that was accepted, and has changed nothing, is
+)
+
+// person is who ends the waits that do not end automatically.
+type person struct {
+	comments bool                 // they write on the pull request first; else they use the command line
+	said     map[string]remark    // by cluster, run and words
+	given    map[string]time.Time // when a command line may be given again
+	silent   map[string]time.Time // since when a cluster has been behind without a reason
+	noted    map[string]bool      // waits that are counted, or reported, already
+}
+
+// remark is a comment that commands.
+type remark struct {
+	id int64
+	at time.Time
+}
+
+func newPerson(comments bool) person {
+	return person{
+		comments: comments, said: make(map[string]remark), given: make(map[string]time.Time),
+		silent: make(map[string]time.Time), noted: make(map[string]bool),
+	}
+}
+
+// once reports whether something was not noted before.
+func (p person) once(what ...any) bool {
+	key := fmt.Sprint(what...)
+	was := p.noted[key]
+	p.noted[key] = true
+	return !was
+}
+
+// help does what a person does about a cluster that is not as Git says, and says what is
+// known of it. A wait that ends neither automatically nor by what is offered for it
+// lasts until the patience of who waits ends, which fails the test.
+func (c *chaos) help(pr *pull, name string, rec v1.Cluster) string {
+	c.w.t.Helper()
+	runs, last := c.w.runs(name), c.w.newestOnBranch(name)
+	c.free(name, runs)
+	if rec.Waiting == "" {
+		c.mayBeSilent(name, rec, runs)
+	} else {
+		delete(c.person.silent, name)
+		c.leadOut(pr, name, rec, last)
+	}
+	return fmt.Sprintf("%s, waits for %q (%s), for which %q is offered; last: %s %s %s; replies: %q; given: %v",
+		rec.Phase, rec.Waiting, rec.WaitingDetail, rec.Waiting.Command(name), last.ID, last.Status, last.Reason, pr.replies(), c.person.given)
+}
+
+// mayBeSilent fails the test if a cluster that gives no reason is behind for long while
+// nothing runs for it.
+func (c *chaos) mayBeSilent(name string, rec v1.Cluster, runs []v1.Run) {
+	c.w.t.Helper()
+	behind := rec.Name != "" && rec.Phase != holdfast.PhaseDeleted && (rec.Desired.Removed || !rec.UpToDate())
+	if !behind || slices.ContainsFunc(runs, func(run v1.Run) bool { return !run.Status.Done() }) {
+		delete(c.person.silent, name)
+	} else if since, ok := c.person.silent[name]; !ok {
+		c.person.silent[name] = time.Now()
+	} else if time.Since(since) > silence && c.person.once("silent", name) {
+		c.w.t.Errorf("%s is %s, not as Git says, nothing runs for it, and no reason is given", name, rec.Phase)
+	}
+}
+
+// leadOut gives the command that the reason of a wait offers, if it does not end automatically.
+func (c *chaos) leadOut(pr *pull, name string, rec v1.Cluster, last v1.Run) {
+	c.w.t.Helper()
+	info, line := rec.Waiting.Info(), rec.Waiting.Command(name)
+	if c.person.once("waits", name, last.ID, rec.Waiting) {
+		c.waits[rec.Waiting]++
+	}
+	switch {
+	case !rec.Waiting.Known():
+		c.fault(name, rec.Waiting, "which is not a reason that Holdfast has")
+	case info.Effect == holdfast.Passes:
+	case line == "":
+		c.fault(name, rec.Waiting, "which does not end automatically, and no command is offered for it")
+	case len(info.Next) > 0:
+		c.ask(pr, name, last, info.Next[0], line)
+	default:
+		c.give(name, last, line)
+	}
+}
+
+func (c *chaos) fault(name string, reason holdfast.Reason, what string) {
+	c.w.t.Helper()
+	if c.person.once("fault", name, reason) {
+		c.w.t.Errorf("%s waits for %s, %s", name, reason, what)
+	}
+}
+
+// ask gives a command on the pull request. If that is refused, or nobody reacts, the
+// command line follows: a code host whose clock was put back dates a comment before
+// what it is about.
+func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line string) {
+	c.w.t.Helper()
+	words := "/holdfast " + string(verb) + " " + name
+	key := fmt.Sprint(name, run.ID, words)
+	remark, said := c.person.said[key]
+	switch reactions := c.w.fleet().hub.Reactions(remark.id); {
+	case !c.person.comments:
+		c.give(name, run, line)
+	case !said && run.Status == holdfast.RunPlanned && run.PostedAt.IsZero(): // nobody has seen it yet
+	case !said:
+		c.commands[words[:strings.LastIndexByte(words, ' ')]]++
+		c.w.t.Logf("%s is held by %s (%s): %s", name, run.ID, run.Reason, words)
+		remark.id, remark.at = pr.say(dev, words), time.Now()
+		c.person.said[key] = remark
+	case slices.Contains(reactions, string(holdfast.ReactionDone)) && time.Since(remark.at) < impatience: // it was accepted
+	case slices.Contains(reactions, string(holdfast.ReactionRefused)), time.Since(remark.at) > impatience:
+		c.give(name, run, line)
+	}
+}
+
+// give runs a command line that is offered for a run, and returns what it prints. What is
+// refused may offer another command, which is given next; else it is given again.
+func (c *chaos) give(name string, run v1.Run, line string) string {
+	c.w.t.Helper()
+	key, args := fmt.Sprint(run.ID, " ", run.Attempt, " ", line), strings.Fields(line)[1:]
+	if time.Now().Before(c.person.given[key]) {
+		return ""
+	}
+	c.commands[args[0]]++
+	verb := slices.Contains([]string{"apply", "replan", "approve", "cancel"}, args[0])
+	if verb {
+		args = append(args, "-o", "json")
+	}
+	out, errs, code := c.w.cli(args...)
+	c.w.t.Logf("%s after %s (%s): %d %s%s", line, run.ID, run.Reason, code, out, errs)
+	switch code {
+	case 0:
+		c.person.given[key] = time.Now().Add(impatience)
+		return out
+	case 3: // refused
+		c.person.given[key] = time.Now().Add(askAgain)
+	default:
+		c.person.given[key] = time.Now().Add(askAgain)
+		c.w.t.Errorf("%s, which is offered for %s: exit code %d: %s%s", line, run.ID, code, out, errs)
+	}
+	var refused v1.Command
+	if !verb || json.Unmarshal([]byte(out), &refused) != nil {
+		return out
+	}
+	if other := refused.Reason.Command(name); refused.Reason.Info().Effect == holdfast.Blocks && other != "" && other != line {
+		return c.give(name, run, other)
+	}
+	return out
+}
+
+// release is the command line that the answer about a lock ends with.
+var release = regexp.MustCompile(`release it: (holdfast unlock [^(\n]+)`)
+
+// free takes the locks from engines that were killed: those of somebody else's store end
+// with nobody else. A person asks whose lock it is, makes sure that no engine is
+// alive, and does what the answer says, once.
+func (c *chaos) free(name string, runs []v1.Run) {
+	c.w.t.Helper()
+	for _, run := range runs {
+		if run.Status == holdfast.RunRunning {
+			return // it may be free soon
+		}
+		if run.Failure == nil || run.Failure.Cause != holdfast.CauseStateLocked {
+			continue
+		}
+		if len(c.w.engines()) > 0 || !c.person.once("lock", run.ID, run.Attempt) {
+			return
+		}
+		said := c.give(name, run, run.Failure.Cause.Command(name))
+		if way := release.FindStringSubmatch(said); way != nil {
+			c.give(name, run, strings.TrimSpace(way[1]))
+		}
+		return
+	}
+}
