@@ -67,9 +67,9 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 		return func() bool { return pid != 0 }
 	}},
 	{"an agent hangs", true, func(m *monkey) func() bool { return m.stopped(m.w.agentPIDs()) }},
-	{"an engine is killed", false, func(m *monkey) func() bool { return m.killed(m.w.engines()) }},
+	{"an engine is killed", false, func(m *monkey) func() bool { return m.killed(m.atWork(anyEngine)) }},
 	{"an engine is killed in an apply", false, (*monkey).killApply},
-	{"an engine hangs", true, func(m *monkey) func() bool { return m.stopped(m.w.engines()) }},
+	{"an engine hangs", true, func(m *monkey) func() bool { return m.stopped(m.atWork(anyEngine)) }},
 	{"server and agents are killed", true, func(m *monkey) func() bool {
 		m.w.crash()
 		for _, agent := range m.w.agentPIDs() {
@@ -81,9 +81,11 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 	{"Redis hangs", true, func(m *monkey) func() bool { m.redis.Pause(); return then(m.redis.Resume) }},
 	{"Redis is away", true, func(m *monkey) func() bool { m.redis.Stop(); return then(m.redis.Restart) }},
 	{"the state store is away", true, func(m *monkey) func() bool {
+		m.atWork(anyEngine) // whoever asks the store
 		return noticed(m.store.missedCalls, m.store.fail(false))
 	}},
 	{"the state store hangs", true, func(m *monkey) func() bool {
+		m.atWork(anyEngine)
 		return noticed(m.store.missedCalls, m.store.fail(true))
 	}},
 	{"the Git host fails", true, func(m *monkey) func() bool {
@@ -197,18 +199,29 @@ func (m *monkey) codeHostAnswers(all ...githubserver.Fault) func() bool {
 	return noticed(m.w.hub.FailedCount, m.w.hub.Recover)
 }
 
-// killApply kills an engine that applies, after a part of what that does. If none
-// begins within a few seconds, nothing fails.
+// killApply kills an engine that applies, after a part of what that does.
 func (m *monkey) killApply() func() bool {
 	m.w.t.Helper()
+	applying := m.atWork(func(commandLine string) bool { return strings.Contains(commandLine, "\x00apply\x00") })
+	if len(applying) > 0 {
+		m.wait(800 * time.Millisecond) // most of an apply
+	}
+	return m.killed(applying)
+}
+
+func anyEngine(string) bool { return true }
+
+// atWork waits for an engine whose command line is such a one, for a few seconds, and returns
+// all that there are. It is empty if none begins.
+func (m *monkey) atWork(such func(commandLine string) bool) []int {
+	m.w.t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		applying := slices.DeleteFunc(m.w.engines(), func(pid int) bool {
+		engines := slices.DeleteFunc(m.w.engines(), func(pid int) bool {
 			line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-			return !strings.Contains(string(line), "\x00apply\x00")
+			return !such(string(line))
 		})
-		if len(applying) > 0 {
-			m.wait(800 * time.Millisecond) // most of an apply
-			return m.killed(applying)
+		if len(engines) > 0 {
+			return engines
 		}
 	}
 	return nil
