@@ -61,7 +61,7 @@ func TestWeakestAcceptableMode(t *testing.T) {
 func TestNoIsolationIsAWarning(t *testing.T) {
 	t.Parallel()
 	log := &strings.Builder{}
-	_, mode, err := isolationFlags{wanted: "none"}.open(t.Context(), 1, nil, slog.New(slog.NewTextHandler(log, nil)))
+	_, mode, err := isolationFlags{wanted: "none"}.open(t.Context(), &slotUsers{count: 1}, nil, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil || mode != holdfast.IsolationNone {
 		t.Fatalf("mode %q, %v", mode, err)
 	}
