@@ -15,6 +15,7 @@ type Reason string
 // The reasons. What they mean is in the table below.
 const (
 	ReasonAdopted           Reason = "Adopted"
+	ReasonAdoptionCapped    Reason = "AdoptionCapped"
 	ReasonAgentKilled       Reason = "AgentKilled"
 	ReasonAgentSilent       Reason = "AgentSilent"
 	ReasonApplied           Reason = "Applied"
@@ -69,6 +70,7 @@ const (
 	ReasonRemoved           Reason = "Removed"
 	ReasonRenamed           Reason = "Renamed"
 	ReasonReplanned         Reason = "Replanned"
+	ReasonRepositoryUnread  Reason = "RepositoryUnread"
 	ReasonRequested         Reason = "Requested"
 	ReasonResumed           Reason = "Resumed"
 	ReasonRevertFailed      Reason = "RevertFailed"

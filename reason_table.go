@@ -37,6 +37,10 @@ const AppliesShown = "applies exactly the plan that is shown"
 // reasonInfos is the one place where reasons are worded.
 var reasonInfos = map[Reason]ReasonInfo{
 	ReasonAdopted: {Effect: Explains, Words: "a new cluster has an empty plan: it is adopted without an apply"},
+	ReasonAdoptionCapped: {
+		Effect: Passes, Words: "the limit of first plans of clusters per hour is reached; it continues automatically",
+		More: "`adopt.maxPerHour` says how many",
+	},
 	ReasonAgentKilled: {
 		Effect: Explains, Words: "the agent that executed the run died",
 		More: "It was gone, or had been silent for longer than its lease",
@@ -249,6 +253,10 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Blocks, Words: "its apply failed to plan, and it has been planned again since",
 		One: "needs an approved plan", Many: "need an approved plan",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
+	},
+	ReasonRepositoryUnread: {
+		Effect: Passes, Words: "its repository was not read since the server was started; it continues when that is read",
+		Hint: "If that lasts, `/readyz` of the server says why the repository cannot be read",
 	},
 	ReasonRequested: {Effect: Explains, Words: "a person asked for it"},
 	ReasonResumed: {

@@ -151,7 +151,8 @@ type RunMode struct {
 	// Sample: the plan shows what a pull request of a template would do to a
 	// cluster that its merge leaves as it is. It reviews nothing.
 	Sample bool `json:"sample,omitempty"`
-	// Background: nobody waits for it, and everything else goes first.
+	// Background: nobody waits for it, and everything else goes first. On the tracked
+	// branch it is the first plan of a cluster.
 	Background bool `json:"background,omitempty"`
 	// Exact: the engine is that of the last applied run, at its very version,
 	// whatever the constraints say: drift and destruction.
@@ -313,7 +314,15 @@ type ClaimFilter struct {
 	Turns     Turns     // the order of the lanes; nil: by priority, then the oldest run
 
 	CappedRepos []string // not those of pull requests of these repositories
+	NoFirst     bool     // not those of PriorityFirst
 }
+
+// PriorityFirst is the priority of the first plans of clusters: all others go first.
+const PriorityFirst = 5
+
+// First reports whether r is the first plan of a cluster that was found in Git, was never
+// applied, and that no merge brought.
+func (r Run) First() bool { return r.Kind == RunPlan && r.Background && r.PullRequest.IsZero() }
 
 // Lane is the runs that are in one line to be handed out, the oldest first: those of
 // one priority, pull request, project, provider and kind.

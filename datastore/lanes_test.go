@@ -2,6 +2,7 @@ package datastore_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,17 @@ func testLanes(t *testing.T, open opener) {
 	filter.Capped = []string{"shop"}
 	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) > 0 {
 		t.Errorf("Claimable() = %v of a project with all that it may have", got)
+	}
+
+	first := of(93, 0)
+	first.PullRequest, first.Background = holdfast.PullRequestRef{}, true
+	create(t, store, first)
+	filter.Capped = nil
+	for _, no := range []bool{false, true} {
+		filter.NoFirst = no
+		if got := must[[]string](t)(store.Claimable(ctx, filter)); slices.Contains(got, first.ID) == no || len(got) < 21 {
+			t.Errorf("Claimable() = %v without first plans: %v", got, no)
+		}
 	}
 
 	running, lately, err := store.Served(ctx, noon.Add(time.Minute))

@@ -60,6 +60,8 @@ func priority(run holdfast.Run) int {
 	switch {
 	case run.Kind.Writes():
 		return writing
+	case run.First():
+		return holdfast.PriorityFirst
 	case run.Background:
 		return 4
 	case run.Kind == holdfast.RunDrift:

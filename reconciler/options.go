@@ -69,6 +69,7 @@ type Limits struct {
 	Drift      int            // drift checks at once; zero means half of Runs, at least 1
 	Provider   map[string]int // runs at once by provider; one that is not named has no limit of its own
 	Project    int            // runs at once of each project; zero: no limit
+	First      int            // first plans of clusters that Git has and nobody asks for, an hour; zero: no limit
 	Timeout    time.Duration  // of a run; zero means 30 minutes
 	Lease      time.Duration  // how long a silent attempt is believed in; zero means 30 seconds
 	Retries    int            // of an attempt that failed for a transient cause; zero means 5, negative none

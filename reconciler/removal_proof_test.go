@@ -138,7 +138,7 @@ func TestADestroyWaitsForALookAtGit(t *testing.T) {
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("the %s of %s begins", a.Kind, a.Cluster)
 	}
-	waitsFor(holdfast.ReasonMissing)
+	waitsFor(holdfast.ReasonRepositoryUnread)
 	f.look()
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("the %s of %s begins", a.Kind, a.Cluster)

@@ -17,7 +17,7 @@ func newDispatcher(r *Reconciler) (*dispatch.Dispatcher, error) {
 	return dispatch.New(dispatch.Options{
 		Store: r.opts.Store, Locker: r.opts.Replica.Locker, Fleet: fleet{r}, TokenKey: r.opts.Replica.TokenKey,
 		Limits: dispatch.Limits{
-			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Project: limits.Project, Timeout: limits.Timeout,
+			Runs: limits.Runs, Drift: limits.Drift, Provider: limits.Provider, Project: limits.Project, First: limits.First, Timeout: limits.Timeout,
 			Lease: limits.Lease, Retries: limits.Retries, RetryDelay: limits.RetryDelay, Break: limits.Break,
 			Lock:         decision.LockWait{Timeout: limits.LockTimeout, Pause: limits.RetryDelay},
 			Repositories: forClusters(r.opts.Sources.Repositories), Isolation: r.opts.Grants.Isolation,

@@ -23,7 +23,7 @@ type QueuedRun struct {
 
 // Ahead is how many runs are ahead of one, by why. Their sum is one less than its position.
 type Ahead struct {
-	Priority int `json:"priority"` // Their kind goes first: applies and destroys, then plans, samples, drift checks.
+	Priority int `json:"priority"` // Their kind goes first: applies and destroys, then plans, samples, drift checks, first plans of clusters.
 	Own      int `json:"own"`      // Older ones of the same pull request or, outside of pull requests, project.
 	Others   int `json:"others"`   // Turns of other pull requests and projects.
 	Overdue  int `json:"overdue"`  // Of a kind that goes later, and that has waited too long for a turn.

@@ -52,7 +52,8 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 		return true, l.Records.Cancel(ctx, run.ID, holdfast.ReasonSuperseded) // it is looked at again first
 	}
 	if run.Kind != holdfast.RunDestroy {
-		return false, nil
+		// What was merged while no server ran may have replaced it.
+		return !l.Intake.Seen(rec.Owner), nil
 	}
 	spared, err := l.spares(ctx, run)
 	if err != nil { // it waits; other runs need not

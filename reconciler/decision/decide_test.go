@@ -146,6 +146,8 @@ func fresh(in *decision.Input) {
 	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
 }
 
+func inBackground(d *decision.Decision) { d.Background = true }
+
 func requires(gate string) func(*decision.Input) {
 	return func(in *decision.Input) { in.Cluster.Desired.Document.Apply.Requires = []string{gate} }
 }
@@ -222,11 +224,11 @@ func pullRequestSituations() map[string]situation {
 		"planned":             {atPullRequest(runs(first)), none(holdfast.ReasonUpToDate)},
 		"planned by a former version": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, outdated))),
-			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, inBackground),
 		},
 		"nothing planned by a former version": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunNoChanges, outdated))),
-			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, func(d *decision.Decision) { d.Background = true }),
+			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, inBackground),
 		},
 		"a sample of a former version": {
 			atPullRequest(pr(func(rec *holdfast.PullRequestRecord) { rec.Clusters[0].Sample = true }),
@@ -447,7 +449,9 @@ func branchSituations() map[string]situation {
 		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(holdfast.ReasonInterrupted)},
 		"a direct push, canceled":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
 		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on())},
-		"a fresh database":               {onBranch(fresh), doPlan(holdfast.ReasonUnreviewed, on())},
+		"a fresh database":               {onBranch(fresh), doPlan(holdfast.ReasonUnreviewed, on(), inBackground)},
+		"a fresh database, given up":     {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on(), inBackground)},
+		"a new cluster that was merged":  {onBranch(fresh, mergedUnseen), doPlan(holdfast.ReasonUnreviewed, on(unseen))},
 
 		"a state was not saved":            {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunErrored, hasBegun))), act(decision.ActionWait, holdfast.ReasonStateUnsaved)},
 		"a state was not saved, planned":   {onBranch(unsaved, runs(ran("run-2", plan, holdfast.RunPlanned)), asks(holdfast.VerbApply, "run-2")), act(decision.ActionRefuse, holdfast.ReasonStateUnsaved)},

@@ -68,7 +68,8 @@ func never(in decision.Input, d decision.Decision) string {
 		return !run.Status.Done() && run.Cancel == "" && !slices.Contains(d.Cancel, run.ID)
 	}):
 		return "queues beside what is queued or runs"
-	case d.Background && (!atPullRequest || d.Action != decision.ActionPlan || !in.Runs[0].Status.Good() || in.Runs[0].PlanDigest != ""):
+	case d.Background && (d.Action != decision.ActionPlan || atPullRequest && (!in.Runs[0].Status.Good() || in.Runs[0].PlanDigest != "") ||
+		!atPullRequest && (in.Cluster.Applied.Run != "" || len(in.Merges) > 0)):
 		return "lets something wait that somebody waits for"
 	case atPullRequest && d.Action == decision.ActionNone && d.Reason == holdfast.ReasonUpToDate && in.Runs[0].PlanDigest == "":
 		return "is content with a plan that no apply can be compared with"

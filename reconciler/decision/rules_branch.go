@@ -367,16 +367,18 @@ func manualMerge(in Input) (Decision, bool) {
 func unreviewed(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	if !current(in, last) || last.Kind != holdfast.RunPlan {
-		return Decision{Action: ActionPlan, Reason: holdfast.ReasonUnreviewed, Reviews: reviews(in)}, true
+		return planUnreviewed(in), true
 	}
 	switch last.Status {
 	case holdfast.RunInterrupted:
-		return again(in, holdfast.ReasonInterrupted), true
+		d := again(in, holdfast.ReasonInterrupted)
+		d.Background = d.Action == ActionPlan && firstSeen(in)
+		return d, true
 	case holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	case holdfast.RunCanceled:
 		if GivenUp(last) {
-			return Decision{Action: ActionPlan, Reason: holdfast.ReasonUnreviewed, Reviews: reviews(in)}, true
+			return planUnreviewed(in), true
 		}
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	default:
@@ -384,6 +386,14 @@ func unreviewed(in Input) (Decision, bool) {
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	}
 }
+
+func planUnreviewed(in Input) Decision {
+	return Decision{Action: ActionPlan, Reason: holdfast.ReasonUnreviewed, Reviews: reviews(in), Background: firstSeen(in)}
+}
+
+// firstSeen reports whether a cluster was found in Git, and nobody waits for its plan:
+// a fresh database may find all of a fleet.
+func firstSeen(in Input) bool { return in.Cluster.Applied.Run == "" && len(in.Merges) == 0 }
 
 // ThrottledText says until when the runs of a provider are held back.
 func ThrottledText(provider string, until time.Time) string {

@@ -223,6 +223,7 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 		}
 	}
 	of.limits(&filter)
+	filter.NoFirst = d.opts.Limits.firstAt(lately).After(now)
 	if load.drift < d.opts.Limits.Drift {
 		return filter, of, true, nil
 	}
@@ -238,10 +239,11 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 const capLease = 5 * time.Second
 
 // withinCap calls claim while the provider and the project of run have fewer runs than
-// they may, or, for a drift check, fewer of those run than may at once, and nobody
-// else claims one of it; else it is an ErrConflict.
+// they may, or, for a drift check, fewer of those run than may at once, or it is time for
+// another first plan, and nobody else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
+	first := d.opts.Limits.First > 0 && run.First()
 	var keys []string
 	if _, capped := d.opts.Limits.Provider[provider]; capped && provider != "" {
 		keys = append(keys, "provider:"+provider)
@@ -252,15 +254,22 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 	if check {
 		keys = append(keys, "drift")
 	}
+	if first {
+		keys = append(keys, "first")
+	}
 	if len(keys) == 0 {
 		return claim()
 	}
 	return d.alone(ctx, keys, func() error {
-		running, _, err := d.opts.Store.Served(ctx, d.opts.Now())
+		now := d.opts.Now()
+		running, lately, err := d.opts.Store.Served(ctx, now)
 		if err != nil {
 			return fmt.Errorf("list running runs: %w", err)
 		}
 		load := loadOf(running)
+		if first && d.opts.Limits.firstAt(lately).After(now) {
+			return holdfast.ErrConflict
+		}
 		if d.opts.Limits.providerFull(load, provider) || d.opts.Limits.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift {
 			return holdfast.ErrConflict
 		}

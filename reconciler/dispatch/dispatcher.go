@@ -33,6 +33,7 @@ type Limits struct {
 	Drift    int            // drift checks at once
 	Provider map[string]int // at once by provider; one that is not named has no limit of its own
 	Project  int            // at once of each project; zero: all but one of Runs, if there are several projects and Runs is at least 3
+	First    int            // first plans of clusters an hour, one after the other at equal intervals; zero: any number
 	// Repositories are those for clusters alone. With others, each is limited as projects
 	// are, if Project is zero.
 	Repositories []string

@@ -52,10 +52,13 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 		default:
 			entry.Reason, entry.Detail = d.heldBack(entry.Run, load, now)
 			if entry.Reason == "" {
+				entry.Reason, entry.Detail = d.opts.Limits.firstWaits(entry.Run, lately, now)
+			}
+			if entry.Reason == "" {
 				entry.Reason, entry.Detail = share.waits(entry.Run)
 			}
 			if entry.Reason == "" {
-				if entry.Reason, entry.Detail, err = d.unproven(ctx, entry.Run); err != nil {
+				if entry.Reason, entry.Detail, err = d.unread(ctx, entry.Run); err != nil {
 					return nil, err
 				}
 			}
@@ -64,20 +67,19 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 	return queue, nil
 }
 
-// unproven is why a destroy is not handed out after a start: nothing says yet that its
-// cluster's document is still gone.
-func (d *Dispatcher) unproven(ctx context.Context, run holdfast.Run) (reason holdfast.Reason, detail string, err error) {
-	if run.Kind != holdfast.RunDestroy {
+// unread is why what changes infrastructure is not handed out after a start: nothing says
+// yet that Git still wants it.
+func (d *Dispatcher) unread(ctx context.Context, run holdfast.Run) (reason holdfast.Reason, detail string, err error) {
+	if !run.Kind.Applies() {
 		return "", "", nil
 	}
 	unseen, err := d.opts.Fleet.Unseen(ctx, run)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && !unseen {
+		return "", "", nil
+	} else if err != nil {
 		return "", "", err
 	}
-	if !unseen {
-		return "", "", nil
-	}
-	return holdfast.ReasonMissing, "its repository was not read since the server was started", nil
+	return holdfast.ReasonRepositoryUnread, "its repository was not read since the server was started", nil
 }
 
 // heldBack is what keeps a run waiting besides its turn and its state; empty if nothing

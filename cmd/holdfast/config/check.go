@@ -318,6 +318,9 @@ func (d *decoder) checkRuns(c *Config) {
 	if c.Runs.MaxPerProject < 0 {
 		d.at("runs.maxPerProject", "must be at least 0", "0: limited by runs.max alone")
 	}
+	if c.Adopt.MaxPerHour < 0 {
+		d.at("adopt.maxPerHour", "must be at least 0", "0: no limit")
+	}
 	for provider, most := range c.Runs.MaxPerProvider {
 		if most < 1 {
 			d.at("runs.maxPerProvider."+provider, "must be at least 1", "to stop a provider's runs, suspend its clusters")

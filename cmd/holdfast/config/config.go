@@ -15,6 +15,7 @@ type Config struct {
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
+	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
 	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, in this order, else no run is started. none: no isolation is needed; code in a pull request can read and do what the agent can, and no pull request from a fork is planned. Agents elsewhere have the flag --isolation: one with a weaker mode than this key demands gets no runs, and with auto that is one without any. See [security](security.md)."`
@@ -236,6 +237,11 @@ type Sandbox struct {
 type SandboxPaths struct {
 	ReadOnly []string `yaml:"readOnly" doc:"Such as a file of credentials that a variable names, or a command of a provider outside of /usr, /bin, /lib and /opt."`
 	Writable []string `yaml:"writable" doc:"Every run can write there, those of pull requests too: what one writes, another reads."`
+}
+
+// Adopt is how clusters are planned that Git has already.
+type Adopt struct {
+	MaxPerHour int `yaml:"maxPerHour" default:"0" doc:"How many of these plans are started in an hour, at equal intervals. 0: no limit."`
 }
 
 // Drift is when and how much is checked for drift.

@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 		if c.DataDir != "/etc/holdfast/.holdfast" || c.Encryption.KeyFile != "/etc/holdfast/.holdfast/key" {
 			t.Errorf("Parse(%q): data in %s, key in %s", text, c.DataDir, c.Encryption.KeyFile)
 		}
-		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5, PullRequests: 180 * 24 * time.Hour}) {
+		if c.Drift != (config.Drift{MaxIssues: 10}) || c.Retention != (config.Retention{Runs: 100, DriftRuns: 5, Audit: 365 * 24 * time.Hour, PullRequests: 180 * 24 * time.Hour}) {
 			t.Errorf("Parse(%q): %+v, %+v", text, c.Drift, c.Retention)
 		}
 		if l := c.Runs.Limits; c.Isolation != "auto" || l.Memory != 4<<30 || l.Processes != 1024 || l.CPU != 0 || c.Agent.SlotUsers.Plan == 0 {

@@ -248,6 +248,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
 			Break: runs.Break, LockTimeout: runs.LockTimeout, Provider: runs.MaxPerProvider, Project: runs.MaxPerProject, Drift: s.cfg.Drift.Max,
+			First: s.cfg.Adopt.MaxPerHour,
 		},
 		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues},
 		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
