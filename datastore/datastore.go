@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/datastore/walindex"
 	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
@@ -153,6 +154,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
+		return err
+	}
+	if s.db.index, err = walindex.Reserve(path); err != nil {
 		return err
 	}
 	// The file is ours alone: whoever had claimed a post before is dead, and

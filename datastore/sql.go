@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,8 @@ type database struct {
 	// with a context, and unlike SQLite's own lock it is fair.
 	writing chan struct{}
 
-	disk atomic.Pointer[statements.DiskError] // what was wrong with the disk in the last write
+	disk  atomic.Pointer[statements.DiskError] // what was wrong with the disk in the last write
+	index *os.File                             // of the write-ahead log, with its blocks reserved
 }
 
 const readerConns = 4
@@ -111,6 +113,9 @@ func (db *database) close() error {
 		if s != nil {
 			errs = append(errs, s.DB.Close()) // and with it the statements
 		}
+	}
+	if db.index != nil {
+		errs = append(errs, db.index.Close()) // only now: it takes SQLite's locks with it
 	}
 	return errors.Join(errs...)
 }
