@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,25 +14,37 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
-// moduleLab executes runs of a cluster whose module stands on a branch, by several
+// moduleLab executes runs of a cluster that has a module from a branch, by several
 // agents: each has prepared folders of its own.
 type moduleLab struct {
 	t      *testing.T
 	states *stateServer
 	stored map[string]map[string][]byte
 	files  map[string]string
+	moves  string // the module on the branch, as it is named to people
 	commit func(code string)
 	ahead  atomic.Int64 // how much later it is
 }
 
-func newModuleLab(t *testing.T) *moduleLab {
+// newModuleLab makes one whose root module calls the module on a branch or, if that is
+// nested, calls one with a version that does.
+func newModuleLab(t *testing.T, nested bool) *moduleLab {
 	t.Helper()
 	realEngine(t)
 	url, commit := gitModule(t)
-	l := &moduleLab{t: t, states: newStateServer(t), stored: map[string]map[string][]byte{}}
+	l := &moduleLab{t: t, states: newStateServer(t), stored: map[string]map[string][]byte{}, moves: "net"}
 	l.commit = func(value string) { commit(fmt.Sprintf("resource \"terraform_data\" \"x\" { input = %q }\n", value)) }
-	l.files = map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"net\" { source = %q }\n", url)}
 	l.commit("v1")
+	if nested {
+		pinned, commit := gitModule(t)
+		commit(fmt.Sprintf("module \"subnets\" { source = %q }\n", url))
+		dir := strings.TrimPrefix(pinned, "git::file://")
+		if out, err := exec.CommandContext(t.Context(), "git", "-C", dir, "tag", "v1.0.0").CombinedOutput(); err != nil {
+			t.Fatalf("git tag: %v\n%s", err, out)
+		}
+		url, l.moves = pinned+"?ref=v1.0.0", "net.subnets"
+	}
+	l.files = map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"net\" { source = %q }\n", url)}
 	return l
 }
 
@@ -65,7 +78,16 @@ func (l *moduleLab) run(
 // branch since.
 func TestChecksHaveTheModulesThatWereApplied(t *testing.T) {
 	t.Parallel()
-	l := newModuleLab(t)
+	for name, nested := range map[string]bool{"of the root module": false, "of a module with a version": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checksHaveTheModulesThatWereApplied(t, newModuleLab(t, nested))
+		})
+	}
+}
+
+func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
+	t.Helper()
 	planner, applier := l.agent(), l.agent()
 	planned, _ := l.run(planner, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
 	applied, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
@@ -101,7 +123,7 @@ func TestChecksHaveTheModulesThatWereApplied(t *testing.T) {
 	// Without the archive others are fetched, and nothing of them is drift.
 	delete(l.stored["run-2"], holdfast.ArtefactModules)
 	checked, _ := l.run(l.agent(), "run-6", holdfast.RunDrift, holdfast.RunErrored, "InvalidConfiguration", exact)
-	if !strings.Contains(checked.Detail, "module net has other content") {
+	if !strings.Contains(checked.Detail, "module "+l.moves+" has other content") {
 		t.Errorf("the check says %q", checked.Detail)
 	}
 	l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", func(a *holdfast.Assignment) {
@@ -114,14 +136,23 @@ func TestChecksHaveTheModulesThatWereApplied(t *testing.T) {
 // its agent has them or can fetch them, and says which one is another.
 func TestReviewedModulesAreApplied(t *testing.T) {
 	t.Parallel()
-	l := newModuleLab(t)
+	for name, nested := range map[string]bool{"of the root module": false, "of a module with a version": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reviewedModulesAreApplied(t, newModuleLab(t, nested))
+		})
+	}
+}
+
+func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
+	t.Helper()
 	both, applier := l.agent(), l.agent()
 	first, _ := l.run(both, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
 	l.commit("v2")
 	moved, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunPlanned, holdfast.ReasonPlanChanged, func(a *holdfast.Assignment) {
 		a.Reviews = review("run-1", first)
 	})
-	if !strings.Contains(moved.Detail, "module net has other content") {
+	if !strings.Contains(moved.Detail, "module "+l.moves+" has other content") {
 		t.Errorf("the apply says %q", moved.Detail)
 	}
 

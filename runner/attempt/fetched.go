@@ -15,12 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
 // A source of a module that is not a version and no commit, such as a branch, can be
-// another module whenever it is fetched. What is compared with a review, or with
+// another module whenever it is fetched, whether the root module calls it or a fetched
+// module does; and tags are moved. What is compared with a review, or with
 // what was applied, has to have the same ones: an apply looks for those that were
 // reviewed among those that are prepared here, and fetches them itself otherwise; a
 // drift check gets those that the apply has kept. An apply takes no code from
@@ -29,7 +31,7 @@ import (
 // expectModules notes the digests of the modules that the attempt should have: of
 // what was applied, or of the reviewed plans. None means whatever is fetched.
 func (t *initializing) expectModules(ctx context.Context) error {
-	if !t.module.Unpinned {
+	if !t.module.Fetched && !t.module.Opaque {
 		return nil
 	}
 	var runs []string
@@ -54,22 +56,25 @@ func (t *initializing) expectModules(ctx context.Context) error {
 }
 
 // openPrepared opens a prepared folder that has the expected modules.
-func (t *initializing) openPrepared(names initcache.Names) bool {
-	var ok bool
+func (t *initializing) openPrepared(names initcache.Names) (ok bool) {
 	for _, digest := range t.expected {
 		if t.prepared, ok = t.exec.inits.OpenOf(names.KeyOf, digest); ok {
 			return true
 		}
+		if t.prepared, ok = t.exec.inits.OpenWith(names.Key, digest); ok {
+			return true
+		}
 	}
-	if t.prepared, ok = t.exec.inits.Open(names.Key); !ok {
+	if len(t.expected) > 0 {
 		return false
 	}
-	if len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {
-		return true
-	}
-	t.prepared.Release()
-	t.prepared = initcache.Folder{}
-	return false
+	t.prepared, ok = t.exec.inits.Open(names.Key)
+	return ok
+}
+
+// unpinned reports whether another init may fetch other modules than those in a folder.
+func (t *initializing) unpinned(modules string) bool {
+	return t.module.Unpinned || t.module.Opaque || modulecode.CallsUnpinned(modules, t.engine.Name)
 }
 
 // bringModules puts the modules of what was applied where init looks for them, and
@@ -120,7 +125,7 @@ func (t *initializing) checkModules(ctx context.Context) error {
 // keepModules keeps the modules that are about to be applied, for checks to come,
 // unless their sources say exactly which ones they are.
 func (t *initializing) keepModules(ctx context.Context) error {
-	if !t.a.Kind.Applies() || !t.module.Unpinned || t.prepared.Fetched == "" {
+	if !t.a.Kind.Applies() || !t.prepared.Unpinned {
 		return nil
 	}
 	small := journal.NewBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))

@@ -123,8 +123,8 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 		return fmt.Errorf("read lock file: %w", err)
 	}
 	from := initcache.Source{
-		Root: t.root, Seen: t.seen(t.root), Owner: os.Geteuid(), Mirrors: t.exec.mirrors(), Unpinned: t.module.Unpinned,
-		Backend: t.sharesBackend(),
+		Root: t.root, Seen: t.seen(t.root), Owner: os.Geteuid(), Mirrors: t.exec.mirrors(),
+		Backend: t.sharesBackend(), Unpinned: t.unpinned,
 	}
 	if t.exec.mode().OwnUser() {
 		from.Owner = t.slot.UID

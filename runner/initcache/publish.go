@@ -34,9 +34,11 @@ type Source struct {
 	Seen  string // the same as the engine sees it
 	Owner int    // uid that the engine ran as; its files must be that user's
 	// Mirrors are folders that links among the providers may lead to.
-	Mirrors  []string
-	Unpinned bool // a fetched module has no version: another fetch may bring another one
-	Backend  bool // keep the backend's settings, too: those of an http backend without arguments
+	Mirrors []string
+	Backend bool // keep the backend's settings, too: those of an http backend without arguments
+	// Unpinned reports whether another fetch may bring other modules than those in a
+	// folder, which is the copy of .terraform/modules; nil: none does.
+	Unpinned func(modules string) bool
 }
 
 // Names are what a prepared folder is found by. Final is the name of the folder,
@@ -74,7 +76,7 @@ func (s *Store) Publish(ctx context.Context, from Source, names Names) (holdfast
 	if err != nil {
 		return "", err
 	}
-	if !from.Unpinned || made.Fetched == "" {
+	if !made.moves() {
 		return made.Fetched, s.name(temp, names.Final, names.Key)
 	}
 	final, also := of(names.FinalOf, made.Fetched), []string{of(names.KeyOf, made.Fetched)}
@@ -86,7 +88,7 @@ func (s *Store) Publish(ctx context.Context, from Source, names Names) (holdfast
 
 // copy makes a folder without a name.
 func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp string, err error) {
-	made = manifest{PreparedAt: s.opts.Now(), Unpinned: from.Unpinned}
+	made = manifest{PreparedAt: s.opts.Now()}
 	if temp, err = os.MkdirTemp(s.opts.Dir, temporary); err != nil {
 		return made, "", err
 	}
@@ -125,6 +127,7 @@ func (s *Store) copy(ctx context.Context, from Source) (made manifest, temp stri
 	if made.Each, err = eachModule(filepath.Join(content, Modules)); err != nil {
 		return made, temp, err
 	}
+	made.Pinned = made.Fetched != "" && (from.Unpinned == nil || !from.Unpinned(filepath.Join(content, Modules)))
 	return made, temp, made.write(temp, content)
 }
 
@@ -176,14 +179,14 @@ func (s *Store) name(temp, final string, also ...string) error {
 		if err := os.Rename(temp, target); err != nil {
 			return err
 		}
-	} else if known.Unpinned { // another init came to the same, and now it is new again
+	} else if known.moves() { // another init came to the same, and now it is new again
 		known.PreparedAt = s.opts.Now()
 		if err := known.save(target); err != nil {
 			return err
 		}
 	}
 	for _, name := range also {
-		if name == final {
+		if name == final || s.inUse[name] > 0 { // an earlier version has named a folder so
 			continue
 		}
 		alias := filepath.Join(s.opts.Dir, name)

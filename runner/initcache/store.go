@@ -85,21 +85,26 @@ func New(opts Options) (*Store, error) {
 // manifest is what a prepared folder must be.
 type manifest struct {
 	PreparedAt time.Time       `json:"preparedAt"`
-	Unpinned   bool            `json:"unpinned,omitempty"`
 	Fetched    holdfast.Digest `json:"fetched,omitempty"`
+	Pinned     bool            `json:"pinned,omitempty"` // another fetch brings the same modules
 	Each       []Module        `json:"each,omitempty"`
 	Lock       []byte          `json:"lock,omitempty"`
 	Backend    []byte          `json:"backend,omitempty"`
 	Files      []entry         `json:"files"`
 }
 
+// moves reports whether another fetch may bring other modules. Earlier versions have
+// not looked at what fetched modules call, and said nothing of those that are pinned.
+func (m manifest) moves() bool { return m.Fetched != "" && !m.Pinned }
+
 // Folder is a prepared folder in use, until Release.
 type Folder struct {
-	Dir     string          // with Providers and Modules in it; read-only
-	Fetched holdfast.Digest // of the content of the fetched modules; empty if there are none
-	Each    []Module        // of the fetched modules, by name
-	Lock    []byte          // the lock file that init ended with; nil if there is none
-	Backend []byte          // .terraform/terraform.tfstate; nil if it was not kept
+	Dir      string          // with Providers and Modules in it; read-only
+	Fetched  holdfast.Digest // of the content of the fetched modules; empty if there are none
+	Unpinned bool            // another fetch may bring other modules
+	Each     []Module        // of the fetched modules, by name
+	Lock     []byte          // the lock file that init ended with; nil if there is none
+	Backend  []byte          // .terraform/terraform.tfstate; nil if it was not kept
 
 	release func()
 }
@@ -144,6 +149,16 @@ func (s *Store) OpenOf(name string, fetched holdfast.Digest) (Folder, bool) {
 	return s.open(name, 0)
 }
 
+// OpenWith is Open for modules of that digest, which are not too old ever.
+func (s *Store) OpenWith(key string, fetched holdfast.Digest) (Folder, bool) {
+	f, ok := s.open(key, 0)
+	if ok && f.Fetched != fetched {
+		f.Release()
+		return Folder{}, false
+	}
+	return f, ok
+}
+
 func (s *Store) open(key string, maxAge time.Duration) (Folder, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,14 +175,14 @@ func (s *Store) open(key string, maxAge time.Duration) (Folder, bool) {
 		return Folder{}, false
 	}
 	now := s.opts.Now()
-	if m.Unpinned && maxAge > 0 && now.Sub(m.PreparedAt) > maxAge {
+	if m.moves() && maxAge > 0 && now.Sub(m.PreparedAt) > maxAge {
 		return Folder{}, false
 	}
 	_ = os.Chtimes(dir, now, now) // for Prune
 	s.inUse[name]++
 	var once sync.Once
 	return Folder{
-		Dir: filepath.Join(dir, contentDir), Fetched: m.Fetched, Each: m.Each, Lock: m.Lock, Backend: m.Backend,
+		Dir: filepath.Join(dir, contentDir), Fetched: m.Fetched, Unpinned: m.moves(), Each: m.Each, Lock: m.Lock, Backend: m.Backend,
 		release: func() {
 			once.Do(func() {
 				s.mu.Lock()

@@ -367,7 +367,7 @@ func TestModulesThatMove(t *testing.T) {
 	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
 	publish := func(code string, names initcache.Names) holdfast.Digest {
 		from := left(t, "a provider")
-		from.Unpinned = true
+		from.Unpinned = func(string) bool { return true }
 		if err := os.WriteFile(filepath.Join(from.Root, ".terraform/modules/m/main.tf"), []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -418,6 +418,70 @@ func TestModulesThatMove(t *testing.T) {
 	if got := code(s.Open("k")); got != "first" {
 		t.Errorf("what came back is not found, but %s", got)
 	}
+}
+
+// TestFoldersOfAnEarlierVersion: a folder that does not say whether its modules are pinned
+// is fetched anew after a while, and found for as long as there is one by what it has. It
+// is not taken away from whoever uses it.
+func TestFoldersOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	dir := t.TempDir()
+	removable(t, dir)
+	s, err := initcache.New(initcache.Options{Dir: dir, MaxAge: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
+	fetched, err := s.Publish(t.Context(), left(t, "a provider"), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.Add(120)
+	pinned, ok := s.Open("k")
+	if !ok || pinned.Unpinned {
+		t.Errorf("modules that are pinned are fetched again: %+v", pinned)
+	}
+	pinned.Release()
+
+	manifest := filepath.Join(dir, "f", "manifest.json")
+	data, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := bytes.Replace(data, []byte(`"pinned":true,`), nil, 1)
+	if bytes.Equal(old, data) {
+		t.Fatalf("the manifest is %s", data)
+	}
+	if err := errors.Join(os.Chmod(manifest, 0o600), os.WriteFile(manifest, old, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if f, ok := s.Open("k"); ok {
+		f.Release()
+		t.Error("modules that may have moved are not fetched again")
+	}
+	if f, ok := s.OpenWith("k", "sha256:other"); ok {
+		f.Release()
+		t.Error("a folder is found by modules that it does not have")
+	}
+	used, ok := s.OpenWith("k", fetched)
+	if !ok {
+		t.Fatal("what was reviewed is not found")
+	}
+	defer used.Release()
+	next := left(t, "a provider")
+	next.Unpinned = func(string) bool { return true }
+	if _, err := s.Publish(t.Context(), next, names); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(used.Dir, initcache.Modules, "m", "main.tf")); err != nil {
+		t.Errorf("a folder in use is gone: %v", err)
+	}
+	f, ok := s.OpenOf("fo", fetched)
+	if !ok || !f.Unpinned {
+		t.Errorf("what was fetched is not found: %+v", f)
+	}
+	f.Release()
 }
 
 // TestPackModules: what is packed is all that makes the digest, and the engine's

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +33,7 @@ type Root struct {
 	Files       []string     // names of the root's code
 	blocks      []stateBlock // of all of the root's code
 	Fetched     bool         // there are modules that init fetches
-	Unpinned    bool         // a fetched module's version can move
+	Unpinned    bool         // a fetched module's version can move, of those that this code calls
 	Opaque      bool         // there is code that could not be read in full
 	Dynamic     bool         // a module's source or version depends on values
 	Plugins     bool         // init may take providers from the root module's own folder
@@ -248,7 +247,7 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, at place) {
 	version, fixedVersion := textOf(file, block.Body, "version")
 	r.module.Dynamic = r.module.Dynamic || !fixed || !fixedVersion
 	r.need(at, "module "+block.Labels[0], strconv.Quote(source)+strconv.Quote(version))
-	if fixed && (strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../")) {
+	if fixed && isLocal(source) {
 		called := filepath.Join(at.dir, filepath.FromSlash(source))
 		if rest, err := filepath.Rel(r.bundle, called); err == nil && filepath.IsLocal(rest) {
 			r.read(called, strings.TrimPrefix(at.path+"."+block.Labels[0], "."))
@@ -259,19 +258,6 @@ func (r *moduleReader) call(file *hcl.File, block *hcl.Block, at place) {
 	if !pinnedSource(source, version) {
 		r.module.Unpinned = true
 	}
-}
-
-var (
-	// ExactVersion is how one version is written, and no range of them.
-	ExactVersion = regexp.MustCompile(`^\s*=?\s*v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\s*$`)
-	pinnedRef    = regexp.MustCompile(`[?&]ref=([0-9a-f]{40}|[^&]*v?[0-9]+\.[0-9]+\.[0-9]+[^&]*)(&|$)`)
-)
-
-// pinnedSource reports whether a fetched module is the same whenever it is
-// fetched: an exact version of a registry, a commit, or a tag that reads like a
-// version.
-func pinnedSource(source, version string) bool {
-	return ExactVersion.MatchString(version) || pinnedRef.MatchString(source)
 }
 
 // AttributeText returns an attribute as it is written, empty if there is none.
