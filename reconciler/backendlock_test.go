@@ -69,9 +69,28 @@ func TestBackendLock(t *testing.T) {
 	if err := unlock("left-1", true); refusedWith(err) != "InProgress holdfast cancel "+a.Run {
 		t.Errorf("a lock is released while a run is running: %v", err)
 	}
+	f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseCredentials, Failure: &holdfast.Failure{
+		Step: "unlock", Summary: "no valid credential sources found", Cause: holdfast.CauseCredentials,
+	}})
+
+	// It is not released by a run that could not, and there for one that comes after.
+	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		return holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseNoEngine, Failure: &holdfast.Failure{
+			Step: "prepare", Summary: "no engine fits", Cause: holdfast.CauseNoEngine,
+		}}
+	})
+	if lock, err = f.r.Rescue().BackendLock(t.Context(), "prod"); err != nil || lock.ID != "left-1" || lock.Dead != dead.Run {
+		t.Errorf("BackendLock() = %+v, %v, want it still left by %s", lock, err, dead.Run)
+	}
+	f.must(unlock("left-1", false))
+	a = f.claim()
 	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunApplied {
 		t.Errorf("the unlock ended %s %+v, %v", run.Status, run.Failure, err)
+	}
+	if lock, err = f.r.Rescue().BackendLock(t.Context(), "prod"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("BackendLock() = %+v, %v, after it was released", lock, err)
 	}
 }
 

@@ -26,7 +26,8 @@ type sighting struct {
 }
 
 // BackendLock returns the lock of a cluster's own backend that a run found
-// last; ErrNotFound if the newest run that has ended did not find one.
+// last; ErrNotFound if none has found one, or if it is gone: a later run has got the
+// lock, or has released it.
 func (k *Keeper) BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error) {
 	seen, err := k.backendLock(ctx, cluster)
 	return seen.BackendLock, err
@@ -49,24 +50,46 @@ func (k *Keeper) backendLock(ctx context.Context, cluster string) (sighting, err
 	return seen, err
 }
 
-// lastSeen is the lock that the newest of the runs that have ended found, as a run of the
-// tracked branch has seen it, if one has: ID and time of a lock are the words of the
-// backend that the run's code names.
+// lastSeen is the lock that the newest of the runs which came upon one has found, unless
+// it is known to be gone: as a run of the tracked branch has seen it, if one has, since ID
+// and time of a lock are the words of the backend that the run's code names. A run that
+// never got as far as the lock says nothing of it.
 func lastSeen(runs []holdfast.Run) sighting {
 	seen := sighting{runs: runs}
+	free := map[string]bool{}     // locations of states at which older locks are gone
+	released := map[string]bool{} // locks, by ID
 	for _, run := range runs {
 		lock, ok := holdfast.LockOf(run)
 		switch {
-		case ok && (seen.ID == "" || seen.ID == lock.ID):
+		case !ok && releases(run):
+			released[run.State.LockID] = run.Status == holdfast.RunApplied || released[run.State.LockID]
+		case !ok:
+			free[run.StateLocation] = free[run.StateLocation] || hadLock(run)
+		case free[run.StateLocation]:
+		case released[lock.ID]:
+			free[run.StateLocation] = true // and so is what was found before it
+		case seen.ID == "" || seen.ID == lock.ID:
 			seen.BackendLock, seen.in = lock, run
 			if run.PullRequest.IsZero() {
 				return seen
 			}
-		case seen.ID == "" && run.Status.Done():
-			return seen
 		}
 	}
 	return seen
+}
+
+// releases reports whether a run is there to release a lock.
+func releases(run holdfast.Run) bool {
+	return run.State != nil && run.State.Action == holdfast.StateUnlock
+}
+
+// hadLock reports whether a run's engine has got the state's lock, which so was free: the
+// run ended well, or not before a step that comes after its plan.
+func hadLock(run holdfast.Run) bool {
+	if run.Status.Done() && run.Status.Good() {
+		return true
+	}
+	return run.Failure != nil && slices.Contains([]string{"show", "wait", "apply", "outputs"}, run.Failure.Step)
 }
 
 // tried are runs and, of those that were tried again, the attempts before the last one, as
@@ -97,7 +120,7 @@ func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run
 // mayLeaveLock reports whether a run that is over may not have released its lock: its
 // engine died, also by our hand, or did not reach the backend.
 func mayLeaveLock(run holdfast.Run) bool {
-	if run.State != nil && run.State.Action == holdfast.StateUnlock {
+	if releases(run) {
 		return false // it takes none
 	}
 	if run.Status == holdfast.RunInterrupted {

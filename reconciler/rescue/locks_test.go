@@ -1,6 +1,7 @@
 package rescue
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,5 +72,67 @@ func TestDeadHolder(t *testing.T) {
 	}
 	if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l"}}, runs); got != "" {
 		t.Errorf("of a lock without a time: %q", got)
+	}
+}
+
+// TestLastSeen: a lock that a run came upon is known until a run with the same state has
+// got the lock, or has released it. Others say nothing of it.
+func TestLastSeen(t *testing.T) {
+	t.Parallel()
+	ended := func(status holdfast.RunStatus, step string, cause holdfast.Reason) holdfast.Run {
+		run := holdfast.Run{ID: "newer", Kind: holdfast.RunPlan, Status: status}
+		run.Attempt, run.StateLocation = 1, "s3:here"
+		if step != "" {
+			run.Failure = &holdfast.Failure{Step: step, Cause: cause}
+		}
+		return run
+	}
+	refused := func(id, location string, pr int) holdfast.Run {
+		run := ended(holdfast.RunErrored, "plan", holdfast.CauseStateLocked)
+		run.Failure.Detail, run.StateLocation, run.PullRequest.Number = "Lock Info:\n  ID:        "+id+"\n", location, pr
+		return run
+	}
+	unlock := func(status holdfast.RunStatus, id string) holdfast.Run {
+		run := ended(status, "", "")
+		run.Kind, run.State = holdfast.RunState, &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: id}
+		return run
+	}
+	elsewhere := ended(holdfast.RunPlanned, "", "")
+	elsewhere.StateLocation = "s3:elsewhere"
+	waits := ended(holdfast.RunCanceled, "", "")
+	waits.Attempt = 0
+	for name, c := range map[string]struct {
+		newer []holdfast.Run // than the one that was refused the lock
+		want  string
+	}{
+		"nothing":                         {nil, "left"},
+		"a release that failed":           {[]holdfast.Run{unlock(holdfast.RunErrored, "left")}, "left"},
+		"a release":                       {[]holdfast.Run{unlock(holdfast.RunApplied, "left")}, ""},
+		"a release of another":            {[]holdfast.Run{unlock(holdfast.RunApplied, "other")}, "left"},
+		"a second release that failed":    {[]holdfast.Run{unlock(holdfast.RunErrored, "left"), unlock(holdfast.RunApplied, "left")}, ""},
+		"a plan":                          {[]holdfast.Run{ended(holdfast.RunPlanned, "", "")}, ""},
+		"a plan of another state":         {[]holdfast.Run{elsewhere}, "left"},
+		"a run that nobody has executed":  {[]holdfast.Run{waits}, "left"},
+		"a run that is executed":          {[]holdfast.Run{ended(holdfast.RunRunning, "", "")}, "left"},
+		"a failure before its engine":     {[]holdfast.Run{ended(holdfast.RunErrored, "prepare", holdfast.CauseNoEngine)}, "left"},
+		"a failure of its init":           {[]holdfast.Run{ended(holdfast.RunErrored, "init", holdfast.CauseDownloadFailed)}, "left"},
+		"a failure of its plan":           {[]holdfast.Run{ended(holdfast.RunErrored, "plan", holdfast.CauseCredentials)}, "left"},
+		"a death in its plan":             {[]holdfast.Run{ended(holdfast.RunInterrupted, "plan", holdfast.ReasonAgentKilled)}, "left"},
+		"a failure of its apply":          {[]holdfast.Run{ended(holdfast.RunErrored, "apply", holdfast.CauseEngineFailed)}, ""},
+		"another lock":                    {[]holdfast.Run{refused("next", "s3:here", 0)}, "next"},
+		"another that is released":        {[]holdfast.Run{unlock(holdfast.RunApplied, "next"), refused("next", "s3:here", 0)}, ""},
+		"another state's":                 {[]holdfast.Run{refused("next", "s3:elsewhere", 0)}, "next"},
+		"another state's, released":       {[]holdfast.Run{unlock(holdfast.RunApplied, "next"), refused("next", "s3:elsewhere", 0)}, "left"},
+		"the same, of a pull request":     {[]holdfast.Run{refused("left", "s3:here", 7)}, "left"},
+		"the same, after it had been got": {[]holdfast.Run{refused("left", "s3:here", 7), ended(holdfast.RunPlanned, "", "")}, "left of 7"},
+	} {
+		seen := lastSeen(append(c.newer, refused("left", "s3:here", 0)))
+		got := seen.ID
+		if n := seen.in.PullRequest.Number; n != 0 {
+			got += fmt.Sprintf(" of %d", n)
+		}
+		if got != c.want {
+			t.Errorf("%s: the lock is %q, want %q", name, got, c.want)
+		}
 	}
 }
