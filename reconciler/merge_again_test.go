@@ -1,6 +1,8 @@
 package reconciler_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -26,18 +28,26 @@ func unplannable(a holdfast.Assignment) holdfast.Result {
 	}}
 }
 
-// What came of a merge that was taken back does not hold the same content when that
-// is reviewed and merged once more.
-func TestTheSameContentIsReviewedAgain(t *testing.T) {
-	t.Parallel()
-	for name, first := range map[string]struct {
+// ways in which an apply ends that has not begun, and why the cluster waits then.
+func ways() map[string]struct {
+	ends func(*fleet)
+	held holdfast.Reason
+} {
+	return map[string]struct {
 		ends func(*fleet)
 		held holdfast.Reason
 	}{
 		"its plan had differed": {func(f *fleet) { f.executeAll(differs) }, holdfast.ReasonPlanChanged},
 		"it had not planned":    {func(f *fleet) { f.executeAll(unplannable) }, holdfast.ReasonPlanFailed},
 		"it was canceled":       {func(f *fleet) { f.api("root", holdfast.VerbCancel, "prod") }, holdfast.ReasonCanceled},
-	} {
+	}
+}
+
+// What came of a merge that was taken back does not hold the same content when that
+// is reviewed and merged once more.
+func TestTheSameContentIsReviewedAgain(t *testing.T) {
+	t.Parallel()
+	for name, first := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, twoClusters())
@@ -61,9 +71,55 @@ func TestTheSameContentIsReviewedAgain(t *testing.T) {
 				t.Errorf("what was reviewed in #3 waits for %q: %v", rec.Waiting, f.runs("prod"))
 			}
 			for _, status := range f.forge.told(f.forge.get(3).MergeCommit, holdfast.ContextApply) {
-				if len(status) > 7 && status[:7] == "failure" {
+				if strings.HasPrefix(status, "failure") {
 					t.Errorf("its merge was told of as %q", status)
 				}
+			}
+		})
+	}
+}
+
+// The same holds for a plan that is older, as its pull request was open all the time: it
+// was merged later.
+func TestAnOlderPlanOfTheSameContentIsMerged(t *testing.T) {
+	t.Parallel()
+	for name, first := range ways() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			for _, number := range []int{1, 3} {
+				f.open(number, map[string]string{"infra/prod/main.tf": module("two"), "README.md": fmt.Sprint(number)})
+				f.executeAll(planned)
+			}
+			f.ticks()
+			f.merge(1, byMerge)
+			first.ends(f)
+			ended := f.newest("prod")
+			f.ticks()
+			if got := f.cluster("prod").Waiting; got != first.held {
+				t.Fatalf("it waits for %q, want %s", got, first.held)
+			}
+			f.open(2, map[string]string{"infra/prod/main.tf": module("one"), "README.md": "hello"})
+			f.executeAll(planned)
+			f.merge(2, byMerge)
+			f.executeAll(good)
+			f.ticks()
+			f.executeAll(planned)
+			f.merge(3, byMerge)
+			f.executeAll(good)
+			f.ticks()
+			rec, newest := f.cluster("prod"), f.newest("prod")
+			if rec.Waiting != "" || newest.Status != holdfast.RunApplied {
+				t.Fatalf("what was reviewed in #3 waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			for _, status := range f.forge.told(f.forge.get(3).MergeCommit, holdfast.ContextApply) {
+				if strings.HasPrefix(status, "failure") {
+					t.Errorf("its merge was told of as %q", status)
+				}
+			}
+			if newest.Reviews[0].PullRequest.Number != 3 || newest.Reviews[0].Run > ended.ID {
+				t.Errorf("applied is %+v: it was to be the plan of before %s", newest.Reviews, ended.ID)
 			}
 		})
 	}

@@ -249,7 +249,7 @@ func mergeOf(
 	if plan, found = decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); found {
 		m.Review, m.Copied = decision.ReviewOf(plan), plan.Copied
 	}
-	m.Review.PullRequest = pr.PullRequestRef
+	m.Review.PullRequest, m.At = pr.PullRequestRef, pr.MergedAt
 	return m, plan, found
 }
 

@@ -215,11 +215,17 @@ func reviewed(merges []Merge) *Merge {
 	return nil
 }
 
-// reviewedSince reports whether people have seen and merged a plan that was made
-// after a run: how that one ended holds nothing back any longer.
+// reviewedSince reports whether people have seen and merged a plan that was made after a
+// run, or have merged one after the end of a run that changed nothing: how that one ended
+// holds nothing back any longer. The plan of a pull request can be older than the run, as
+// it stays good while others of the same content come and go.
 func reviewedSince(in Input, run holdfast.Run) bool {
 	merge := reviewed(in.Merges)
-	return merge != nil && merge.Review.Run > run.ID
+	if merge == nil {
+		return false
+	}
+	without := !run.Begun && !run.FinishedAt.IsZero()
+	return merge.Review.Run > run.ID || without && merge.At.After(run.FinishedAt)
 }
 
 // reviews returns what each of the merges was reviewed with.

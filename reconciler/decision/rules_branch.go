@@ -313,7 +313,7 @@ func orMayExist(plan holdfast.Run, reason holdfast.Reason) (because holdfast.Rea
 }
 
 // changedPlan holds an apply whose plan was not what people had seen, or would create
-// what may exist already, until they merge one that was made since.
+// what may exist already, until they merge one since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
 	reason, detail := orMayExist(last, holdfast.ReasonPlanChanged)
@@ -322,7 +322,7 @@ func changedPlan(in Input) (Decision, bool) {
 }
 
 // canceledApply leaves an apply that did not begin to the person who canceled
-// it, or to whoever reads why it failed, until a plan that was made since is merged.
+// it, or to whoever reads why it failed, until a plan is merged since.
 func canceledApply(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
 	if !current(in, last) || !last.Kind.Writes() || last.Begun || reviewedSince(in, last) {
