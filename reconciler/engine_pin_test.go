@@ -3,6 +3,7 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -30,6 +31,55 @@ func TestEngineOfTheLastApply(t *testing.T) {
 	a := f.claim()
 	if a.Kind.Writes() || a.PinName != "terraform" || a.PinVersion != "1.10.0" {
 		t.Errorf("what remains is planned as %+v, want the engine that has written the state", a)
+	}
+}
+
+// TestEngineOfAnApplyThatDied: an apply whose agent died before it could say its engine
+// has had that of the plan which it was to match. A first apply is on no other record.
+func TestEngineOfAnApplyThatDied(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]func(*fleet, holdfast.Assignment){
+		"its agent started again": func(f *fleet, a holdfast.Assignment) {
+			f.finish(a, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
+		},
+		"it was given up": func(f *fleet, a holdfast.Assignment) {
+			run, err := f.store.Run(t.Context(), a.Run)
+			f.must(err)
+			f.must(f.r.Dispatcher().Kill(t.Context(), run, "nobody hears of it"))
+			f.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, map[string]string{"README.md": "hello"})
+			f.look()
+			f.open(1, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": "# one\n"})
+			f.executeAll(withEngine)
+			f.merge(1, byMerge)
+			first := f.claim()
+			if first.Kind != holdfast.RunApply || first.PinName != "" {
+				t.Fatalf("the merge leads to %+v", first)
+			}
+			dies(f, first)
+			f.clock.Advance(time.Hour)
+			f.api("alice", holdfast.VerbPlan, "prod")
+			remainder := f.claim()
+			if remainder.PinName != "terraform" || remainder.PinVersion != "1.9.8" {
+				t.Errorf("what remains is handed out as %+v, want the engine of the plan that was reviewed", remainder)
+			}
+			f.finish(remainder, withEngine(remainder))
+
+			f.open(2, map[string]string{"infra/prod/main.tf": "# two\n"})
+			f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+				result := withEngine(a)
+				result.EngineName, result.EngineVersion = "tofu", "1.10.0"
+				return result
+			})
+			f.post()
+			if !strings.Contains(f.comment(2), "**changes the engine of prod** from terraform 1.9.8 to tofu 1.10.0") {
+				t.Errorf("the comment says\n%s", f.comment(2))
+			}
+		})
 	}
 }
 

@@ -10,6 +10,20 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
+// sendingSession shows the state that it sends to the engine's plan.
+type sendingSession struct {
+	*memorySession
+	sends string
+}
+
+func (s sendingSession) WatchState(saw func([]byte)) {
+	s.onStep = func(step string) {
+		if step == "plan" {
+			saw([]byte(s.sends))
+		}
+	}
+}
+
 // TestEngineThatDidNotWriteTheState: a state from elsewhere is taken over by the
 // engine that wrote it, or by the one that the document names.
 func TestEngineThatDidNotWriteTheState(t *testing.T) {
@@ -27,6 +41,7 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 		state      string
 		named, pin string
 		own, fault bool
+		watched    bool   // the session sees it on its way to the engine
 		both       bool   // engines are installed
 		other      string // engine that wrote it; empty: tofu
 	}{
@@ -40,9 +55,13 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 		"in a module":         {state: strings.Replace(state("1.12.6", "registry.opentofu.org/hashicorp/aws"), "provider[", "module.a.provider[", 1), fault: true},
 		"and named":           {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), named: "terraform"},
 		"and applied here":    {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), pin: "terraform"},
-		"in our backend":      {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), own: true},
+		"in our backend":      {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), own: true, fault: true},
+		"seen on its way":     {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), own: true, watched: true, fault: true},
+		"there, applied here": {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), own: true, watched: true, pin: "terraform"},
+		"there, and named":    {state: state("1.12.6", "registry.opentofu.org/hashicorp/aws"), own: true, watched: true, named: "terraform"},
 		"Terraform's":         {state: state("1.11.4", "registry.terraform.io/hashicorp/aws")},
 		"before OpenTofu":     {state: state("1.5.7", "registry.opentofu.org/hashicorp/aws")},
+		"all of it destroyed": {state: `{"version": 4, "terraform_version": "1.5.7", "resources": []}`, both: true},
 		"of nothing that is":  {state: state("1.12.6", "terraform.io/builtin/terraform")},
 		"not there":           {},
 		"that is not a state": {state: "{"},
@@ -60,7 +79,11 @@ func TestEngineThatDidNotWriteTheState(t *testing.T) {
 			if c.both {
 				e = both
 			}
-			got := e.Execute(t.Context(), a, s)
+			var session runner.Session = s
+			if c.watched {
+				session = sendingSession{s, c.state}
+			}
+			got := e.Execute(t.Context(), a, session)
 			if c.state == "{" {
 				wantStatus(t, got, holdfast.RunErrored, "UnreadablePlan", s)
 				return

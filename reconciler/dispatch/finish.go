@@ -173,6 +173,7 @@ func (d *Dispatcher) saveOutcome(
 			return run, err
 		}
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
+		d.results.nameEngine(ctx, &ended)
 		ended.Copied = copied && ended.Status == holdfast.RunNoChanges
 		inventory := d.results.inventory(ctx, ended)
 		run, err = store(ctx, ref, ended, inventory.resources)
@@ -185,6 +186,24 @@ func (d *Dispatcher) saveOutcome(
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return run, err
+		}
+	}
+}
+
+// nameEngine gives an apply that may have begun, and whose agent died before it could say
+// with which engine, the one of the plan that it had to match: what comes next is not to
+// have another one write the state without a word.
+func (r results) nameEngine(ctx context.Context, run *holdfast.Run) {
+	if run.EngineName != "" || !run.Begun || !run.Kind.Writes() {
+		return
+	}
+	for _, review := range decision.ComparedWith(*run) {
+		plan, err := r.store.Run(ctx, review.Run)
+		if err != nil { // such as that it is not kept any longer
+			r.logger.WarnContext(ctx, "engine of a reviewed plan is not known", "run", run.ID, "plan", review.Run, "err", err)
+		} else if plan.EngineName != "" {
+			run.EngineName, run.EngineVersion = plan.EngineName, plan.EngineVersion
+			return
 		}
 	}
 }

@@ -111,10 +111,13 @@ func (t *attempt) run(ctx context.Context) error {
 	if err := p.noteState(ctx); err != nil {
 		return err
 	}
-	if err := p.checkWriter(); err != nil {
+	if err := p.checkWriter(t.pulled); err != nil {
 		return err
 	}
 	if err := p.makePlan(ctx); err != nil {
+		return err
+	}
+	if err := p.checkWriter(t.newest.get()); err != nil { // which the plan has read
 		return err
 	}
 	if t.counts.Zero() {

@@ -41,14 +41,14 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 }
 
 // checkWriter refuses an engine that nobody has named for a state that the other
-// one has written: a cluster that is taken over from elsewhere would be converted
-// by its first apply. Of a cluster that was applied here, and of a state of
-// Holdfast's own, it is known who wrote it.
-func (t *planning) checkWriter() error {
-	if t.a.OwnState || t.a.Exact || t.a.Engine.Name != "" || t.a.PinName != "" {
+// one has written: a cluster that is taken over from elsewhere, or of which no apply
+// has ended yet, would be converted by the next one. Of a cluster that was applied here
+// it is known who wrote it.
+func (t *planning) checkWriter(state []byte) error {
+	if t.a.Exact || t.a.Engine.Name != "" || t.a.PinName != "" {
 		return nil
 	}
-	wrote, why := engine.WriterOf(t.pulled)
+	wrote, why := engine.WriterOf(state)
 	if wrote == "" || wrote == t.engine.Name {
 		return nil
 	}

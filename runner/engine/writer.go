@@ -12,8 +12,8 @@ import (
 )
 
 // WriterOf returns the engine that has evidently written a state, and what says
-// so; empty if nothing does. The engines' states differ in where providers come
-// from by default.
+// so; empty if nothing does, or if it has no resources. The engines' states differ
+// in where providers come from by default.
 func WriterOf(document []byte) (engine, why string) {
 	var state struct {
 		Version   string `json:"terraform_version"`
@@ -21,7 +21,7 @@ func WriterOf(document []byte) (engine, why string) {
 			Provider string `json:"provider"`
 		} `json:"resources"`
 	}
-	if json.Unmarshal(document, &state) != nil {
+	if json.Unmarshal(document, &state) != nil || len(state.Resources) == 0 {
 		return "", ""
 	}
 	if v, err := version.NewVersion(state.Version); err == nil && v.Core().LessThan(firstTofu) {
