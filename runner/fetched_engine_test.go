@@ -4,7 +4,9 @@ package runner_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,10 +52,16 @@ func newModuleLab(t *testing.T, nested bool) *moduleLab {
 
 func (l *moduleLab) agent() *runner.Executor {
 	l.t.Helper()
-	e, _ := newExecutor(l.t, func(o *runner.ExecutorOptions) {
+	e, _ := l.agentIn()
+	return e
+}
+
+// agentIn also returns the folder in which the agent works.
+func (l *moduleLab) agentIn() (*runner.Executor, string) {
+	l.t.Helper()
+	return newExecutor(l.t, func(o *runner.ExecutorOptions) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
 	})
-	return e
 }
 
 // run executes a run whose result must be this, and returns it and the log.
@@ -176,4 +184,61 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	l.commit("v3")
 	third, _ := l.run(l.agent(), "run-6", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
 	l.run(late, "run-7", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-6", third) })
+}
+
+// TestModulesOfAnEarlierVersion: what was reviewed before an upgrade is applied after it,
+// with the modules that an agent of the earlier version has fetched. That one had not looked
+// at what fetched modules call. Plans fetch what there is now.
+func TestModulesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	l := newModuleLab(t, true)
+	agent, dir := l.agentIn()
+	planned, _ := l.run(agent, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	asBefore(t, dir)
+	l.commit("v2")
+	l.ahead.Store(int64(2 * time.Hour))
+	_, log := l.run(agent, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+		a.Reviews = review("run-1", planned)
+	})
+	if strings.Contains(log, "Downloading") || len(l.stored["run-2"][holdfast.ArtefactModules]) == 0 {
+		t.Errorf("the apply fetched modules, or has not kept them:\n%s", log)
+	}
+	l.run(agent, "run-3", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *holdfast.Assignment) { a.Modules = "run-2" })
+	if _, log := l.run(agent, "run-4", holdfast.RunPlan, holdfast.RunPlanned, "", nil); !strings.Contains(log, "v2") {
+		t.Errorf("a plan has old modules:\n%s", log)
+	}
+}
+
+// asBefore gives the only prepared folder below dir the name and the manifest that it had
+// when modules counted as pinned because of what the root module calls alone.
+func asBefore(t *testing.T, dir string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folder string
+	for _, file := range found {
+		if info, err := os.Lstat(filepath.Dir(file)); err == nil && info.IsDir() {
+			folder = filepath.Dir(file)
+		}
+	}
+	links, _ := filepath.Glob(filepath.Join(filepath.Dir(folder), "*"))
+	key := ""
+	for _, link := range links {
+		if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			if !strings.Contains(filepath.Base(link), "-") {
+				key = link
+			}
+			if err := os.Remove(link); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if folder == "" || key == "" {
+		t.Fatalf("prepared are %v", found)
+	}
+	if err := os.Rename(folder, key); err != nil {
+		t.Fatal(err)
+	}
 }
