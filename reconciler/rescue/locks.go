@@ -50,8 +50,8 @@ func (k *Keeper) backendLock(ctx context.Context, cluster string) (sighting, err
 	return seen, err
 }
 
-// lastSeen is the lock that the newest of the runs which came upon one has found, unless
-// it is known to be gone: as a run of the tracked branch has seen it, if one has, since ID
+// lastSeen is the lock that was found by the newest of the runs that found one, unless it
+// is known to be gone: as a run of the tracked branch has seen it, if one has, since ID
 // and time of a lock are the words of the backend that the run's code names. A run that
 // never got as far as the lock says nothing of it.
 func lastSeen(runs []holdfast.Run) sighting {
