@@ -121,6 +121,13 @@ func merged(in *decision.Input) {
 	in.Merges = append(in.Merges, decision.Merge{Review: seen, Met: []string{"mergeable"}})
 }
 
+func mergedAt(at time.Time) func(*decision.Input) {
+	return func(in *decision.Input) {
+		merged(in)
+		in.Merges[len(in.Merges)-1].At = at
+	}
+}
+
 func mergedAfterFailure(in *decision.Input) {
 	later := seen
 	later.Run = "run-7"
@@ -399,6 +406,8 @@ func branchSituations() map[string]situation {
 		"the plan differs":                     {onBranch(merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},
 		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(holdfast.ReasonPlanChanged)},
 		"canceled":                             {onBranch(merged, runs(cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled, the forge's clock is ahead": {onBranch(mergedAt(noon.Add(time.Minute)), runs(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen)))), wait(holdfast.ReasonCanceled)},
+		"canceled, then another merge":         {onBranch(mergedAt(noon.Add(time.Minute)), runs(ran("run-2", apply, holdfast.RunCanceled, withReviews(holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: "infra", Number: 99}})))), doApply(holdfast.ReasonMerged, on(seen))},
 		"canceled, alice looked again":         {onBranch(merged, runs(asked, cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
 		"canceled by a newer revision":         {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
 		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},

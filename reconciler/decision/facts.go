@@ -216,16 +216,17 @@ func reviewed(merges []Merge) *Merge {
 }
 
 // reviewedSince reports whether people have seen and merged a plan that was made after a
-// run, or have merged one after the end of a run that changed nothing: how that one ended
-// holds nothing back any longer. The plan of a pull request can be older than the run, as
-// it stays good while others of the same content come and go.
+// run, or have merged one after the end of a run that changed nothing and did not stand for
+// it: how that one ended holds nothing back any longer. The plan of a pull request can be
+// older than the run, as it stays good while others of the same content come and go. The
+// clocks of the forge and of the server alone do not tell which came first.
 func reviewedSince(in Input, run holdfast.Run) bool {
 	merge := reviewed(in.Merges)
 	if merge == nil {
 		return false
 	}
-	without := !run.Begun && !run.FinishedAt.IsZero()
-	return merge.Review.Run > run.ID || without && merge.At.After(run.FinishedAt)
+	other := !run.Begun && !run.FinishedAt.IsZero() && !run.StandsFor(merge.Review.PullRequest)
+	return merge.Review.Run > run.ID || other && merge.At.After(run.FinishedAt)
 }
 
 // reviews returns what each of the merges was reviewed with.
