@@ -14,8 +14,8 @@ import (
 const Bytes = 1 << 20
 
 // Reserve allocates the blocks of the index of the open database at path, which is in WAL
-// mode and has been read. The error of a full disk is an ENOSPC. A file system that
-// cannot allocate beforehand is none: the index then is what SQLite makes of it.
+// mode and has been read. The error of a full disk is an ENOSPC. There is no error if the
+// file system cannot allocate beforehand: the index then is what SQLite makes of it.
 //
 // The file has to stay open until the last connection of this process is closed. A
 // process that closes a file loses all locks that it holds on it (fcntl(2)), SQLite's
