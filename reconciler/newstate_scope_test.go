@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // inEnvironment is prod with the lines of spec, in an environment.
@@ -72,7 +73,8 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 	}
 }
 
-// A bucket is the same one in all environments.
+// A bucket is the same one in all environments, as long as none of them leads to a store of
+// its own.
 func TestAnotherEnvironmentIsNoOtherBucket(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
@@ -83,6 +85,70 @@ func TestAnotherEnvironmentIsNoOtherBucket(t *testing.T) {
 	f.merge(1, byMerge)
 	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.Document.Environment != "live" {
 		t.Errorf("prod waits for %q (%s), applied in %s", rec.Waiting, rec.WaitingDetail, rec.Applied.Document.Environment)
+	}
+}
+
+// Where the credentials of environments may lead to stores of their own, a bucket is another
+// one in another environment.
+func TestAnotherEnvironmentMayBeAnotherBucket(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", oldState)
+	f := newFleet(t, files, storesDiffer)
+	f.adopt()
+	f.open(1, inEnvironment("live", oldState))
+	f.executeAll(good)
+	if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+		t.Errorf("the plan's status is %s", status)
+	}
+	f.merge(1, byMerge)
+	rec := f.cluster("prod")
+	if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.WaitingDetail, "store=environment of p/live") {
+		t.Errorf("merged, prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+	}
+}
+
+// storesDiffer has the environments of a fleet lead to stores of their own.
+func storesDiffer(opts *reconciler.Options) { opts.Grants.Varied = []string{"AWS_ENDPOINT_URL_S3"} }
+
+// What was recorded while nobody knew that the environments lead to stores of their own, or
+// while they did, is of the same state: nothing is planned again, nor held.
+func TestAStateIsTheSameWhenCredentialsChange(t *testing.T) {
+	t.Parallel()
+	alike := func(opts *reconciler.Options) { opts.Grants.Varied = nil }
+	for name, tt := range map[string]struct{ was, is func(*reconciler.Options) }{
+		"they differ by now":    {alike, storesDiffer},
+		"they did until by now": {storesDiffer, alike},
+	} {
+		for _, merged := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				files := twoClusters()
+				files["clusters/prod.yaml"] = document("prod", oldState)
+				f := newFleet(t, files, tt.was)
+				f.adopt()
+				before := len(f.runs("prod"))
+				if merged {
+					f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+					f.executeAll(good)
+					f.mergeUnnoticed(1, byMerge)
+				}
+				f.restart(tt.is)
+				f.look()
+				if merged {
+					f.lookAt(1)
+				}
+				f.executeAll(good)
+				rec := f.cluster("prod")
+				if rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest || rec.Applied.StateLocation != rec.Desired.StateLocation {
+					t.Errorf("merged meanwhile: %t: prod waits for %q (%s), with its state at %s: %v",
+						merged, rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation, f.runs("prod"))
+				}
+				if after := len(f.runs("prod")); !merged && after != before {
+					t.Errorf("prod was planned again: %v", f.runs("prod"))
+				}
+			})
+		}
 	}
 }
 

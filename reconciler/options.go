@@ -54,6 +54,9 @@ type Grants struct {
 	// Credentials returns the environment that a run of that kind gets. Nil gives
 	// none.
 	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error)
+	// Varied are those of location.Variables that may have another value in another
+	// project or environment. Nil: none.
+	Varied []string
 	// Limits returns what the engine of a cluster's runs may use, and the most that
 	// its document may ask for. Nil: no limits.
 	Limits func(c holdfast.Cluster) (granted, most holdfast.RunLimits)

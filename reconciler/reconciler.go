@@ -105,7 +105,7 @@ func newLeaves(r *Reconciler) leaves {
 	}
 	store, git, logger, now := r.opts.Store, r.opts.Sources.Git, r.opts.Telemetry.Logger, r.opts.Now
 	l.traces = trace.NewMemory(r.opts.Telemetry.Tracer)
-	loader := templates.NewResolver(nil)
+	loader := templates.NewResolver(nil).Varying(r.opts.Grants.Varied)
 	l.releases = releases.NewReader(releases.Options{
 		Repositories: publishing, Pins: store, Git: git, Loader: loader,
 		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },

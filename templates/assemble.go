@@ -51,12 +51,12 @@ func (g *given) decide(c holdfast.Cluster, p *provider) ([]schema.Violation, err
 }
 
 // assemble makes the root module of a cluster for which everything is fine.
-func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
+func (r *Resolver) assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
 	values, err := renderVariables(p.template.schema.Declared(g.plain))
 	if err != nil {
 		return nil, err
 	}
-	b := backendOf(c)
+	b := r.backendOf(c)
 	label := from.label
 	if from.revision != "" {
 		label += " (" + from.revision.Short() + ")"
@@ -86,8 +86,7 @@ func assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, err
 	}
 	digest := holdfast.NewDigester("source")
 	digest.Add("template", string(shared.digest), string(own), string(values), string(secrets), c.Engine.Name, c.Engine.Version)
-	root.Code = digest.Digest()
-	root.Digest = identified(root.Code, b.location, c)
+	root.identify(digest.Digest(), c)
 	return root, nil
 }
 

@@ -28,9 +28,10 @@ type Root struct {
 	// that can change a plan, and of nothing else. It has no commit, no label, no
 	// description and no path of the cluster's file in it.
 	Digest holdfast.Digest
-	// Code is Digest without what says which state it is and is not in the files: what
-	// earlier versions recorded.
-	Code holdfast.Digest
+	// Code is of the files alone; Bound also of the project and the environment. Digest is
+	// one of the two: which, depends on whether the environment of the engine says which
+	// state it is, as far as this version and the server's configuration know.
+	Code, Bound holdfast.Digest
 	// StateLocation says where the state is; two clusters with the same one
 	// must not run at once. It has no secrets in it.
 	StateLocation string

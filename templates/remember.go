@@ -17,6 +17,7 @@ import (
 // templates, by their content. It is safe for concurrent use.
 type Resolver struct {
 	versions  Versions
+	varied    []string                   // see Varying
 	templates *lru.Cache[loadedTemplate] // by tree and folder
 	recent    *lru.Cache[[]readTemplate] // by folder
 	folders   *lru.Cache[*modules.Folder]

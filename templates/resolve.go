@@ -94,7 +94,18 @@ func TagsFor(name, version string) []string {
 // Using returns a Resolver that finds released templates with versions and
 // shares what r remembers.
 func (r *Resolver) Using(versions Versions) *Resolver {
-	return &Resolver{versions: versions, templates: r.templates, recent: r.recent, folders: r.folders}
+	using := *r
+	using.versions = versions
+	return &using
+}
+
+// Varying returns a Resolver for engines in whose environment these variables may have
+// another value in another project or environment, of those that may lead to another store
+// of states (location.Variables). It shares what r remembers.
+func (r *Resolver) Varying(variables []string) *Resolver {
+	varying := *r
+	varying.varied = variables
+	return &varying
 }
 
 // Load reads the template in a folder of a tree, with the modules that it
@@ -180,7 +191,7 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc doc
 	if len(faults) > 0 {
 		return nil, faults, nil
 	}
-	root, err := assemble(from, p, c, given)
+	root, err := r.assemble(from, p, c, given)
 	return root, nil, err
 }
 
@@ -366,7 +377,7 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 	if len(faults) > 0 {
 		return nil, faults, g.Err()
 	}
-	root, faults, err := assembleModule(c, g, dir)
+	root, faults, err := r.assembleModule(c, g, dir)
 	if root != nil {
 		root.Unset = unsetFaults(doc, g, dir)
 	}
@@ -451,7 +462,7 @@ func unsetFaults(doc document.Document, g *modules.Gatherer, dir string) holdfas
 	return faults
 }
 
-func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root, holdfast.Faults, error) {
+func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root, holdfast.Faults, error) {
 	root := &Root{
 		Dir: dir, tree: g.Tree, entries: sortedEntries(g.Entries),
 		EngineConstraint: c.Engine.Version, Reads: g.Reads(),
@@ -467,9 +478,9 @@ func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root,
 	}
 	var b backend
 	if code := g.Modules[dir].BackendFor(c.Engine.Name); code != nil {
-		b = backendIn(code, dir, c)
+		b = r.backendIn(code, dir, c)
 	} else {
-		b = backendOf(c)
+		b = r.backendOf(c)
 		root.files = append(root.files, File{
 			Name: backendFile,
 			Data: slices.Concat(header("the cluster's document"), renderCluster(holdfast.Cluster{}, b.kind, b.config, "", nil)),
@@ -494,7 +505,6 @@ func assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root,
 	for _, f := range root.files {
 		digest.Add(f.Name, string(f.Data))
 	}
-	root.Code = digest.Digest()
-	root.Digest = identified(root.Code, b.location, c)
+	root.identify(digest.Digest(), c)
 	return root, nil, nil
 }

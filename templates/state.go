@@ -18,7 +18,7 @@ type backend struct {
 }
 
 // backendOf is the backend of a cluster whose code names none.
-func backendOf(c holdfast.Cluster) backend {
+func (r *Resolver) backendOf(c holdfast.Cluster) backend {
 	if c.State == nil {
 		return backend{kind: "http", location: "clusters/" + c.Name, own: true}
 	}
@@ -29,23 +29,27 @@ func backendOf(c holdfast.Cluster) backend {
 	if own, fallback := document.OwnArgument(c.State.Type, c.Name); own != "" && config[own] == nil {
 		config[own] = fallback
 	}
-	at := location.Of(location.Backend{Kind: c.State.Type, Config: config, Home: c.Name, Scope: location.ScopeOf(c)})
+	at := location.Of(location.Backend{
+		Kind: c.State.Type, Config: config, Home: c.Name, Scope: location.ScopeOf(c), Varied: r.varied,
+	})
 	return backend{kind: c.State.Type, config: config, location: at}
 }
 
 // backendIn is that of a block in the code of dir.
-func backendIn(b *modules.Backend, dir string, c holdfast.Cluster) backend {
-	at := location.Of(location.Backend{Kind: b.Kind, Config: b.Attributes, Unread: b.Unread, Home: dir, Scope: location.ScopeOf(c)})
+func (r *Resolver) backendIn(b *modules.Backend, dir string, c holdfast.Cluster) backend {
+	at := location.Of(location.Backend{
+		Kind: b.Kind, Config: b.Attributes, Unread: b.Unread, Home: dir, Scope: location.ScopeOf(c), Varied: r.varied,
+	})
 	return backend{kind: b.Kind, location: at}
 }
 
-// identified is the digest of a root module with what says which state it has, and is not
-// in its files: where that is up to the environment of the engine, what that is bound to.
-func identified(code holdfast.Digest, at string, c holdfast.Cluster) holdfast.Digest {
-	if !location.Ambient(at) {
-		return code
+// identify gives a root module the digests of its code and of which state it has: where
+// that is up to the environment of the engine, with what that is bound to.
+func (r *Root) identify(code holdfast.Digest, c holdfast.Cluster) {
+	bound := holdfast.NewDigester("state")
+	bound.Add(string(code), location.ScopeOf(c))
+	r.Code, r.Bound = code, bound.Digest()
+	if r.Digest = r.Code; location.Ambient(r.StateLocation) {
+		r.Digest = r.Bound
 	}
-	digest := holdfast.NewDigester("state")
-	digest.Add(string(code), location.ScopeOf(c))
-	return digest.Digest()
 }

@@ -68,9 +68,11 @@ type Entry struct {
 
 // Resolution is what a cluster's document and all that it refers to resolve to.
 type Resolution struct {
-	Doc      document.Document
-	Digest   holdfast.Digest // empty: faults say why
-	Code     holdfast.Digest // what earlier versions recorded for Digest; see templates.Root
+	Doc    document.Document
+	Digest holdfast.Digest // empty: faults say why
+	// Others are digests of the same that an earlier version, or one with another
+	// configuration, has recorded; see templates.Root.
+	Others   []holdfast.Digest
 	Location string
 	Template string
 	Dir      string

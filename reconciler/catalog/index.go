@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // catalogIndex tells for all catalogs of a repository which clusters may have to
@@ -28,7 +29,7 @@ func (x *catalogIndex) add(name string, res *Resolution) {
 		note(x.readers, dir, name)
 	}
 	if res.Location != "" && !holdfast.OwnState(res.Location) { // those are distinguished by their names
-		note(x.located, res.Location, name)
+		note(x.located, location.Written(res.Location), name)
 	}
 }
 
@@ -49,8 +50,8 @@ func (x *catalogIndex) reading(touched, names map[string]bool) {
 }
 
 // at returns the names that may have a state location, sorted.
-func (x *catalogIndex) at(location string) []string {
+func (x *catalogIndex) at(state string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.Sorted(maps.Keys(x.located[location]))
+	return slices.Sorted(maps.Keys(x.located[location.Written(state)]))
 }

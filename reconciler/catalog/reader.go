@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // Git is what a Reader reads of repositories; *gitsource.Source is one.
@@ -174,12 +175,12 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 		res.Faults = faults
 		if root != nil && len(faults) == 0 {
 			res.Digest, res.Location, res.Template, res.Dir = root.Digest, root.StateLocation, root.Template, root.Dir
-			res.Code, res.reads = root.Code, root.Reads
+			res.Others, res.reads = []holdfast.Digest{root.Code, root.Bound}, root.Reads
 			res.Faults = r.check(c.Repo, res.Doc, res.Location)
 		}
 	}
 	if len(res.Faults) > 0 {
-		res.Digest, res.Code = "", ""
+		res.Digest, res.Others = "", nil
 	}
 	c.index.add(name, res)
 	c.mu.Lock()
@@ -217,14 +218,14 @@ func (r *Reader) InFolder(ctx context.Context, cat *Catalog, dir, location strin
 
 // WithState returns the clusters of a tree that have a state location, sorted.
 // What cannot be resolved has none.
-func (r *Reader) WithState(ctx context.Context, cat *Catalog, location string) []Entry {
+func (r *Reader) WithState(ctx context.Context, cat *Catalog, state string) []Entry {
 	for _, name := range cat.unresolved() {
 		_, _ = r.Resolve(ctx, cat, name) // its own failure is reported where it is looked at
 	}
 	var out []Entry
-	for _, name := range cat.index.at(location) {
+	for _, name := range cat.index.at(state) {
 		res, err := r.Resolve(ctx, cat, name)
-		if err == nil && res != nil && res.Location == location {
+		if err == nil && res != nil && res.Location != "" && location.Same(res.Location, state) {
 			out = append(out, cat.names.get(name)[0])
 		}
 	}

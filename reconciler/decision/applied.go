@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // LastApplied is what was last applied, or what a later apply has begun with and
@@ -53,7 +54,8 @@ func Projects(rec holdfast.ClusterRecord, branch []holdfast.Run) []string {
 // may have recorded another name. What says which state it is is part of the source, and
 // so the state is the same one where that is the same.
 func Relocated(last holdfast.Applied, desired holdfast.Desired) holdfast.Applied {
-	if last.SourceDigest != "" && last.SourceDigest.Equal(desired.SourceDigest) && OtherState(last, desired.StateLocation, desired.Document) {
+	named := OtherState(last, desired.StateLocation, desired.Document) || location.Same(last.StateLocation, desired.StateLocation)
+	if last.SourceDigest.Equal(desired.SourceDigest) && named {
 		last.StateLocation = desired.StateLocation
 	}
 	return last

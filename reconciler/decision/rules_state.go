@@ -77,7 +77,7 @@ func MoveText(was, is string) string { return fmt.Sprintf("its state is %s and w
 // document would give it, told apart if they are two.
 func StateNames(last holdfast.Applied, to string, document holdfast.Cluster) (was, is string) {
 	was, is = last.StateLocation, to
-	if was == is && OtherState(last, to, document) {
+	if location.Same(was, is) && OtherState(last, to, document) {
 		was, is = was+" of "+location.ScopeOf(last.Document), is+" of "+location.ScopeOf(document)
 	}
 	return was, is

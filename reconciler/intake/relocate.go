@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
@@ -12,8 +13,8 @@ import (
 )
 
 // present is what was last applied as this version records it, given what its cluster
-// renders to now: an earlier one called states otherwise, and left out of the digest what
-// they are bound to. If something else is desired by now, what was applied is resolved
+// renders to now: an earlier one, or the same with other credentials, called states
+// otherwise, and left out of the digest what they are bound to, or had it there. If something else is desired by now, what was applied is resolved
 // again, for its state not to be taken for another one.
 func (b *branches) present(
 	ctx context.Context, repo Repository, rec holdfast.ClusterRecord, res *catalog.Resolution,
@@ -41,7 +42,7 @@ func (b *branches) present(
 // asResolved is what was applied, as a document that has the same source has it.
 func asResolved(last holdfast.Applied, res *catalog.Resolution) holdfast.Applied {
 	known := last.SourceDigest != "" && res.Digest != ""
-	if known && last.SourceDigest.Equal(res.Code) && location.ScopeOf(last.Document) == location.ScopeOf(res.Doc.Cluster) {
+	if known && slices.ContainsFunc(res.Others, last.SourceDigest.Equal) && location.ScopeOf(last.Document) == location.ScopeOf(res.Doc.Cluster) {
 		last.SourceDigest = res.Digest
 	}
 	return decision.Relocated(last, holdfast.Desired{SourceDigest: res.Digest, StateLocation: res.Location, Document: res.Doc.Cluster})

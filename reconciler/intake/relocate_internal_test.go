@@ -19,12 +19,13 @@ func TestWhatAnEarlierVersionHasRecorded(t *testing.T) {
 	}
 	res := &catalog.Resolution{
 		Doc:    document.Document{Cluster: of("e")},
-		Digest: "sha256:digest", Code: "sha256:code", Location: "pg:conn_str=of p/e,schema_name=s",
+		Digest: "sha256:digest", Others: []holdfast.Digest{"sha256:code", "sha256:bound"}, Location: "pg:conn_str=of p/e,schema_name=s",
 	}
 	for name, c := range map[string]struct{ was, want holdfast.Applied }{
 		"as now":         {holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
 		"another name":   {holdfast.Applied{SourceDigest: res.Digest, StateLocation: "pg:a"}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
 		"the code alone": {holdfast.Applied{SourceDigest: "sha256:code", StateLocation: "pg:a"}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
+		"bound as well":  {holdfast.Applied{SourceDigest: "sha256:bound", StateLocation: "pg:a"}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
 		"other code":     {holdfast.Applied{SourceDigest: "sha256:other", StateLocation: "pg:a"}, holdfast.Applied{SourceDigest: "sha256:other", StateLocation: "pg:a"}},
 	} {
 		for _, applied := range []*holdfast.Applied{&c.was, &c.want} {

@@ -186,7 +186,7 @@ func (r *Reader) isAnother(ctx context.Context, cat *catalog.Catalog, gone, c ho
 	if err != nil {
 		return false, err
 	}
-	if res != nil && (known.Applied.SourceDigest.Equal(res.Digest) || known.Applied.SourceDigest.Equal(res.Code)) {
+	if res != nil && (known.Applied.SourceDigest.Equal(res.Digest) || slices.ContainsFunc(res.Others, known.Applied.SourceDigest.Equal)) {
 		return true, nil
 	}
 	then, err := r.at(ctx, cat.Repo, string(known.Applied.Revision))

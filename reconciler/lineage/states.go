@@ -10,14 +10,22 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // tenants returns the clusters that are applied, wholly or half, with a state
 // that is not in our own backend, in whichever repository they are.
-func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.ClusterRecord, error) {
-	names, err := r.store.ClustersAt(ctx, location)
-	if err != nil || len(names) == 0 {
-		return nil, err
+func (r *Reader) tenants(ctx context.Context, state string) ([]holdfast.ClusterRecord, error) {
+	var names []string
+	for _, name := range location.Aliases(state) {
+		at, err := r.store.ClustersAt(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, at...)
+	}
+	if len(names) == 0 {
+		return nil, nil
 	}
 	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Names: names})
 	if err != nil {
@@ -36,7 +44,7 @@ func (r *Reader) tenants(ctx context.Context, location string) ([]holdfast.Clust
 		if rec.Applied, err = r.Inherited(ctx, rec); err != nil {
 			return nil, err
 		}
-		if rec.Applied.Run != "" && rec.Applied.StateLocation == location {
+		if rec.Applied.Run != "" && location.Same(rec.Applied.StateLocation, state) {
 			out = append(out, rec)
 		}
 	}
@@ -67,7 +75,7 @@ func (r *Reader) SharedState(
 	if res.Location == "" || holdfast.OwnState(res.Location) { // those are distinguished by their names
 		return nil, nil
 	}
-	if rec.Applied.Run != "" && rec.Applied.StateLocation == res.Location {
+	if rec.Applied.Run != "" && location.Same(rec.Applied.StateLocation, res.Location) {
 		return nil, nil
 	}
 	c := res.Doc.Cluster
@@ -113,29 +121,29 @@ func (r *Reader) stateElsewhere(ctx context.Context, cat *catalog.Catalog, rec h
 		return "", err
 	}
 	rec.Applied = applied
-	location := rec.Applied.StateLocation
-	if location == "" || holdfast.OwnState(location) {
+	state := rec.Applied.StateLocation
+	if state == "" || holdfast.OwnState(state) {
 		return "", nil
 	}
 	const why = "its state, %s, is also that of %q"
-	for _, e := range r.catalogs.WithState(ctx, cat, location) {
+	for _, e := range r.catalogs.WithState(ctx, cat, state) {
 		if c := e.Doc.Cluster; c.Name != rec.Name && c.RenamedFrom != rec.Name {
-			return fmt.Sprintf(why, location, c.Name), nil
+			return fmt.Sprintf(why, state, c.Name), nil
 		}
 	}
 	for _, e := range r.catalogs.InFolder(ctx, cat, rec.Applied.Dir, earlier(rec.Applied)) {
 		c := e.Doc.Cluster
 		if c.Name != rec.Name && c.RenamedFrom != rec.Name && reflect.DeepEqual(c.State, rec.Applied.Document.State) {
-			return fmt.Sprintf(why, location, c.Name), nil
+			return fmt.Sprintf(why, state, c.Name), nil
 		}
 	}
-	tenants, err := r.tenants(ctx, location)
+	tenants, err := r.tenants(ctx, state)
 	if err != nil {
 		return "", err
 	}
 	for _, other := range tenants {
 		if other.Name != rec.Name {
-			return fmt.Sprintf(why, location, other.Name), nil
+			return fmt.Sprintf(why, state, other.Name), nil
 		}
 	}
 	return "", nil

@@ -21,6 +21,9 @@ type Backend struct {
 	Home string
 	// Scope is what the environment of the engine depends on.
 	Scope string
+	// Varied are the variables of that environment which may have another value in
+	// another scope.
+	Varied []string
 }
 
 // identity is which arguments of a backend say which state it is. Other arguments say
@@ -125,7 +128,11 @@ func Of(b Backend) string {
 	default:
 		parts = append([]string{b.Home}, parts...)
 	}
-	return b.Kind + ":" + printable(strings.Join(parts, ","))
+	name := b.Kind + ":" + printable(strings.Join(parts, ","))
+	if b.Kind != "inmem" && !Ambient(name) && b.leftOpen() {
+		name += ofEnvironment
+	}
+	return name
 }
 
 // printable is a name with what nobody sees as escapes: two names that differ in it do
@@ -193,10 +200,10 @@ func hidden(name, expression string) string {
 
 // oneEndpoint has the address of an S3 store that is not AWS's below one name: it can be
 // written in two ways. Buckets of two stores may have the same name. One that only the
-// environment names is not known here.
+// environment names is not known here: see leftOpen.
 func oneEndpoint(b Backend) Backend {
 	config, unread := map[string]any{}, map[string]string{}
-	for _, name := range []string{"bucket", "key"} {
+	for _, name := range []string{"bucket", "key", "region"} { // the last says how to get there
 		config[name] = b.Config[name]
 		if expression, ok := b.Unread[name]; ok {
 			unread[name] = expression

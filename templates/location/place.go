@@ -26,16 +26,17 @@ func Other(is, to Place) bool {
 	switch {
 	case is.Name == "" || to.Name == "", holdfast.OwnState(is.Name) && holdfast.OwnState(to.Name):
 		return false
-	case is.Name != to.Name:
+	case !Same(is.Name, to.Name):
 		return true
 	default:
-		return is.Scope != to.Scope && Ambient(to.Name)
+		return is.Scope != to.Scope && (Ambient(is.Name) || Ambient(to.Name))
 	}
 }
 
 // Ambient reports whether the environment of the engine may say which state a name is of:
 // where an argument is missing or not known that would say it. Buckets and accounts that
-// exist once in the world are named by their arguments alone.
+// exist once in the world are named by their arguments alone, unless the environment leads
+// to another store in another scope.
 func Ambient(name string) bool {
 	if holdfast.OwnState(name) {
 		return false
@@ -44,6 +45,9 @@ func Ambient(name string) bool {
 	required := identityOf(kind).required
 	if kind == "inmem" || name == "" { // of which nothing lasts
 		return false
+	}
+	if Written(name) != name {
+		return true
 	}
 	if len(required) == 0 || !strings.HasPrefix(rest, required[0]+"=") {
 		return true // it is the home that names it
