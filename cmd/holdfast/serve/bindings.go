@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // bindings holds clusters to what their repository and path may define.
@@ -26,7 +27,7 @@ func bindings(cfg *config.Config) func(repo string, c holdfast.Cluster, stateLoc
 		}
 		for _, a := range allow[repo] {
 			if matches(a.Paths, c.Path) && matches(a.Projects, c.Project) &&
-				matches(a.Environments, c.Environment) && matches(a.States, stateLocation) {
+				matches(a.Environments, c.Environment) && (matches(a.States, stateLocation) || matches(a.States, location.Written(stateLocation))) {
 				return nil
 			}
 		}
@@ -58,6 +59,41 @@ func boundTo(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) []co
 		}
 	}
 	return bound
+}
+
+// varied returns which of the variables that may lead to another store of states have
+// another value in another project or environment: they are bound there to something else
+// than everywhere.
+func varied(cfg *config.Config) []string {
+	return slices.DeleteFunc(location.Variables(), func(name string) bool {
+		var scoped, everywhere []string
+		for _, entry := range cfg.Credentials {
+			leads, bound := leadsTo(entry, name)
+			switch all := []string{"*", "**"}; {
+			case !bound:
+			case slices.Contains(all, entry.Project) && slices.Contains(all, entry.Environment):
+				everywhere = append(everywhere, leads)
+			default:
+				scoped = append(scoped, leads)
+			}
+		}
+		if len(everywhere) == 0 {
+			everywhere = []string{location.Leads(name, "")}
+		}
+		return !slices.ContainsFunc(scoped, func(leads string) bool {
+			return slices.ContainsFunc(everywhere, func(other string) bool { return other != leads })
+		})
+	})
+}
+
+// leadsTo is to which store of states an entry's variable leads, and whether it has the
+// variable. A secret is known by where it is.
+func leadsTo(entry config.Credential, name string) (leads string, bound bool) {
+	if s, secret := entry.Secrets[name]; secret {
+		return fmt.Sprintf("secret %q %q", s.File, s.Env), true
+	}
+	value, bound := entry.Env[name]
+	return location.Leads(name, value), bound
 }
 
 // secretSources gathers where the secret variables of a run may come from: the

@@ -73,6 +73,33 @@ credentials:
 	}
 }
 
+// TestVaried: what is bound to something else in one project or environment than elsewhere
+// may lead to another store of states.
+func TestVaried(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ credentials, want string }{
+		"none":                         {"", ""},
+		"for all":                      {"- env: {AWS_ENDPOINT_URL_S3: https://store, AWS_PROFILE: holdfast}", ""},
+		"keys only":                    {"- {project: a, env: {AWS_ACCESS_KEY_ID: x}}", ""},
+		"an endpoint of a project":     {"- {project: a, env: {AWS_ENDPOINT_URL_S3: https://store}}", "AWS_ENDPOINT_URL_S3"},
+		"a profile of an environment":  {"- {environment: live, env: {AWS_PROFILE: live}}", "AWS_PROFILE"},
+		"a secret endpoint":            {"- {project: a, secrets: {AWS_ENDPOINT_URL: {env: ENDPOINT}}}", "AWS_ENDPOINT_URL"},
+		"said twice":                   {"- env: {AWS_ENDPOINT_URL: https://store}\n- {project: a, env: {AWS_ENDPOINT_URL: https://store/}}", ""},
+		"an exception":                 {"- env: {AWS_ENDPOINT_URL: https://store}\n- {project: a, env: {AWS_ENDPOINT_URL: https://other}}", "AWS_ENDPOINT_URL"},
+		"regions":                      {"- {project: a, env: {AWS_REGION: eu-west-1}}\n- {project: b, env: {AWS_REGION: us-east-1}}", ""},
+		"a region of another part":     {"- {project: a, env: {AWS_REGION: cn-north-1}}\n- {project: b, env: {AWS_REGION: us-east-1}}", "AWS_REGION"},
+		"another context of a cluster": {"- {environment: live, env: {KUBE_CTX: live}}", "KUBE_CTX"},
+	} {
+		cfg, err := config.Parse("holdfast.yaml", "/etc", []byte("credentials:\n"+test.credentials+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(varied(cfg), " "); got != test.want {
+			t.Errorf("%s: %q, and not %q", name, got, test.want)
+		}
+	}
+}
+
 // TestGitHosts: each host has its own credential, as Git asks for it.
 func TestGitHosts(t *testing.T) {
 	t.Parallel()

@@ -242,8 +242,8 @@ func (s *services) openReconciler(ctx context.Context) error {
 			Identity: s.identity, FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
 		},
 		Grants: reconciler.Grants{
-			Isolation: s.demanded(),
-			Allow:     bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), SecretSources: secretSources(s.cfg), Limits: limits(s.cfg),
+			Isolation: s.demanded(), Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), Varied: varied(s.cfg),
+			SecretSources: secretSources(s.cfg), Limits: limits(s.cfg),
 		},
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
