@@ -337,7 +337,7 @@ func TestSourceThatDependsOnValues(t *testing.T) {
 	t.Parallel()
 
 	files := with(moduleFiles(),
-		"infra/own/flavour.tf", "module \"m\" { source = \"../../mods/mod-${var.size}\" }\nmodule \"n\" { source = \"../../kinds/${var.size}/eu-${local.x}\" }\nmodule \"o\" { source = var.size }\n",
+		"infra/own/flavour.tf", "module \"m\" { source = \"../../mods/mod-${var.size}\" }\nmodule \"n\" { source = \"../../kinds/${var.size}/eu-${local.x}\" }\nmodule \"o\" { source = \"git::https://h/${var.size}?ref=v1\" }\n",
 		"infra/own/more.tofu.json", `{"module": {"p": {"source": "../../json/${var.size}"}, "q": {"source": "${local.dir}"}, "r": {"source": "${local.loop}"}}}`,
 		"infra/own/locals.tf", "locals {\n  base = \"../../locals\"\n  dir = \"${local.base}/${var.size.x}-${path.module}\"\n  loop = \"../../${local.loop}/x\"\n}\n",
 		"json/a/main.tf", "locals {}\n", "locals/a-./main.tf", "locals {}\n", "locals/b/main.tf", "locals {}\n", "mods/x/main.tf", "locals {}\n",
@@ -364,6 +364,159 @@ func TestSourceThatDependsOnValues(t *testing.T) {
 	}
 	if !slices.Contains(root.Reads, "mods") {
 		t.Errorf("where it looks is not among the reads %v", root.Reads)
+	}
+}
+
+// TestSourceThatIsMade: conditions, functions and locals in a source lead to every folder
+// that it can be.
+func TestSourceThatIsMade(t *testing.T) {
+	t.Parallel()
+	folders := []string{"m/ha", "m/small", "mod-a", "mod-b", "other"}
+	for source, want := range map[string]string{
+		`var.ha ? "../../m/ha" : "../../m/small"`:                        "m/ha m/small",
+		`"../../${var.ha ? "mod-a" : (var.size ? "other" : "m/small")}"`: "m/small mod-a other",
+		`"../../mod-${lower(var.size)}"`:                                 "mod-a mod-b",
+		`format("../../mod-%s", var.size)`:                               "mod-a mod-b",
+		`"${path.root}/../../mod-${var.size}"`:                           "mod-a mod-b",
+		`"${path.module}/../../other"`:                                   "other",
+		`local.dirs[var.size]`:                                           "m/ha other",
+		`local.dirs.a`:                                                   "m/ha",
+		`var.from`:                                                       "mod-b",
+		`var.fallback`:                                                   "other",
+		`var.remote`:                                                     "",
+		`var.ha ? "../../m/ha" : "git::https://h/m?ref=v1"`:              "m/ha",
+		`format("git::https://h/m?ref=%s", var.size)`:                    "",
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			files := with(moduleFiles(),
+				"infra/own/made.tofu", "module \"made\" {\n  source = "+source+"\n}\n",
+				"infra/own/locals.tf", "locals {\n  dirs = { a = \"../../m/ha\", b = \"../../other\" }\n}\n",
+				"infra/own/from.tf", "variable \"from\" {}\nvariable \"remote\" {}\nvariable \"fallback\" {\n  default = \"../../other\"\n}\n",
+			)
+			for _, dir := range folders {
+				files[dir+"/main.tf"] = "locals {}\n"
+			}
+			text := moduleCluster + "  variables: {from: ../../mod-b, remote: \"git::https://h/m?ref=v1\"}\n"
+			bundle := contents(t, resolve(t, tree(files), clusterOf(t, "c.yaml", text)))
+			var got []string
+			for _, dir := range folders {
+				if _, have := bundle[dir+"/main.tf"]; have {
+					got = append(got, dir)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("the bundle has %v, and not %s", got, want)
+			}
+		})
+	}
+}
+
+// TestSourceThatNobodyKnows: a source of which it is not known whether it is a folder is a
+// fault where it is written.
+func TestSourceThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	const unknown = `made.tofu:2:12: module "made" has a source that depends on values, and it is not known here whether it is a folder`
+	for source, want := range map[string]string{
+		"var.size":                          unknown,
+		`"${var.size}/m"`:                   unknown,
+		`"..${var.size}"`:                   unknown,
+		`join("/", ["..", var.size])`:       unknown,
+		`local.dirs`:                        unknown,
+		`var.ha ? "../../other" : var.size`: unknown,
+		`"../../../mod-${var.size}"`:        `made.tofu:2:12: module "made" has the source "../../../mod-*", which leaves the repository`,
+	} {
+		files := with(moduleFiles(),
+			"infra/own/made.tofu", "module \"made\" {\n  source = "+source+"\n}\nvariable \"size\" {}\n", "infra/own/a.auto.tfvars", "size = \"x\"\n",
+			"infra/own/locals.tf", "locals {\n  dirs = { a = \"../../other\" }\n}\n", "other/main.tf", "locals {}\n",
+		)
+		faults := resolveFaults(t, tree(files), clusterOf(t, "c.yaml", moduleCluster))
+		if !strings.Contains(faults.Error(), want) {
+			t.Errorf("%s gives %v", source, faults)
+		}
+	}
+}
+
+// TestCodeOfTheEngine: what a module says is what the files say that the cluster's engine
+// reads.
+func TestCodeOfTheEngine(t *testing.T) {
+	t.Parallel()
+	number, list := "variable \"n\" {\n  type = number\n}\n", "variable \"n\" {\n  type = list(number)\n}\n"
+	both := with(moduleFiles(), "infra/own/n.tf", number, "infra/own/n.tofu", list)
+	broken := "module \"gone\" {\n  source = \"../gone\"\n}\n"
+	const secret = "variables: {n: {secret: {env: N}}}"
+	for name, c := range map[string]struct {
+		files        map[string]string
+		engine, spec string
+		want         string
+	}{
+		"Terraform":                    {both, "terraform", "variables: {n: 3}", ""},
+		"Terraform, a list":            {both, "terraform", "variables: {n: [3]}", "must be a number"},
+		"OpenTofu":                     {both, "tofu", "variables: {n: [3]}", ""},
+		"OpenTofu, a number":           {both, "tofu", "variables: {n: 3}", "must be a list"},
+		"not named: as OpenTofu":       {both, "", "variables: {n: [3]}", ""},
+		"not named, a number":          {both, "", "variables: {n: 3}", "must be a list"},
+		"only OpenTofu's":              {with(moduleFiles(), "infra/own/x.tofu", number), "terraform", "variables: {n: 3}", `declares no variable "n"`},
+		"only in what it replaces":     {with(moduleFiles(), "infra/own/n.tf", number, "infra/own/n.tofu", "locals {}\n"), "tofu", "variables: {n: 3}", `declares no variable "n"`},
+		"an error of OpenTofu's":       {with(moduleFiles(), "infra/own/x.tofu", "{"), "terraform", "", ""},
+		"an error":                     {with(moduleFiles(), "infra/own/x.tofu", "{"), "tofu", "", "x.tofu:1"},
+		"an error in what it replaces": {with(moduleFiles(), "infra/own/x.tf", "{", "infra/own/x.tofu", "locals {}\n"), "tofu", "", ""},
+		"a folder that OpenTofu needs": {with(moduleFiles(), "infra/own/x.tofu", broken), "terraform", "", ""},
+		"a folder that is needed":      {with(moduleFiles(), "infra/own/x.tofu", broken), "tofu", "", "there is no folder infra/gone"},
+		"secret to OpenTofu only":      {with(moduleFiles(), "infra/own/n.tf", "variable \"n\" {}\n", "infra/own/n.tofu", "variable \"n\" {\n  sensitive = true\n}\n"), "terraform", secret, "sensitive"},
+		"secret to it":                 {with(moduleFiles(), "infra/own/n.tf", "variable \"n\" {}\n", "infra/own/n.tofu", "variable \"n\" {\n  sensitive = true\n}\n"), "tofu", secret, ""},
+		"no code":                      {map[string]string{"infra/own/x.tofu": "locals {}\n"}, "terraform", "", "has no .tf file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := moduleCluster
+			if c.engine != "" {
+				text += "  engine: {name: " + c.engine + "}\n"
+			}
+			if c.spec != "" {
+				text += "  " + c.spec + "\n"
+			}
+			doc := clusterOf(t, "c.yaml", text)
+			if c.want == "" {
+				resolve(t, tree(c.files), doc)
+			} else if faults := resolveFaults(t, tree(c.files), doc); !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("%v, and nothing of %q", faults, c.want)
+			}
+		})
+	}
+}
+
+// TestTemplateOfTheEngine: the modules of a template are read as the cluster's engine does.
+func TestTemplateOfTheEngine(t *testing.T) {
+	t.Parallel()
+	number, list := "variable \"n\" {\n  type = number\n}\n", "variable \"n\" {\n  type = list(number)\n}\n"
+	for name, c := range map[string]struct{ engine, shared, own, want string }{
+		"Terraform":              {"terraform", number, list, ""},
+		"OpenTofu":               {"tofu", list, number, ""},
+		"Terraform, a list":      {"terraform", list, number, "n"},
+		"an error of OpenTofu's": {"terraform", number, "{", ""},
+		"an error":               {"tofu", number, "{", "n.tofu:1"},
+		"not named, an error":    {"", number, "{", "n.tofu:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := tree(map[string]string{
+				"web/template.yaml": strings.NewReplacer(
+					`inputs: {size: "${var.size}", tags: "${var.tags}"}`, `inputs: {n: "${var.size}"}`,
+				).Replace(comparedTemplate),
+				"web/site/n.tf": c.shared, "web/site/n.tofu": c.own,
+			})
+			text := "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  project: p\n  environment: e\n  template: {path: ../web}\n"
+			if c.engine != "" {
+				text += "  engine: {name: " + c.engine + "}\n"
+			}
+			doc := clusterOf(t, "clusters/c.yaml", text)
+			if c.want == "" {
+				resolve(t, files, doc)
+			} else if faults := resolveFaults(t, files, doc); !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("%v, and nothing of %q", faults, c.want)
+			}
+		})
 	}
 }
 

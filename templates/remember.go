@@ -18,8 +18,8 @@ import (
 type Resolver struct {
 	versions  Versions
 	varied    []string                   // see Varying
-	templates *lru.Cache[loadedTemplate] // by tree and folder
-	recent    *lru.Cache[[]readTemplate] // by folder
+	templates *lru.Cache[loadedTemplate] // by tree, folder and engine
+	recent    *lru.Cache[[]readTemplate] // by folder and engine
 	folders   *lru.Cache[*modules.Folder]
 }
 
@@ -53,19 +53,37 @@ func NewResolver(versions Versions) *Resolver {
 	}
 }
 
-// load reads the template in a folder of a tree. Modules may be anywhere in the
-// tree, so it is remembered by the whole tree; and as most commits change
-// something else, by what it was read from, too.
-func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) {
+// Using returns a Resolver that finds released templates with versions and
+// shares what r remembers.
+func (r *Resolver) Using(versions Versions) *Resolver {
+	using := *r
+	using.versions = versions
+	return &using
+}
+
+// Varying returns a Resolver for engines in whose environment these variables may have
+// another value in another project or environment, of those that may lead to another store
+// of states (location.Variables). It shares what r remembers.
+func (r *Resolver) Varying(variables []string) *Resolver {
+	varying := *r
+	varying.varied = variables
+	return &varying
+}
+
+// load reads the template in a folder of a tree, its modules as an engine reads them;
+// empty: as either may. Modules may be anywhere in the tree, so it is remembered by the
+// whole tree; and as most commits change something else, by what it was read from, too.
+func (r *Resolver) load(tree holdfast.Tree, dir, engine string) (loadedTemplate, error) {
 	hash, err := tree.Hash(".")
 	if err != nil {
 		return loadedTemplate{}, fmt.Errorf("hash tree: %w", err)
 	}
-	key := hash + ":" + dir
+	place := dir + ":" + engine
+	key := hash + ":" + place
 	if loaded, ok := r.templates.Get(key); ok {
 		return loaded, nil
 	}
-	recent, _ := r.recent.Get(dir)
+	recent, _ := r.recent.Get(place)
 	for _, before := range recent {
 		same, err := before.sameIn(tree)
 		if err != nil {
@@ -77,7 +95,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 			return loaded, nil
 		}
 	}
-	t, faults, err := loadTemplate(tree, dir, r.folders)
+	t, faults, err := loadTemplate(tree, dir, r.folders, engine)
 	if err != nil {
 		return loadedTemplate{}, err
 	}
@@ -92,7 +110,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) 
 			return loadedTemplate{}, err
 		}
 	}
-	r.recent.Put(dir, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
+	r.recent.Put(place, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
 	return loaded, nil
 }
 
