@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -120,35 +121,81 @@ func TestAStateIsTheSameWhenCredentialsChange(t *testing.T) {
 		"they differ by now":    {alike, storesDiffer},
 		"they did until by now": {storesDiffer, alike},
 	} {
-		for _, merged := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				files := twoClusters()
-				files["clusters/prod.yaml"] = document("prod", oldState)
-				f := newFleet(t, files, tt.was)
-				f.adopt()
-				before := len(f.runs("prod"))
-				if merged {
-					f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
-					f.executeAll(good)
-					f.mergeUnnoticed(1, byMerge)
-				}
-				f.restart(tt.is)
-				f.look()
-				if merged {
-					f.lookAt(1)
-				}
-				f.executeAll(good)
-				rec := f.cluster("prod")
-				if rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest || rec.Applied.StateLocation != rec.Desired.StateLocation {
-					t.Errorf("merged meanwhile: %t: prod waits for %q (%s), with its state at %s: %v",
-						merged, rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation, f.runs("prod"))
-				}
-				if after := len(f.runs("prod")); !merged && after != before {
-					t.Errorf("prod was planned again: %v", f.runs("prod"))
-				}
-			})
+		begin := func(t *testing.T) *fleet {
+			t.Helper()
+			files := twoClusters()
+			files["clusters/prod.yaml"] = document("prod", oldState)
+			f := newFleet(t, files, tt.was)
+			f.adopt()
+			return f
 		}
+		upToDate := func(f *fleet) {
+			f.t.Helper()
+			rec := f.cluster("prod")
+			if rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest || rec.Applied.StateLocation != rec.Desired.StateLocation {
+				f.t.Errorf("prod waits for %q (%s), with its state at %s: %v", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation, f.runs("prod"))
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := begin(t)
+			before := len(f.runs("prod"))
+			f.restart(tt.is)
+			f.look()
+			f.executeAll(good)
+			upToDate(f)
+			if after := len(f.runs("prod")); after != before {
+				t.Errorf("prod was planned again: %v", f.runs("prod"))
+			}
+		})
+		t.Run(name+", with a pull request", func(t *testing.T) {
+			t.Parallel()
+			f := begin(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.restart(tt.is)
+			f.look()
+			f.lookAt(1)
+			f.executeAll(good)
+			f.post()
+			if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status, "NewState") || strings.Contains(comment, "moves the state") {
+				t.Errorf("the status is %s, and the comment:\n%s", status, comment)
+			}
+			f.merge(1, byMerge)
+			f.executeAll(good)
+			upToDate(f)
+		})
+		t.Run(name+", merged meanwhile", func(t *testing.T) {
+			t.Parallel()
+			f := begin(t)
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.mergeUnnoticed(1, byMerge)
+			f.restart(tt.is)
+			f.look()
+			f.lookAt(1)
+			f.executeAll(good)
+			upToDate(f)
+		})
+	}
+}
+
+// What is gone since its state was recorded, while nobody knew of several stores, is not
+// destroyed under another cluster whose document has the same bucket and key.
+func TestABucketOnRecordIsAnothersToo(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", oldState)
+	f := newFleet(t, files)
+	f.adopt()
+	f.repo.Commit(master, "another name", map[string]string{
+		"clusters/prod.yaml": gitserver.Delete,
+		"clusters/live.yaml": document("live", oldState), "infra/live/main.tf": module("two"),
+	})
+	f.restart(storesDiffer)
+	f.look()
+	if rec := f.cluster("prod"); rec.Desired.Removed || !strings.Contains(rec.Desired.Missing, `is also that of "live"`) {
+		t.Errorf("prod is removed %t, missing %q", rec.Desired.Removed, rec.Desired.Missing)
 	}
 }
 

@@ -70,7 +70,7 @@ func Variables() []string {
 }
 
 // Leads is what a value of one of Variables says of the store: two that lead to the same
-// one are equal. An empty value is none.
+// one are equal. An empty value is as if the variable were not there.
 func Leads(variable, value string) string {
 	if !slices.Contains(regionsOfAWS, variable) {
 		return strings.TrimSuffix(value, "/")
