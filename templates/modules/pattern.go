@@ -30,7 +30,7 @@ type source struct {
 	expr         hcl.Expression
 	file         string
 	line, column int
-	variable     string // of which it is the value; empty: it is no variable's alone
+	variable     string // whose value it is, and nothing else; else empty
 }
 
 // fault is one of the source.
@@ -248,7 +248,7 @@ func itemsIn(all cty.Value) []string {
 	return bounded(texts)
 }
 
-// textOf is a value as a text; anyText if it is none.
+// textOf is a value as a text; anyText if it is not one.
 func textOf(v cty.Value) string {
 	text, err := convert.Convert(v, cty.String)
 	if err != nil || text.IsNull() || !text.IsKnown() {
