@@ -100,6 +100,27 @@ func TestVaried(t *testing.T) {
 	}
 }
 
+// TestStatesOfRepositories: globs of states say what the arguments of backends say, with or
+// without the store that the environment leads to.
+func TestStatesOfRepositories(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Config{Repositories: []config.Repository{{Name: "r", Allow: []config.Allow{{
+		Paths: []string{"**"}, Projects: []string{"*"}, Environments: []string{"*"},
+		States: []string{"s3:bucket=b,key=prod/state", "s3:bucket=c,key=*,store=environment"},
+	}}}}}
+	for state, want := range map[string]bool{
+		"s3:bucket=b,key=prod/state":                    true,
+		"s3:bucket=b,key=prod/state,store=environment":  true,
+		"s3:bucket=b,key=other/state,store=environment": false,
+		"s3:bucket=c,key=k,store=environment":           true,
+	} {
+		err := bindings(cfg)("r", holdfast.Cluster{Name: "a", Path: "clusters/a.yaml", Project: "p", Environment: "e"}, state)
+		if (err == nil) != want {
+			t.Errorf("%s is allowed: %v", state, err)
+		}
+	}
+}
+
 // TestGitHosts: each host has its own credential, as Git asks for it.
 func TestGitHosts(t *testing.T) {
 	t.Parallel()
