@@ -65,8 +65,9 @@ func (m *Module) resolvePatterns() {
 	for _, s := range m.sources {
 		for _, text := range p.texts(nativeOf(s.expr)) {
 			start, _, depends := strings.Cut(text, anyText)
-			local := IsLocal(start) && !(depends && (start == "." || start == ".."))
-			if strings.ContainsAny(text, `*?[\`) && local || depends && strings.Trim(start, ".") == "" {
+			unknown := depends && strings.Trim(start, ".") == "" // "..${var.x}" may be "../x"
+			local := IsLocal(start) && !unknown
+			if strings.ContainsAny(text, `*?[\`) && local || unknown {
 				s.variable = variableOf(s.expr)
 				m.open = append(m.open, s)
 				break
@@ -232,7 +233,7 @@ func (p *patterns) value(expr hclsyntax.Expression) (cty.Value, bool) {
 	if !ok {
 		return cty.NilVal, false
 	}
-	v, diags := hcl.Traversal(reference.Traversal[2:]).TraverseRel(v)
+	v, diags := reference.Traversal[2:].TraverseRel(v)
 	return v, !diags.HasErrors() && !v.IsNull() && v.IsWhollyKnown()
 }
 
