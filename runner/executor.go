@@ -26,9 +26,5 @@ type (
 	StopError = failure.StopError
 )
 
-// NetworkVariables are the environment variables that engines get of their agent's
-// environment to reach hosts: of proxies, and of certificates.
-func NetworkVariables() []string { return attempt.NetworkVariables() }
-
 // NewExecutor returns an Executor, or an error that names what is wrong.
 func NewExecutor(opts ExecutorOptions) (*Executor, error) { return attempt.NewExecutor(opts) }

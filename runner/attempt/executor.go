@@ -47,7 +47,7 @@ type Engines struct {
 	// provider mirror. Empty means none but what HOME has.
 	CLIConfigFile string
 	// Env is the environment that every engine gets, before what an assignment
-	// adds. Nil means PATH, HOME, TMPDIR, LANG and the NetworkVariables of this process.
+	// adds. Nil means PATH, HOME, TMPDIR, LANG and the engine.NetworkVariables of this process.
 	Env map[string]string
 }
 
@@ -217,19 +217,10 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// NetworkVariables are the environment variables that say through which proxies hosts are
-// reached, and which certificates are trusted.
-func NetworkVariables() []string {
-	return []string{
-		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-		"SSL_CERT_FILE", "SSL_CERT_DIR",
-	}
-}
-
 // baseEnv is the part of a process's environment that engines may see.
 func baseEnv(lookup func(string) (string, bool)) map[string]string {
 	env := map[string]string{}
-	for _, name := range append([]string{"PATH", "HOME", "TMPDIR", "LANG"}, NetworkVariables()...) {
+	for _, name := range append([]string{"PATH", "HOME", "TMPDIR", "LANG"}, engine.NetworkVariables()...) {
 		if value, ok := lookup(name); ok {
 			env[name] = value
 		}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -25,7 +25,7 @@ func (s *services) agentEnv() map[string]string {
 // any certificate, so that it is left out.
 func networkEnv(lookup func(string) (string, bool), others bool, logger *slog.Logger) map[string]string {
 	env := make(map[string]string)
-	for _, name := range runner.NetworkVariables() {
+	for _, name := range engine.NetworkVariables() {
 		value, ok := lookup(name)
 		if !ok {
 			continue
