@@ -39,6 +39,7 @@ func TestStore(t *testing.T) {
 		"pull requests":   testPullRequests,
 		"outbox":          testOutbox,
 		"outbox failures": testOutboxFailures,
+		"outbox deferred": testOutboxDeferred,
 		"outbox order":    testOutboxOrder,
 		"outbox runs":     testOutboxRuns,
 		"outbox edited":   testOutboxEdited,

@@ -309,13 +309,14 @@ func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []
 }
 
 // PostsLeft counts the statuses, checks, comments and issues that were wanted at since
-// or later and can be posted now: none that has failed, or waits for one that has.
+// or later and can be posted now: none that has failed or was deferred, or waits for one
+// that has.
 func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, error) {
 	var left int
 	err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM posts WHERE wanted > posted AND wanted > abandoned AND wanted_at >= ?
-		AND `+postTurn+` < 2 AND failures = 0 AND not_before <= ?
+		AND `+postTurn+` < 2 AND failures = 0 AND last_error = '' AND not_before <= ?
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted
-			AND (p.failures > 0 OR p.not_before > ?))`, nanos(since), nanos(now), nanos(now)).Scan(&left)
+			AND (p.failures > 0 OR p.last_error <> '' OR p.not_before > ?))`, nanos(since), nanos(now), nanos(now)).Scan(&left)
 	if err != nil {
 		return 0, fmt.Errorf("count posts: %w", err)
 	}
@@ -419,6 +420,23 @@ func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore
 	})
 	if err != nil {
 		return fmt.Errorf("record failure of post %q: %w", key, err)
+	}
+	return nil
+}
+
+// PostDeferred ends the claim and hides the post until notBefore, as the forge takes
+// nothing now: that is not a failure, and the cause of the last one stays on record.
+func (s *PostStore) PostDeferred(ctx context.Context, key, cause string, notBefore time.Time) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		n, err := q.exec(ctx, `UPDATE posts SET last_error = CASE WHEN failures = 0 THEN ? ELSE last_error END, not_before = ?,
+			claimed_by = '', claimed_until = 0 WHERE post_key = ?`, cause, nanos(notBefore), key)
+		if err == nil && n == 0 {
+			err = holdfast.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("defer post %q: %w", key, err)
 	}
 	return nil
 }

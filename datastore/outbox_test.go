@@ -142,6 +142,39 @@ func testOutboxFailures(t *testing.T, open opener) {
 	}
 }
 
+// testOutboxDeferred: what the forge was not asked for has not failed, and does not hide
+// why it did before.
+func testOutboxDeferred(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	post := commentPost("one", "abc")
+	want(t, store, post)
+	later := noon
+	again := func(failures int, says string) {
+		t.Helper()
+		claimPosts(t, store, later)
+		if err := store.PostDeferred(ctx, post.Key, "other writes come first", later.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if got := claimPosts(t, store, later.Add(59*time.Second)); len(got) != 0 {
+			t.Errorf("ClaimPosts() of what was deferred = %+v", got)
+		}
+		later = later.Add(time.Minute)
+		got := claimPosts(t, store, later)
+		if len(got) != 1 || got[0].Failures != failures || got[0].LastError != says {
+			t.Fatalf("ClaimPosts() after a deferral = %+v; want %d failures and %q", got, failures, says)
+		}
+	}
+	again(0, "other writes come first")
+	again(0, "other writes come first")
+	if err := store.PostFailed(ctx, post.Key, "502 Bad Gateway", later); err != nil {
+		t.Fatal(err)
+	}
+	again(1, "502 Bad Gateway")
+	if err := store.PostDeferred(ctx, "none", "x", noon); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("PostDeferred(unknown) = %v, want ErrNotFound", err)
+	}
+}
+
 func testOutboxRuns(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	create(t, store, newRun(1), newRun(2))

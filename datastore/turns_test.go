@@ -74,6 +74,12 @@ func testPostsLeft(t *testing.T, open opener) {
 	if got := left(noon.Add(1)); got != 0 {
 		t.Errorf("left are %d that were wanted before", got)
 	}
+	if err := store.PostDeferred(ctx, comment.Key, "other writes come first", noon); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(noon); got != 0 {
+		t.Errorf("left are %d once the comment was deferred", got)
+	}
 	if err := store.PostFailed(ctx, comment.Key, "locked", noon); err != nil {
 		t.Fatal(err)
 	}

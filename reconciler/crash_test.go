@@ -38,7 +38,7 @@ func (s *mortal) write(name string, do func() error) error {
 		s.mu.Unlock()
 		return errCrashed
 	}
-	if s.outbox && name != "Want" && name != "Posted" && name != "PostFailed" {
+	if s.outbox && name != "Want" && name != "Posted" && name != "PostFailed" && name != "PostDeferred" {
 		s.mu.Unlock()
 		return do()
 	}
@@ -110,6 +110,10 @@ func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) e
 
 func (s *mortal) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
 	return s.write("PostFailed", func() error { return s.Store.PostFailed(ctx, key, cause, notBefore) })
+}
+
+func (s *mortal) PostDeferred(ctx context.Context, key, cause string, notBefore time.Time) error {
+	return s.write("PostDeferred", func() error { return s.Store.PostDeferred(ctx, key, cause, notBefore) })
 }
 
 func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {

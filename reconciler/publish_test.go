@@ -3,6 +3,7 @@ package reconciler_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -204,6 +205,31 @@ func TestPostWaitsForTheRateLimit(t *testing.T) {
 	f.post()
 	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusPending {
 		t.Errorf("after the limit the status is %q", got)
+	}
+}
+
+// A post that was deferred for long is not given up by the first answer that it gets.
+func TestPostOutlastsRateLimits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	limit := func() {
+		f.forge.failWith("SetStatus", &holdfast.RateLimitError{RetryAt: f.clock.Now().Add(time.Minute), Err: errors.New("other writes come first")})
+	}
+	limit()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	for range 12 {
+		limit()
+		f.post()
+		f.clock.Advance(time.Minute)
+	}
+	f.forge.failWith("SetStatus", holdfast.ErrNotFound)
+	f.post()
+	f.forge.failWith("SetStatus", nil)
+	f.clock.Advance(time.Minute)
+	f.post()
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusPending {
+		t.Errorf("after the limits, and one answer that it is not found, the status is %q", got)
 	}
 }
 

@@ -82,9 +82,9 @@ func (s *pullRequestAPI) troubledPosts(
 		return nil, nil, fmt.Errorf("list posts of %s: %w", ref, err)
 	}
 	for _, post := range posts {
-		failed := post.Failures > 0 && post.LastError != ""
-		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: reported if it fails
-		if !post.GivenUp && (post.Wanted <= post.Posted || said && !failed) {
+		waits := post.LastError != ""                                                 // it was tried, or deferred
+		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: reported if it waits
+		if !post.GivenUp && (post.Wanted <= post.Posted || said && !waits) {
 			continue
 		}
 		what := "of " + ref.String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,10 @@ func fleet() *world {
 		Kind: holdfast.PostReaction, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
 		CommentID: "5", Reaction: "eyes",
 		PostDelivery: holdfast.PostDelivery{Wanted: 1, Failures: 3, LastError: "no space left on device", NotBefore: now},
+	}
+	w.posts["reply:shop#7:5"] = holdfast.Post{
+		Kind: holdfast.PostReply, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+		PostDelivery: holdfast.PostDelivery{Wanted: 1, LastError: "other writes come first", NotBefore: now},
 	}
 	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
@@ -237,8 +242,12 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	if len(got.Refused) != 1 || got.Refused[0] != want {
 		t.Errorf("refused = %+v, want %+v", got.Refused, want)
 	}
-	delayed := v1.DelayedPost{Kind: holdfast.PostReaction, What: "eyes at comment 5", Reason: "no space left on device", RetryAt: now}
-	if len(got.Delayed) != 1 || got.Delayed[0] != delayed {
+	delayed := []v1.DelayedPost{
+		{Kind: holdfast.PostReaction, What: "eyes at comment 5", Reason: "no space left on device", RetryAt: now},
+		{Kind: holdfast.PostReply, What: "of shop#7", Reason: "other writes come first", RetryAt: now},
+	}
+	slices.SortFunc(got.Delayed, func(a, b v1.DelayedPost) int { return strings.Compare(a.What, b.What) })
+	if !slices.Equal(got.Delayed, delayed) {
 		t.Errorf("delayed = %+v, want %+v", got.Delayed, delayed)
 	}
 }

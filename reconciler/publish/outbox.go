@@ -20,6 +20,9 @@ const (
 	postGiveUp    = 10 // failures: about a quarter of an hour
 	postRefused   = 2  // failures before the one that ends it: a few seconds
 	postLongest   = 30 // failures, whatever the words: about two hours
+
+	// closedWait is how long a post of a pull request that was closed is deferred.
+	closedWait = 24 * time.Hour
 )
 
 // post makes one thing on a forge as it is wanted.
@@ -29,7 +32,7 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		// It may be configured again, or be so at another replica: it stays due, and is
 		// not asked for here again.
 		o.strangers.begin(post.Repo)
-		return o.opts.Store.PostFailed(ctx, post.Key, "the repository is not configured", o.opts.Settings.Now())
+		return o.deferPost(ctx, post, "the repository is not configured", o.opts.Settings.Now())
 	}
 	at, began := o.opts.Settings.Now(), time.Now()
 	// What comes of a call is recorded also if it took all the time that it had.
@@ -68,43 +71,87 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
 func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
+	limited := (*holdfast.RateLimitError)(nil)
+	deferred := errors.As(cause, &limited)
+	if o.nobodyWaits(ctx, post) || !deferred && hopeless(post, cause) {
+		return o.giveUp(ctx, post, cause)
+	}
 	now := o.opts.Settings.Now()
-	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
-	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
+	if deferred {
 		// Not this post's fault, and however often it was not asked: its turn
 		// comes as soon as the forge listens again.
-		notBefore = now.Add(time.Second)
+		notBefore := now.Add(time.Second)
 		if limited.RetryAt.After(notBefore) {
 			notBefore = limited.RetryAt
 		}
+		return o.deferPost(ctx, post, cause.Error(), notBefore)
 	}
-	// What is not found may only be hidden for a while: a token that was cut
-	// down, a forge in trouble. That is not taken for the end too soon.
-	gone := errors.Is(cause, holdfast.ErrNotFound) && post.Failures >= postGiveUp
-	// A repository without issues has none until somebody turns them on.
-	noIssues := post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden)
-	// A reaction whose comment was deleted has nobody who would see it. It is looked for once
-	// more: a comment that was just written may not be everywhere on the forge yet.
-	unseen := post.Kind == holdfast.PostReaction && errors.Is(cause, holdfast.ErrNotFound)
-	level := slog.LevelWarn
-	if unseen {
-		level, gone = slog.LevelInfo, post.Failures > 0
-	}
-	if gone || refusedForGood(post, cause) || noIssues || errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2 || o.nobodyWaits(ctx, post) {
-		notBefore = time.Time{}
-	}
-	o.opts.Logger.Log(ctx, level, "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
+	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
+	o.opts.Logger.Log(ctx, levelOf(post, cause), "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
 	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
-	if !notBefore.IsZero() {
-		return nil
+	return nil
+}
+
+// deferPost leaves a post for later that the forge takes no better than others now. It has
+// not failed.
+func (o *outbox) deferPost(ctx context.Context, post holdfast.Post, why string, notBefore time.Time) error {
+	o.opts.Logger.InfoContext(ctx, "post deferred", "post", post.Key, "reason", why, "retry_at", notBefore)
+	if err := o.opts.Store.PostDeferred(ctx, post.Key, why, notBefore); err != nil {
+		return fmt.Errorf("defer post %s: %w", post.Key, err)
+	}
+	return nil
+}
+
+// giveUp ends a post until its content changes, or somebody asks for it.
+func (o *outbox) giveUp(ctx context.Context, post holdfast.Post, cause error) error {
+	o.opts.Logger.Log(ctx, levelOf(post, cause), "post given up", "post", post.Key, "err", cause)
+	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), time.Time{}); err != nil {
+		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	o.opts.Watcher.GaveUp(post)
 	if post.Kind == holdfast.PostComment {
 		o.shows.Add(showKey{pullRequest: post.PullRequest}) // its plan was not seen, and will not be
 	}
 	return nil
+}
+
+// levelOf is how loud a failure is logged. A reaction whose comment was deleted has
+// nobody who would see it.
+func levelOf(post holdfast.Post, cause error) slog.Level {
+	if post.Kind == holdfast.PostReaction && errors.Is(cause, holdfast.ErrNotFound) {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
+// hopeless reports whether no other try of a post would be better than those that were
+// made.
+func hopeless(post holdfast.Post, cause error) bool {
+	switch {
+	case errors.Is(cause, holdfast.ErrNotFound):
+		return goneForGood(post)
+	case post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden):
+		return true // a repository without issues has none until somebody turns them on
+	case errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2:
+		return true
+	default:
+		return refusedForGood(post, cause)
+	}
+}
+
+// goneForGood reports whether what a post belongs to is not found, and was not before. It
+// may only be hidden for a while: a token that was cut down, a forge in trouble. That
+// is not taken for the end too soon, nor at once after failures of another kind.
+func goneForGood(post holdfast.Post) bool {
+	most := postGiveUp
+	if post.Kind == holdfast.PostReaction {
+		// It is looked for once more: a comment that was just written may not be
+		// everywhere on the forge yet.
+		most = 1
+	}
+	return post.Failures >= most && strings.Contains(post.LastError, holdfast.ErrNotFound.Error())
 }
 
 // refusedForGood reports whether a forge has refused a post so often that it will
@@ -123,10 +170,11 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && again
 }
 
-// nobodyWaits reports whether a post has failed for long, for whatever cause, and is
-// of a pull request that was closed.
+// nobodyWaits reports whether a post has failed, or was deferred, for long, for whatever
+// cause, and is of a pull request that was closed.
 func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post) bool {
-	if post.Failures < postLongest || post.PullRequest.IsZero() {
+	long := post.Failures >= postLongest || o.opts.Settings.Now().Sub(post.WantedAt) >= closedWait
+	if !long || post.PullRequest.IsZero() {
 		return false
 	}
 	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)

@@ -27,6 +27,7 @@ type records struct {
 	seen, since time.Time
 
 	failed    string
+	deferred  bool
 	notBefore time.Time
 	posted    time.Time
 	echo      holdfast.Digest
@@ -69,6 +70,11 @@ func (r *records) PullRequests(context.Context, holdfast.PullRequestFilter) ([]h
 
 func (r *records) PostFailed(_ context.Context, _ string, cause string, notBefore time.Time) error {
 	r.failed, r.notBefore = cause, notBefore
+	return nil
+}
+
+func (r *records) PostDeferred(_ context.Context, _ string, cause string, notBefore time.Time) error {
+	r.failed, r.notBefore, r.deferred = cause, notBefore, true
 	return nil
 }
 
@@ -146,6 +152,7 @@ func TestPostFailed(t *testing.T) {
 	t.Parallel()
 	locked, ours := fmt.Errorf("issue is locked: %w", holdfast.ErrRejected), errors.New("disk full")
 	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
+	refusing := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour), Err: holdfast.ErrForbidden}
 	for name, test := range map[string]struct {
 		kind     holdfast.PostKind
 		failures int
@@ -160,6 +167,8 @@ func TestPostFailed(t *testing.T) {
 		"of an open one never":            {holdfast.PostComment, 300, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
 		"limited until a time":            {holdfast.PostComment, 5, "", limited, holdfast.PullRequestOpen, false, time.Hour},
 		"limited is not refused":          {holdfast.PostComment, 29, limited.Error(), limited, holdfast.PullRequestOpen, false, time.Hour},
+		"limited is not turned off":       {holdfast.PostIssue, 0, "", refusing, holdfast.PullRequestOpen, false, time.Hour},
+		"limited, and closed":             {holdfast.PostStatus, 0, "", limited, holdfast.PullRequestClosed, false, time.Hour},
 		"a comment refused twice":         {holdfast.PostComment, 2, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"refused in other words":          {holdfast.PostComment, 2, "other", locked, holdfast.PullRequestOpen, false, time.Second},
 		"trouble of our own":              {holdfast.PostComment, 29, ours.Error(), ours, holdfast.PullRequestOpen, false, time.Second},
@@ -167,8 +176,10 @@ func TestPostFailed(t *testing.T) {
 		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"not found may be hidden":         {holdfast.PostComment, 9, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Minute},
 		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"a reaction, not found at last":   {holdfast.PostReaction, 9, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
 		"issues are turned off":           {holdfast.PostIssue, 0, "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
 		"what a host does not have":       {holdfast.PostCheck, 3, "", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
@@ -178,7 +189,7 @@ func TestPostFailed(t *testing.T) {
 			r, w := &records{}, &watcher{}
 			r.pull.State = test.state
 			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
-			post.Failures, post.LastError = test.failures, test.last
+			post.Failures, post.LastError, post.WantedAt = test.failures, test.last, noon.Add(-2*time.Hour)
 			p := publisher(r, w, nil)
 			var logged bytes.Buffer
 			p.outbox.opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
@@ -188,17 +199,35 @@ func TestPostFailed(t *testing.T) {
 			if test.gaveUp != r.notBefore.IsZero() || test.gaveUp != (w.gaveUp == 1) || r.failed != test.cause.Error() {
 				t.Errorf("given up: %t (%d heard of it), again at %v, as %q", r.notBefore.IsZero(), w.gaveUp, r.notBefore, r.failed)
 			}
+			if later := (*holdfast.RateLimitError)(nil); r.deferred != errors.As(test.cause, &later) {
+				t.Errorf("deferred without being a failure: %t", r.deferred)
+			}
 			if wait := r.notBefore.Sub(noon); !test.gaveUp && wait < test.wait {
 				t.Errorf("tried again in %v, want at least %v", wait, test.wait)
 			}
 			deleted := test.kind == holdfast.PostReaction && errors.Is(test.cause, holdfast.ErrNotFound)
-			if warned := strings.Contains(logged.String(), "level=WARN"); warned == deleted {
+			if warned := strings.Contains(logged.String(), "level=WARN"); warned == (deleted || r.deferred) {
 				t.Errorf("logged %s", logged.String())
 			}
 			if shows := p.shows.Depth() == 1; shows != (test.gaveUp && test.kind == holdfast.PostComment) {
 				t.Errorf("the status says that the plan was not seen: %t", shows)
 			}
 		})
+	}
+}
+
+// What is deferred again and again ends a day after its pull request was closed.
+func TestDeferredOfAClosedPullRequest(t *testing.T) {
+	t.Parallel()
+	for state, gaveUp := range map[holdfast.PullRequestState]bool{holdfast.PullRequestOpen: false, holdfast.PullRequestClosed: true} {
+		r, w := &records{}, &watcher{}
+		r.pull.State = state
+		post := holdfast.Post{Key: "k", Kind: holdfast.PostStatus, Repo: ref.Repo, PullRequest: ref}
+		post.WantedAt = noon.Add(-closedWait)
+		err := publisher(r, w, nil).postFailed(t.Context(), post, &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)})
+		if err != nil || gaveUp != (w.gaveUp == 1) || gaveUp == r.deferred {
+			t.Errorf("%s: given up %d times, deferred %t: %v", state, w.gaveUp, r.deferred, err)
+		}
 	}
 }
 

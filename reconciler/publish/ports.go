@@ -63,9 +63,14 @@ type Outbox interface {
 	// Those of the repositories in except are passed over.
 	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]holdfast.Post, error)
 	// PostsLeft counts the statuses, checks, comments and issues that were wanted at
-	// since or later and can be posted now: none that has failed, or waits for one that
-	// has.
+	// since or later and can be posted now: none that has failed or was deferred, or
+	// waits for one that has.
 	PostsLeft(ctx context.Context, now, since time.Time) (int, error)
+	Outcomes
+}
+
+// Outcomes end the claim of a post.
+type Outcomes interface {
 	// Posted records that the content of post (its Wanted, as it was claimed) is
 	// on the forge under post.ExternalID since at (the forge's clock), ends the
 	// claim, and sets PostedAt of post.Runs where it is not set. A comment that is
@@ -75,6 +80,9 @@ type Outbox interface {
 	// time gives up on this content: it is not posted until it changes, and of a
 	// comment none of the plans that it has shown before counts as shown.
 	PostFailed(ctx context.Context, key string, cause string, notBefore time.Time) error
+	// PostDeferred ends the claim and hides the post until notBefore, as the forge
+	// takes nothing now: that is not a failure, and the cause of the last one stays on record.
+	PostDeferred(ctx context.Context, key string, cause string, notBefore time.Time) error
 }
 
 // Clusters are the records of clusters.
