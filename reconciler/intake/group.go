@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -15,34 +16,42 @@ import (
 // planned.
 const groupLook = 5 * time.Second
 
+// groupKey names a group of a merge queue.
+type groupKey struct {
+	repo   string
+	commit holdfast.Revision
+}
+
 // judgeGroups sets the plan status of the commits that a merge queue would make
-// the head of the tracked branch, once for each.
-func (p *pullRequests) judgeGroups(ctx context.Context, repo Repository) error {
+// the head of the tracked branch, once for each, and reports whether one of them waits for
+// a plan. One that cannot be judged does not keep the others from being judged.
+func (p *pullRequests) judgeGroups(ctx context.Context, repo Repository) (waits bool, err error) {
 	if repo.Local {
-		return nil
+		return false, nil
 	}
 	refs := p.mirror.last(repo.Name)
 	head := refs["refs/heads/"+repo.Branch]
 	entries := mergequeue.Entries(refs, repo.Branch)
+	p.groups.endAll(func(key groupKey) bool {
+		return key.repo == repo.Name && !slices.ContainsFunc(entries, func(e mergequeue.Entry) bool { return e.Commit == key.commit })
+	})
 	if head == "" || len(entries) == 0 {
-		return nil
+		return false, nil
 	}
-	var waits bool
+	var failed []error
 	for _, entry := range entries {
 		status, err := p.judgeGroup(ctx, repo, head, entry, entries)
 		if err != nil {
-			return fmt.Errorf("judge merge group %s of %q: %w", entry.Commit.Short(), repo.Name, err)
+			failed = append(failed, fmt.Errorf("judge merge group %s of %q: %w", entry.Commit.Short(), repo.Name, err))
 		}
 		waits = waits || status.State == holdfast.StatusPending
 	}
-	if waits {
-		p.Agenda.LookAfter(agenda.Look{Repo: repo.Name}, groupLook)
-	}
-	return nil
+	return waits, errors.Join(failed...)
 }
 
 // judgeGroup judges one group, of which the status may be final already: it is the
-// zero value then.
+// zero value then. Once looks at a group have failed for a while with what is not
+// transient, that is its status.
 func (p *pullRequests) judgeGroup(
 	ctx context.Context, repo Repository, head holdfast.Revision, group mergequeue.Entry, entries []mergequeue.Entry,
 ) (holdfast.CommitStatus, error) {
@@ -52,25 +61,30 @@ func (p *pullRequests) judgeGroup(
 	if merged, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, group.Commit, head); merged || err != nil {
 		return holdfast.CommitStatus{}, err
 	}
-	var members []mergequeue.Member
-	for _, entry := range entries {
-		// Before it in the queue, and not merged yet.
-		in, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, entry.Commit, group.Commit)
-		if err != nil {
-			return holdfast.CommitStatus{}, err
-		}
-		merged, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, entry.Commit, head)
-		if err != nil {
-			return holdfast.CommitStatus{}, err
-		}
-		if !in || merged {
-			continue
-		}
-		m, err := p.groupMember(ctx, holdfast.PullRequestRef{Repo: repo.Name, Number: entry.Number})
-		if err != nil {
-			return holdfast.CommitStatus{}, err
-		}
-		members = append(members, m)
+	key := groupKey{repo.Name, group.Commit}
+	status, err := p.groupStatus(ctx, repo, head, group, entries)
+	switch {
+	case err == nil:
+		p.groups.end(key)
+	case transient(err) || p.groups.begin(key, p.opts.Now()) < unreadablePatience:
+		return holdfast.CommitStatus{}, err
+	default:
+		status = mergequeue.Unreadable(group.Commit, err)
+	}
+	return status, errors.Join(err, p.Publisher.WantGroup(ctx, repo.Name, status))
+}
+
+// groupStatus is what a group's commit is judged to be. The trees are read only if its
+// pull requests are all green.
+func (p *pullRequests) groupStatus(
+	ctx context.Context, repo Repository, head holdfast.Revision, group mergequeue.Entry, entries []mergequeue.Entry,
+) (holdfast.CommitStatus, error) {
+	members, err := p.groupMembers(ctx, repo, head, group, entries)
+	if err != nil {
+		return holdfast.CommitStatus{}, err
+	}
+	if status, decided := mergequeue.JudgeMembers(group.Commit, members); decided {
+		return status, nil
 	}
 	from, err := p.Catalogs.Read(ctx, repo.Name, string(head))
 	if err != nil {
@@ -90,8 +104,34 @@ func (p *pullRequests) judgeGroup(
 			return holdfast.CommitStatus{}, err
 		}
 	}
-	status := mergequeue.Judge(group.Commit, members, result.Clusters, len(result.Faults), unproven)
-	return status, p.Publisher.WantGroup(ctx, repo.Name, status)
+	return mergequeue.Judge(group.Commit, members, result.Clusters, len(result.Faults), unproven), nil
+}
+
+// groupMembers are the pull requests of a group: its own, and those before it in the
+// queue that are not merged yet.
+func (p *pullRequests) groupMembers(
+	ctx context.Context, repo Repository, head holdfast.Revision, group mergequeue.Entry, entries []mergequeue.Entry,
+) ([]mergequeue.Member, error) {
+	var members []mergequeue.Member
+	for _, entry := range entries {
+		in, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, entry.Commit, group.Commit)
+		if err != nil {
+			return nil, err
+		}
+		merged, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, entry.Commit, head)
+		if err != nil {
+			return nil, err
+		}
+		if !in || merged {
+			continue
+		}
+		m, err := p.groupMember(ctx, holdfast.PullRequestRef{Repo: repo.Name, Number: entry.Number})
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	return members, nil
 }
 
 // groupMember is a pull request of a group as it is on record, which is looked at

@@ -84,7 +84,8 @@ type shared struct {
 	mirror   *mirror
 	marks    *marks
 	origins  *origins
-	failures *failures
+	failures *failures[holdfast.PullRequestRef] // open pull requests
+	groups   *failures[groupKey]
 	began    time.Time   // when this process did
 	saving   *sync.Mutex // changes of what is remembered of a repository are made in turn
 }
@@ -93,7 +94,8 @@ type shared struct {
 func New(opts Options) *Intake {
 	s := shared{
 		Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, repos: make(map[string]Repository, len(opts.Sources.Repositories)),
-		marks: newMarks(), origins: newOrigins(), failures: newFailures(), began: opts.Now(), saving: new(sync.Mutex),
+		marks: newMarks(), origins: newOrigins(), saving: new(sync.Mutex),
+		failures: newFailures[holdfast.PullRequestRef](), groups: newFailures[groupKey](), began: opts.Now(),
 	}
 	publishes := make(map[string]bool)
 	for _, repo := range opts.Sources.Repositories {
@@ -119,15 +121,27 @@ func (i *Intake) Take(ctx context.Context, look agenda.Look) error {
 	var err error
 	if look.Number != 0 {
 		err = i.pullRequests.take(ctx, repo, look.Number, look.Known)
-	} else if err = i.branches.take(ctx, repo); err != nil {
-		i.saveError(ctx, repo.Name, err)
 	} else {
-		err = i.pullRequests.judgeGroups(ctx, repo)
+		err = i.takeBranch(ctx, repo)
 	}
 	if delivery != "" { // polls find nothing most of the time, and are not traced
 		i.Traces.Since(delivery, "take in", began, map[string]string{"repo": look.Repo}, err)
 	}
 	return err
+}
+
+// takeBranch looks at a tracked branch and at its merge queue, which does not wait for a
+// branch that cannot be taken in.
+func (i *Intake) takeBranch(ctx context.Context, repo Repository) error {
+	err := i.branches.take(ctx, repo)
+	if err != nil {
+		i.saveError(ctx, repo.Name, err)
+	}
+	waits, groupErr := i.pullRequests.judgeGroups(ctx, repo)
+	if waits && err == nil { // after an error the branch is looked at again in any case
+		i.Agenda.LookAfter(agenda.Look{Repo: repo.Name}, groupLook)
+	}
+	return errors.Join(err, groupErr)
 }
 
 // Poll asks for everything again in a rhythm until ctx is done, at first for what is

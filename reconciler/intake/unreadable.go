@@ -3,40 +3,61 @@ package intake
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
-// unreadablePatience is how long looks at a pull request fail before it shows that.
+// unreadablePatience is how long looks at a pull request, or at a group of a merge queue,
+// fail before it shows that.
 const unreadablePatience = time.Minute
 
-// failures are the open pull requests that could not be looked at since a time. It is safe
-// for concurrent use.
-type failures struct {
+// failures are what could not be looked at since a time. It is safe for concurrent use.
+type failures[K comparable] struct {
 	mu    sync.Mutex
-	since map[holdfast.PullRequestRef]time.Time
+	since map[K]time.Time
 }
 
-func newFailures() *failures { return &failures{since: make(map[holdfast.PullRequestRef]time.Time)} }
+func newFailures[K comparable]() *failures[K] { return &failures[K]{since: make(map[K]time.Time)} }
 
 // begin notes a look that has failed, and returns how long there was none that has not.
-func (f *failures) begin(ref holdfast.PullRequestRef, now time.Time) time.Duration {
+func (f *failures[K]) begin(key K, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	since, ok := f.since[ref]
+	since, ok := f.since[key]
 	if !ok {
 		since = now
-		f.since[ref] = since
+		f.since[key] = since
 	}
 	return now.Sub(since)
 }
 
-func (f *failures) end(ref holdfast.PullRequestRef) {
+func (f *failures[K]) end(key K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.since, ref)
+	delete(f.since, key)
+}
+
+// endAll ends those of the keys that are over.
+func (f *failures[K]) endAll(over func(K) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.since, func(key K, _ time.Time) bool { return over(key) })
+}
+
+// transient reports whether a look that has failed may succeed without a change of what
+// is looked at.
+func transient(cause error) bool {
+	for _, passing := range []error{
+		holdfast.ErrUnavailable, holdfast.ErrConflict, holdfast.ErrLocked, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(cause, passing) {
+			return true
+		}
+	}
+	return false
 }
 
 // unreadable has an open pull request show that nothing is known of what it would change,
@@ -45,14 +66,7 @@ func (f *failures) end(ref holdfast.PullRequestRef) {
 func (p *pullRequests) unreadable(
 	ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord, cause error,
 ) error {
-	for _, passing := range []error{
-		holdfast.ErrUnavailable, holdfast.ErrConflict, holdfast.ErrLocked, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(cause, passing) {
-			return cause
-		}
-	}
-	if p.failures.begin(rec.PullRequestRef, p.opts.Now()) < unreadablePatience {
+	if transient(cause) || p.failures.begin(rec.PullRequestRef, p.opts.Now()) < unreadablePatience {
 		return cause
 	}
 	why := cause.Error()

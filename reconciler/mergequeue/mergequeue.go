@@ -56,33 +56,51 @@ type Member struct {
 func Judge(
 	commit holdfast.Revision, members []Member, clusters []holdfast.PullRequestCluster, faults int, unproven string,
 ) holdfast.CommitStatus {
-	says := func(state holdfast.StatusState, format string, args ...any) holdfast.CommitStatus {
-		return holdfast.CommitStatus{Revision: commit, Context: holdfast.ContextPlan, State: state, Description: fmt.Sprintf(format, args...)}
+	if status, decided := JudgeMembers(commit, members); decided {
+		return status
 	}
+	if faults > 0 {
+		return says(commit, holdfast.StatusFailure, "the merge result has %d faults that no pull request of the group has alone", faults)
+	}
+	if unproven != "" {
+		return says(commit, holdfast.StatusFailure, "%s", unproven)
+	}
+	for _, c := range clusters {
+		if touching := unplanned(c, members); touching != "" {
+			return says(commit, holdfast.StatusFailure, "%s would not be what was planned: %s", c.Name, touching)
+		}
+	}
+	return says(commit, holdfast.StatusSuccess, "%s", green(members, clusters))
+}
+
+// JudgeMembers returns the plan status of a group's commit and true if its pull requests
+// alone decide it: one is red, or its plan is still being made. It is red if one is,
+// whatever the others wait for.
+func JudgeMembers(commit holdfast.Revision, members []Member) (holdfast.CommitStatus, bool) {
 	for _, m := range members {
 		switch m.Plan.State {
 		case holdfast.StatusSuccess, holdfast.StatusPending, "":
 		default:
-			return says(holdfast.StatusFailure, "the plan of #%d is not green: %s", m.Number, m.Plan.Description)
+			return says(commit, holdfast.StatusFailure, "the plan of #%d is not green: %s", m.Number, m.Plan.Description), true
 		}
 	}
 	for _, m := range members {
 		if m.Plan.State != holdfast.StatusSuccess {
-			return says(holdfast.StatusPending, "waits for the plan of #%d", m.Number)
+			return says(commit, holdfast.StatusPending, "waits for the plan of #%d", m.Number), true
 		}
 	}
-	if faults > 0 {
-		return says(holdfast.StatusFailure, "the merge result has %d faults that no pull request of the group has alone", faults)
-	}
-	if unproven != "" {
-		return says(holdfast.StatusFailure, "%s", unproven)
-	}
-	for _, c := range clusters {
-		if touching := unplanned(c, members); touching != "" {
-			return says(holdfast.StatusFailure, "%s would not be what was planned: %s", c.Name, touching)
-		}
-	}
-	return says(holdfast.StatusSuccess, "%s", green(members, clusters))
+	return holdfast.CommitStatus{}, false
+}
+
+// Unreadable returns the plan status of a group's commit that cannot be judged. Code hosts
+// show the beginning only: the commit is named in short.
+func Unreadable(commit holdfast.Revision, cause error) holdfast.CommitStatus {
+	why := strings.ReplaceAll(cause.Error(), string(commit), commit.Short())
+	return says(commit, holdfast.StatusError, "the merge result cannot be read: %s", why)
+}
+
+func says(commit holdfast.Revision, state holdfast.StatusState, format string, args ...any) holdfast.CommitStatus {
+	return holdfast.CommitStatus{Revision: commit, Context: holdfast.ContextPlan, State: state, Description: fmt.Sprintf(format, args...)}
 }
 
 // unplanned says why nobody has planned what a cluster renders to; empty: somebody

@@ -1,0 +1,123 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// partlyReadableGit has all trees but those of some commits.
+type partlyReadableGit struct {
+	reconciler.Git
+	without []string
+}
+
+func (g *partlyReadableGit) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
+	if slices.Contains(g.without, revision) {
+		return nil, errors.New("too many files")
+	}
+	return g.Git.Tree(ctx, repo, revision)
+}
+
+// mergeQueue is a fleet whose pull requests are planned and queued.
+type mergeQueue struct {
+	*fleet
+	git *partlyReadableGit
+}
+
+// newMergeQueue has two pull requests with green plans.
+func newMergeQueue(t *testing.T) mergeQueue {
+	f := newFleet(t, twoClusters())
+	q := mergeQueue{f, &partlyReadableGit{Git: f.opts.Sources.Git}}
+	f.restart(func(o *reconciler.Options) { o.Sources.Git = q.git })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.open(2, map[string]string{"infra/preprod/main.tf": module("two")})
+	f.executeAll(good)
+	f.post()
+	return q
+}
+
+// queue makes the group of a pull request on top of base, as GitHub does.
+func (q mergeQueue) queue(base string, number int) string {
+	group := q.repo.MergeCommit(base, string(q.forge.get(number).Head))
+	q.repo.SetRef(fmt.Sprintf("refs/heads/gh-readonly-queue/%s/pr-%d-%s", master, number, base), group)
+	return group
+}
+
+// judge has the branch looked at, and returns why that failed.
+func (q mergeQueue) judge() error {
+	err := q.r.TakeIn(q.t.Context(), infra, 0)
+	q.post()
+	return err
+}
+
+func (q mergeQueue) wants(group string, statuses ...string) {
+	q.t.Helper()
+	if got := q.forge.told(holdfast.Revision(group), holdfast.ContextPlan); !slices.Equal(got, statuses) {
+		q.t.Errorf("the statuses of the group are %q, want %q", got, statuses)
+	}
+}
+
+// A group that cannot be read does not keep those after it waiting, and says why itself
+// once that lasts.
+func TestMergeGroupThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	head := q.repo.Rev(master)
+	first, second := q.queue(head, 1), q.queue(head, 2)
+	q.git.without = []string{first}
+	if q.judge() == nil {
+		t.Error("nobody is told of a group that cannot be read")
+	}
+	q.wants(first)
+	q.wants(second, "success 1 cluster as planned: #2")
+	q.clock.Advance(time.Minute)
+	if q.judge() == nil {
+		t.Error("nobody is told of a group that is given up")
+	}
+	says := fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", holdfast.Revision(first).Short())
+	q.wants(first, says)
+	if err := q.judge(); err != nil {
+		t.Errorf("once its status is final: %v", err)
+	}
+	q.wants(first, says)
+}
+
+// A group with a red pull request is red, whether or not it can be read.
+func TestMergeGroupWithARedMember(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	q.push(2, map[string]string{"clusters/preprod.yaml": "kind: ["})
+	q.post()
+	group := q.queue(q.repo.Rev(master), 2)
+	q.git.without = []string{group}
+	q.must(q.judge())
+	if got := q.forge.status(holdfast.Revision(group), holdfast.ContextPlan); got != holdfast.StatusFailure {
+		t.Errorf("the status of the group is %q", got)
+	}
+}
+
+// Nor does a queue wait for a tracked branch that cannot be taken in.
+func TestMergeGroupOfAnUnreadableBranch(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	head := q.repo.Commit(master, "more", map[string]string{"README.md": "more"})
+	group := q.queue(head, 1)
+	q.git.without = []string{head}
+	if q.judge() == nil {
+		t.Fatal("the branch was taken in")
+	}
+	q.wants(group)
+	q.clock.Advance(time.Minute)
+	if q.judge() == nil {
+		t.Fatal("the branch was taken in")
+	}
+	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", head))
+}
