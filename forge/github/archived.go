@@ -2,13 +2,10 @@ package github
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/holdfast-dev/holdfast"
 )
 
 // archivedPause is when a repository that was archived is written to again: somebody
@@ -29,20 +26,8 @@ func newArchives(now func() time.Time) *archives {
 	return &archives{now: now, until: make(map[string]time.Time)}
 }
 
-// archivedError is a write to an archived repository, which is tried again later.
-type archivedError struct{ later holdfast.RateLimitError }
-
-func (e *archivedError) Error() string {
-	return fmt.Sprintf("%v; tried again at %s", e.later.Err, e.later.RetryAt.UTC().Format(time.RFC3339))
-}
-
-// Unwrap makes it one that says when to try again.
-func (e *archivedError) Unwrap() error { return &e.later }
-
-func (a *archives) refusal(until time.Time) error {
-	return &archivedError{holdfast.RateLimitError{
-		RetryAt: until, Err: errors.New("GitHub takes nothing: the repository is archived"),
-	}}
+func refusal(until time.Time) error {
+	return later(until, errors.New("GitHub takes nothing: the repository is archived"))
 }
 
 // check returns an error if a write would be to a repository that was archived a
@@ -55,7 +40,7 @@ func (a *archives) check(path string) error {
 	case !known:
 		return nil
 	case a.now().Before(until):
-		return a.refusal(until)
+		return refusal(until)
 	default:
 		delete(a.until, repositoryOf(path))
 		return nil
@@ -71,7 +56,7 @@ func (a *archives) note(path string, status int, body []byte) error {
 	defer a.mu.Unlock()
 	until := a.now().Add(archivedPause)
 	a.until[repositoryOf(path)] = until
-	return a.refusal(until)
+	return refusal(until)
 }
 
 // repositoryOf is the part of a call's path that is the repository's: up to its name,

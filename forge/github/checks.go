@@ -30,11 +30,15 @@ const (
 // wanted is not made again; annotations cannot be taken back, so that other ones
 // come with another check run of the same name, which takes the place of the former.
 //
-// Only an App that has the permission "checks: write" can make check runs. Without
-// it PutCheck does nothing, and does not ask GitHub again for an hour.
+// Only an App can make check runs: with a token PutCheck does nothing. An App that
+// lacks the permission "checks: write" may get it later: the error is a
+// *holdfast.RateLimitError, and GitHub is not asked again for an hour.
 func (c *Client) PutCheck(ctx context.Context, repo string, status holdfast.CommitStatus, faults holdfast.Faults) error {
-	if c.app == nil || c.checks.isRefused(repo, c.opts.Now()) {
+	if c.app == nil {
 		return nil
+	}
+	if err := c.checks.check(repo, c.opts.Now()); err != nil {
+		return err
 	}
 	all := annotations(faults)
 	id := checkID(status, faults)
@@ -72,33 +76,41 @@ func (c *Client) PutCheck(ctx context.Context, repo string, status holdfast.Comm
 		return nil
 	})
 	if errors.Is(err, holdfast.ErrForbidden) {
-		c.checks.refuse(repo, c.opts.Now())
 		c.opts.Logger.InfoContext(ctx, "faults are shown without annotations: the App lacks the permission checks: write", "repo", repo, "err", err)
-		return nil
+		return c.checks.refuse(repo, c.opts.Now())
 	}
 	return err
 }
 
-// checkMemory remembers for which repositories GitHub refuses check runs.
+// checkMemory remembers until when check runs are not asked for, by repository.
 type checkMemory struct {
-	mu      sync.Mutex
-	refused map[string]time.Time
+	mu    sync.Mutex
+	until map[string]time.Time
 }
 
-func (m *checkMemory) isRefused(repo string, now time.Time) bool {
+// check returns an error if GitHub has refused check runs a moment ago.
+func (m *checkMemory) check(repo string, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, ok := m.refused[repo]
-	return ok && now.Sub(at) < checksRetry
-}
-
-func (m *checkMemory) refuse(repo string, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refused == nil {
-		m.refused = make(map[string]time.Time)
+	if until := m.until[repo]; now.Before(until) {
+		return lacksChecks(until)
 	}
-	m.refused[repo] = now
+	return nil
+}
+
+// refuse remembers that GitHub has refused check runs, and returns the error for that.
+func (m *checkMemory) refuse(repo string, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.until == nil {
+		m.until = make(map[string]time.Time)
+	}
+	m.until[repo] = now.Add(checksRetry)
+	return lacksChecks(m.until[repo])
+}
+
+func lacksChecks(until time.Time) error {
+	return later(until, errors.New("no annotations: the App lacks the permission checks: write"))
 }
 
 // checkID identifies what a check run says, so that one whose answer was lost is

@@ -1,8 +1,10 @@
 package github_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +80,8 @@ func TestPutCheck(t *testing.T) {
 	}
 }
 
-// TestPutCheckWithoutPermission: an App that may not is asked once in an hour, and a
-// token never.
+// TestPutCheckWithoutPermission: for an App that may not GitHub is asked once in an hour,
+// which the error says, and for a token never.
 func TestPutCheckWithoutPermission(t *testing.T) {
 	t.Parallel()
 	s := githubserver.New(t)
@@ -92,7 +94,9 @@ func TestPutCheckWithoutPermission(t *testing.T) {
 		Identity: github.Identity{App: &github.App{ID: githubserver.AppID, PrivateKey: s.AppKey()}}, Now: func() time.Time { return now },
 	})
 	for i, faults := range []holdfast.Faults{manyFaults(1), manyFaults(2), manyFaults(3)} {
-		if err := c.PutCheck(t.Context(), "app", documents(holdfast.StatusFailure), faults); err != nil {
+		err := c.PutCheck(t.Context(), "app", documents(holdfast.StatusFailure), faults)
+		limited := (*holdfast.RateLimitError)(nil)
+		if !errors.As(err, &limited) || !limited.RetryAt.Equal(now.Add(time.Hour)) || !strings.Contains(err.Error(), "checks: write; tried again at ") {
 			t.Errorf("try %d: %v", i, err)
 		}
 	}

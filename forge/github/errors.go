@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-github/v62/github"
@@ -22,6 +23,21 @@ type finalError string
 func (e finalError) Error() string { return string(e) }
 
 func (e finalError) Is(target error) bool { return target == holdfast.ErrRejected }
+
+// laterError is a write that GitHub refuses for a cause that somebody may end, and that is
+// tried again then: no rate limit, but to be waited for like one.
+type laterError struct{ limit holdfast.RateLimitError }
+
+func later(until time.Time, cause error) error {
+	return &laterError{holdfast.RateLimitError{RetryAt: until, Err: cause}}
+}
+
+func (e *laterError) Error() string {
+	return fmt.Sprintf("%v; tried again at %s", e.limit.Err, e.limit.RetryAt.UTC().Format(time.RFC3339))
+}
+
+// Unwrap makes it one that says when to try again.
+func (e *laterError) Unwrap() error { return &e.limit }
 
 // translate says in Holdfast's words what went wrong with a call: one of the
 // errors of the root package, or an error that is final for that call. What was

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostStatus:
 		err = forge.SetStatus(call, post.Repo, post.Status)
 	case holdfast.PostCheck:
-		if checker, ok := forge.(Checker); ok {
-			err = checker.PutCheck(call, post.Repo, post.Status, post.Faults)
-		}
+		err = o.putCheck(call, forge, post)
 	case holdfast.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
@@ -66,6 +65,34 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		return fmt.Errorf("record post %s: %w", post.Key, err)
 	}
 	return nil
+}
+
+// putCheck shows faults at their lines. What had to wait, for a permission say, is not shown
+// on a commit that is no longer the head of an open pull request: nobody looks there.
+func (o *outbox) putCheck(ctx context.Context, forge Forge, post holdfast.Post) error {
+	checker, ok := forge.(Checker)
+	if !ok {
+		return nil
+	}
+	if post.LastError != "" {
+		if prs, err := o.openAt(ctx, post.Repo, post.Status.Revision); err != nil || len(prs) == 0 {
+			return err
+		}
+	}
+	return checker.PutCheck(ctx, post.Repo, post.Status, post.Faults)
+}
+
+// openAt returns the open pull requests whose head is a commit, by number.
+func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision) ([]holdfast.PullRequestRecord, error) {
+	open, err := o.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		Repo: repo, States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Limit: 10_000,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests of %q: %w", repo, err)
+	}
+	open = slices.DeleteFunc(open, func(pr holdfast.PullRequestRecord) bool { return pr.Head != head })
+	slices.SortFunc(open, func(a, b holdfast.PullRequestRecord) int { return cmp.Compare(a.Number, b.Number) })
+	return open, nil
 }
 
 // postFailed tries again later what may succeed then, and gives up on what the

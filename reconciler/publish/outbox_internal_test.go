@@ -65,7 +65,7 @@ func (r *records) PullRequest(context.Context, holdfast.PullRequestRef) (holdfas
 }
 
 func (r *records) PullRequests(context.Context, holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error) {
-	return r.others, nil
+	return slices.Clone(r.others), nil
 }
 
 func (r *records) PostFailed(_ context.Context, _ string, cause string, notBefore time.Time) error {

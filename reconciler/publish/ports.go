@@ -127,8 +127,8 @@ type Forge interface {
 	PutIssue(ctx context.Context, repo, id, marker string, issue holdfast.Issue) (holdfast.Issue, error)
 }
 
-// Checker is a Forge that shows faults at their lines. PutCheck does nothing, and
-// returns nil, where it may not.
+// Checker is a Forge that shows faults at their lines. Where it cannot, PutCheck does
+// nothing, and returns nil; where it may not now, a *holdfast.RateLimitError.
 type Checker interface {
 	PutCheck(ctx context.Context, repo string, status holdfast.CommitStatus, faults holdfast.Faults) error
 }

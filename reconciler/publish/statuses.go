@@ -33,20 +33,37 @@ func (p *Publisher) wantCheck(ctx context.Context, view report.PullRequest) erro
 	if _, can := p.opts.Forges[pr.Repo].(Checker); !can {
 		return nil
 	}
-	status, faults := report.FaultsCheck(view)
 	key := fmt.Sprintf("check:%s:%s", pr.Repo, pr.Head)
-	if len(faults) == 0 {
-		before, err := p.opts.Store.Post(ctx, key)
-		if errors.Is(err, holdfast.ErrNotFound) {
-			return nil // there never were any
-		} else if err != nil {
-			return fmt.Errorf("read %s: %w", key, err)
-		}
-		if len(before.Faults) == 0 {
-			return nil
-		}
+	before, err := p.opts.Store.Post(ctx, key)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("read %s: %w", key, err)
 	}
+	if len(pr.Faults) == 0 && len(before.Faults) == 0 {
+		return nil // there are none to be shown or taken back
+	}
+	if view, err = p.withHeadFaults(ctx, view); err != nil {
+		return err
+	}
+	status, faults := report.FaultsCheck(view)
 	return p.want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostCheck, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: status, Faults: faults})
+}
+
+// withHeadFaults returns view with the faults of every open pull request that has its head,
+// and the link of the first one: a check run is of a commit, and says the same whichever
+// of them is shown.
+func (p *Publisher) withHeadFaults(ctx context.Context, view report.PullRequest) (report.PullRequest, error) {
+	open, err := p.openAt(ctx, view.PullRequest.Repo, view.PullRequest.Head)
+	if err != nil || len(open) < 2 {
+		return view, err
+	}
+	view.PullRequest.Faults = nil
+	for _, pr := range open {
+		view.PullRequest.Faults = append(view.PullRequest.Faults, pr.Faults...)
+	}
+	if link := p.opts.Settings.PullRequestURL; link != nil {
+		view.URL = link(open[0].PullRequestRef)
+	}
+	return view, nil
 }
 
 // turned reports whether it was told that nothing more would happen automatically,
@@ -124,15 +141,8 @@ const endedKept = 4096
 // headOfAnother reports whether a commit is the head of another open pull
 // request, whose status it has then.
 func (p *Publisher) headOfAnother(ctx context.Context, pr holdfast.PullRequestRecord, revision holdfast.Revision) (bool, error) {
-	open, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: pr.Repo, States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Limit: 10_000,
-	})
-	if err != nil {
-		return false, fmt.Errorf("list pull requests of %q: %w", pr.Repo, err)
-	}
-	return slices.ContainsFunc(open, func(other holdfast.PullRequestRecord) bool {
-		return other.Number != pr.Number && other.Head == revision
-	}), nil
+	open, err := p.openAt(ctx, pr.Repo, revision)
+	return slices.ContainsFunc(open, func(other holdfast.PullRequestRecord) bool { return other.Number != pr.Number }), err
 }
 
 func statusKey(repo string, revision holdfast.Revision, context string) string {
