@@ -247,9 +247,19 @@ func TestANameBelongsToItsRepository(t *testing.T) {
 	if got := f.cluster("prod"); got.Owner != "other" || got.Version != rec.Version {
 		t.Errorf("prod was taken from its owner: %+v", got)
 	}
-	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
-	if faults := f.pullRequest(1).Faults.Error(); !strings.Contains(faults, `belongs to repository "other"`) {
-		t.Errorf("faults are %q", faults)
+	for i, files := range []map[string]string{
+		{"infra/prod/main.tf": module("two")},
+		{"clusters/prod.yaml": strings.Replace(document("prod"), "name: prod", "name: prod, labels: {team: web}", 1)},
+		{"clusters/prod.yaml": "# ours\n" + document("prod")},
+	} {
+		f.open(i+1, files)
+		if faults := f.pullRequest(i + 1).Faults.Error(); !strings.Contains(faults, `belongs to repository "other"`) {
+			t.Errorf("pull request %d: faults are %q", i+1, faults)
+		}
+		f.post()
+		if status := f.forge.status(f.pullRequest(i+1).Head, holdfast.ContextPlan); status != holdfast.StatusFailure {
+			t.Errorf("pull request %d: the status is %q", i+1, status)
+		}
 	}
 	f.expectRuns("prod")
 }

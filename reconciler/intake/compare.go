@@ -51,11 +51,10 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 				return err
 			}
 		} else {
-			others, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
+			faults, err := p.faultsOf(ctx, to, res, known)
 			if err != nil {
 				return err
 			}
-			faults := slices.Concat(res.Faults, lineage.OwnedElsewhere(to.Repo, known, res), others)
 			c.Document = res.Doc.Cluster
 			if len(faults) == 0 {
 				c.SourceDigest, c.StateLocation = res.Digest, res.Location
@@ -161,7 +160,7 @@ func withoutDoubtful(rec *holdfast.PullRequestRecord) {
 }
 
 // comparePolicies adds what is wrong with documents that a pull request changes
-// without a change of what they come to, such as in what they depend on.
+// without a change of what they render: a label, a comment, what they depend on.
 func (p *pullRequests) comparePolicies(
 	ctx context.Context, to *catalog.Catalog, differ catalog.Difference, rec *holdfast.PullRequestRecord,
 ) error {
@@ -177,13 +176,25 @@ func (p *pullRequests) comparePolicies(
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		faults, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
+		faults, err := p.faultsOf(ctx, to, res, known)
 		if err != nil {
 			return err
 		}
 		rec.Faults = append(rec.Faults, faults...)
 	}
 	return nil
+}
+
+// faultsOf are all faults of a cluster in a tree: those of its document, and those that
+// the document has next to others and to what is on record.
+func (p *pullRequests) faultsOf(
+	ctx context.Context, to *catalog.Catalog, res *catalog.Resolution, known holdfast.ClusterRecord,
+) (holdfast.Faults, error) {
+	others, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(res.Faults, lineage.OwnedElsewhere(to.Repo, known, res), others), nil
 }
 
 // changedSettings says what the documents of two trees say differently that no plan shows.
