@@ -422,7 +422,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure; check the backend and its credentials",
 	},
 	CauseStateLocked: {
-		Effect: Explains, Cause: true, Words: "somebody else holds the engine's own lock on the state",
+		Effect: Passes, Cause: true, Words: "somebody else holds the engine's own lock on the state",
 		Transient: "always",
 		Hint:      "Wait, or find out who holds it: locks of backends", See: "#locks-of-backends",
 		Line: "holdfast unlock CLUSTER",

@@ -321,6 +321,25 @@ func TestHeadlineOfASupersededFailure(t *testing.T) {
 	}
 }
 
+// TestMergeThatWaitsForALock: a merge waits for a run of another one, which is retried until
+// it gets the lock of the state's backend: nobody is asked to act.
+func TestMergeThatWaitsForALock(t *testing.T) {
+	t.Parallel()
+	r := merge(pullRequest(waits(report.Cluster{Name: "prod-eu"}, holdfast.CauseStateLocked, "the lock left-1 is held; it is retried automatically")))
+	comment := report.Comment(r)
+	if !strings.Contains(comment, "| ⏳ | `prod-eu` | waits: somebody else holds the engine's own lock on the state (the lock left-1 is held; it is retried automatically)") {
+		t.Errorf("the comment does not say what it waits for:\n%s", comment)
+	}
+	for _, word := range []string{"✋", "held: ", "[!IMPORTANT]"} {
+		if strings.Contains(comment, word) {
+			t.Errorf("the comment asks for a person (%q):\n%s", word, comment)
+		}
+	}
+	if got, _ := report.ApplyStatus(r); got.State != holdfast.StatusPending || got.Description != "applying 1 cluster" {
+		t.Errorf("status = %s %q", got.State, got.Description)
+	}
+}
+
 // TestHeadThatWasNotPlanned: a merged head without a plan has a green status only if
 // what is applied was reviewed, in a plan of an earlier head. A run that was held has
 // the pull request, and no plan.
