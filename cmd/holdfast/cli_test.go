@@ -318,10 +318,8 @@ func TestRequests(t *testing.T) {
 		},
 		"apply a merged pull request": {
 			line: "apply shop#7", answers: planWaits(map[string]any{
-				"POST /commands": done,
-				"GET /pullrequests/get": v1.PullRequestDetail{PullRequest: v1.PullRequest{
-					Repo: "shop", Number: 7, State: holdfast.PullRequestMerged, Clusters: []v1.PullRequestCluster{{Name: "prod-eu"}, {Name: "dev", Sample: true}},
-				}},
+				"POST /commands":        done,
+				"GET /pullrequests/get": merged(v1.PullRequestRef{Repo: "shop", Number: 7}, v1.PullRequestCluster{Name: "prod-eu"}, v1.PullRequestCluster{Name: "dev", Sample: true}),
 			}, 7, time.Hour, v1.Counts{Create: 1}),
 			asked: `POST /api/v1/commands {"verb":"apply","pullRequest":{"repo":"shop","number":7},"shown":["` + planID + `"]}`,
 			out:   "prod-eu: the plan of " + planID + " of shop#7 (+1), made 60m ago\n",
@@ -504,33 +502,56 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestApplyWaitsForThePlan: there is nothing to apply before the plan that is queued.
+// TestApplyWaitsForThePlan: there is nothing to apply before the plan that is queued, of
+// whatever the command names. A merge leaves the samples of its pull request as they are.
 func TestApplyWaitsForThePlan(t *testing.T) {
 	t.Parallel()
-	f, looks, planned := fleet(), 0, false
-	queued := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
-	applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
-	f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		items := list(applied)
-		if slices.Contains(r.URL.Query()["kind"], string(holdfast.RunPlan)) {
-			if items = list[v1.Run](); looks < 3 {
-				items = list(queued)
+	ref := v1.PullRequestRef{Repo: "shop", Number: 7}
+	for target, command := range map[string]v1.Command{
+		"prod-eu": {Clusters: []string{"prod-eu"}},
+		"shop#7":  {PullRequest: ref},
+		planID:    {Clusters: []string{"prod-eu"}},
+	} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			f, looks, planned := fleet(), 0, false
+			queued := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
+			applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
+			f.set("GET /pullrequests/get", merged(ref, v1.PullRequestCluster{Name: "prod-eu"}, v1.PullRequestCluster{Name: "dev", Sample: true}))
+			f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				items := list(applied)
+				if cluster := r.URL.Query().Get("cluster"); cluster != "prod-eu" {
+					t.Errorf("it waits for runs of %s", cluster)
+				}
+				if slices.Contains(r.URL.Query()["kind"], string(holdfast.RunPlan)) {
+					if items = list[v1.Run](); looks < 3 {
+						items = list(queued)
+					}
+					looks++
+				}
+				_ = json.NewEncoder(w).Encode(items)
+			}))
+			f.set("GET /runs/"+planID, queued)
+			f.set("GET /runs/"+applyID, applied)
+			f.set("POST /commands", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				planned = looks > 3
+				command.Verb, command.Status, command.CreatedAt = holdfast.VerbApply, holdfast.CommandDone, testNow.Add(-time.Hour)
+				command.Reply = "`prod-eu`: apply queued"
+				_ = json.NewEncoder(w).Encode(command)
+			}))
+			got := against(t, f, "apply", target, "--wait")
+			if got.code != 0 || !planned || !strings.Contains(got.err, "prod-eu: waiting for its plan "+planID) {
+				t.Errorf("apply --wait = %+v, asked after %d looks, want it to wait for the plan", got, looks)
 			}
-			looks++
-		}
-		_ = json.NewEncoder(w).Encode(items)
-	}))
-	f.set("GET /runs/"+applyID, applied)
-	f.set("POST /commands", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		planned = looks > 3
-		_ = json.NewEncoder(w).Encode(v1.Command{
-			Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour), Reply: "`prod-eu`: apply queued",
 		})
-	}))
-	got := against(t, f, "apply", "prod-eu", "--wait")
-	if got.code != 0 || !planned || !strings.Contains(got.err, "waiting for its plan "+planID) {
-		t.Errorf("apply --wait = %+v, asked after %d looks, want it to wait for the plan", got, looks)
 	}
+}
+
+// merged is a pull request that was merged and changes clusters.
+func merged(ref v1.PullRequestRef, clusters ...v1.PullRequestCluster) v1.PullRequestDetail {
+	return v1.PullRequestDetail{PullRequest: v1.PullRequest{
+		Repo: ref.Repo, Number: ref.Number, State: holdfast.PullRequestMerged, Clusters: clusters,
+	}}
 }
 
 // TestApplyWaitsForTheRecord: a command that follows sees what was applied.
@@ -572,18 +593,31 @@ func TestWaitSkipsWhatWasRefused(t *testing.T) {
 	}
 }
 
-// TestReplanWaitsForItsPlan: not for an apply, nor for a plan of something else.
+// TestReplanWaitsForItsPlan: not for an apply, nor for a plan of something else. After its
+// merge a pull request is planned as the tracked branch has it.
 func TestReplanWaitsForItsPlan(t *testing.T) {
 	t.Parallel()
-	f := fleet()
-	f.set("POST /commands", v1.Command{Verb: holdfast.VerbPlan, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
-	other := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, CreatedAt: testNow, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}}}
-	planned := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
-	f.set("GET /runs", list(other, planned))
-	f.set("GET /runs/"+planID, planned)
-	got := against(t, f, "replan", "prod-eu", "--wait")
-	if got.code != 0 || !strings.Contains(got.err, planID+" plan of prod-eu: planned") || !strings.Contains(strings.Join(f.asked, "\n"), "kind=plan&") {
-		t.Errorf("replan --wait = %+v, asked %q", got, f.asked)
+	ref := v1.PullRequestRef{Repo: "shop", Number: 7}
+	for target, command := range map[string]v1.Command{
+		"prod-eu": {Clusters: []string{"prod-eu"}},
+		"shop#7":  {PullRequest: ref},
+		applyID:   {Clusters: []string{"prod-eu"}, PullRequest: ref}, // a run of the pull request
+	} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			f := fleet()
+			command.Verb, command.Status, command.CreatedAt = holdfast.VerbPlan, holdfast.CommandDone, testNow
+			f.set("POST /commands", command)
+			f.set("GET /pullrequests/get", merged(ref, v1.PullRequestCluster{Name: "prod-eu"}))
+			other := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunPlan, CreatedAt: testNow, RunSpec: v1.RunSpec{PullRequest: ref}}
+			planned := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, CreatedAt: testNow}
+			f.set("GET /runs", list(other, planned))
+			f.set("GET /runs/"+planID, planned)
+			got := against(t, f, "replan", target, "--wait")
+			if got.code != 0 || !strings.Contains(got.err, planID+" plan of prod-eu: planned") || !strings.Contains(strings.Join(f.asked, "\n"), "kind=plan&") {
+				t.Errorf("replan --wait = %+v, asked %q", got, f.asked)
+			}
+		})
 	}
 }
 

@@ -202,15 +202,9 @@ const runAppears = 2 * time.Minute
 // awaitRuns follows the runs that a command led to, cluster after cluster; they
 // execute side by side meanwhile.
 func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Command) error {
-	clusters := command.Clusters
-	if len(clusters) == 0 {
-		answer, err := cl.PullRequest(ctx, command.PullRequest)
-		if err != nil {
-			return err
-		}
-		for _, c := range answer.PullRequest.Clusters {
-			clusters = append(clusters, c.Name)
-		}
+	clusters, of, err := awaited(ctx, cl, command)
+	if err != nil {
+		return err
 	}
 	var worst error
 	for _, cluster := range clusters {
@@ -220,7 +214,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Comma
 		} else if slices.Contains(command.UpToDate, cluster) {
 			continue
 		}
-		run, err := a.awaitRun(ctx, cl, cluster, command)
+		run, err := a.awaitRun(ctx, cl, cluster, of, command)
 		if err == nil {
 			run, err = a.followRun(ctx, cl, run.ID, 1)
 		}
@@ -235,6 +229,32 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Comma
 		}
 	}
 	return worst
+}
+
+// awaited are the clusters of the runs that a command leads to, and the pull request of its
+// plans: those that are made after a merge are of the tracked branch.
+func awaited(ctx context.Context, cl *client.Client, command v1.Command) (clusters []string, of v1.PullRequestRef, err error) {
+	clusters, of = command.Clusters, command.PullRequest
+	if of.IsZero() || len(clusters) > 0 && command.Verb != holdfast.VerbPlan {
+		return clusters, of, nil
+	}
+	answer, err := cl.PullRequest(ctx, of)
+	if err != nil {
+		return nil, of, err
+	}
+	merged := answer.PullRequest.State == holdfast.PullRequestMerged
+	if merged {
+		of = v1.PullRequestRef{}
+	}
+	if len(clusters) > 0 {
+		return clusters, of, nil
+	}
+	for _, c := range answer.PullRequest.Clusters {
+		if !c.Sample || !merged { // a merge leaves them as they are
+			clusters = append(clusters, c.Name)
+		}
+	}
+	return clusters, of, nil
 }
 
 // recordFollows is how long a cluster's record may take to say what a run has done.
@@ -269,10 +289,14 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) er
 	}
 }
 
-// awaitPlans waits until no plan of what the tracked branch says of clusters is queued
-// or made: there is nothing that an apply could produce before.
+// awaitPlans waits until no plan of what the tracked branch says of the clusters of a
+// request is queued or made: there is nothing that an apply could produce before.
 func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest) error {
-	for _, cluster := range req.Clusters {
+	clusters, err := clustersOf(ctx, cl, req)
+	if err != nil {
+		return err
+	}
+	for _, cluster := range clusters {
 		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
 			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunRunning),
 		}}
@@ -301,8 +325,10 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandR
 }
 
 // awaitRun returns the cluster's newest run since a command of what it asks for:
-// one that writes, or a plan of the same pull request or branch.
-func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, command v1.Command) (v1.Run, error) {
+// one that writes, or a plan of a pull request or, without one, of the tracked branch.
+func (a *app) awaitRun(
+	ctx context.Context, cl *client.Client, cluster string, of v1.PullRequestRef, command v1.Command,
+) (v1.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, runAppears)
 	defer cancel()
 	since := command.CreatedAt.Truncate(time.Millisecond) // a store may keep no more of the run's time
@@ -312,7 +338,7 @@ func (a *app) awaitRun(ctx context.Context, cl *client.Client, cluster string, c
 	}
 	query := url.Values{"cluster": {cluster}, "kind": kinds, "limit": {strconv.Itoa(10)}}
 	wanted := func(r v1.Run) bool {
-		return !r.CreatedAt.Before(since) && (r.Kind.Writes() || r.PullRequest == command.PullRequest)
+		return !r.CreatedAt.Before(since) && (r.Kind.Writes() || r.PullRequest == of)
 	}
 	for patience := a.patience(); ; {
 		runs, err := cl.Runs(ctx, query)

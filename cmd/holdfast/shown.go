@@ -50,14 +50,21 @@ func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, req v1.Command
 }
 
 // clustersOf are those that a command is for: of a pull request those that its merge has
-// changed.
+// changed. What is not there has none: the answer to the command says so.
 func clustersOf(ctx context.Context, cl *client.Client, req v1.CommandRequest) ([]string, error) {
+	if req.Run != "" {
+		run, err := cl.Run(ctx, req.Run)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return nil, nil
+		}
+		return []string{run.Cluster}, err
+	}
 	if req.PullRequest.IsZero() || len(req.Clusters) > 0 {
 		return req.Clusters, nil
 	}
 	answer, err := cl.PullRequest(ctx, req.PullRequest)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && answer.PullRequest.State != holdfast.PullRequestMerged {
-		return nil, nil // the answer to the command says so
+		return nil, nil
 	}
 	var clusters []string
 	for _, c := range answer.PullRequest.Clusters {
