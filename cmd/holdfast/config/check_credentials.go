@@ -54,11 +54,6 @@ func (d *decoder) checkGitHosts(path string, cred Credential) {
 		}
 		d.secret(at+".password", cred.Git[host].Password)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cred.Env)) {
-		if strings.HasPrefix(name, "GIT_CONFIG_") && len(cred.Git) > 0 {
-			d.at(path, "is given in addition to "+name+", which it would override", "keep one of the two")
-		}
-	}
 }
 
 // storeName is as documents of clusters may write it.

@@ -159,11 +159,11 @@ func credentials(cfg *config.Config, logger *slog.Logger) func(c holdfast.Cluste
 // host only, and returns the names it added: true for those of secrets. The values
 // are in variables that a helper prints when Git asks for them, so that what is
 // masked is exactly what is secret. A host whose password cannot be read has none:
-// only who fetches from it fails.
+// only who fetches from it fails. Settings that env has already (GIT_CONFIG_COUNT) stay.
 func gitEnv(hosts map[string]config.GitHost, env map[string]string, logger *slog.Logger) map[string]bool {
 	added := make(map[string]bool)
 	set := func(name, value string, secret bool) { env[name], added[name] = value, secret }
-	n, settings := 0, 0
+	n, settings := 0, givenSettings(env)
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		password, err := hosts[host].Password.Value()
 		if err != nil {
@@ -186,6 +186,15 @@ func gitEnv(hosts map[string]config.GitHost, env map[string]string, logger *slog
 		set("GIT_TERMINAL_PROMPT", "0", false)
 	}
 	return added
+}
+
+// givenSettings is how many settings an environment has for Git.
+func givenSettings(env map[string]string) int {
+	given, err := strconv.Atoi(env["GIT_CONFIG_COUNT"])
+	if err != nil {
+		return 0
+	}
+	return max(given, 0)
 }
 
 // limits gathers what the engine of a cluster's runs may use: what its document

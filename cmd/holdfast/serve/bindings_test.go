@@ -145,17 +145,64 @@ func TestGitHosts(t *testing.T) {
 		"https://b.example.com": "username=reader\npassword=pass word\n",
 		"https://c.example.com": "",
 	} {
-		command := exec.CommandContext(t.Context(), "git", "credential", "fill")
-		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_ASKPASS=false"}
-		for name, value := range got.Env {
-			command.Env = append(command.Env, name+"="+value)
-		}
-		command.Stdin = strings.NewReader("url=" + host + "/acme/modules.git\n\n")
-		out, err := command.Output()
-		if !strings.Contains(string(out), want) || (err == nil) != (want != "") {
+		out, err := askGit(t, got, "url="+host+"/acme/modules.git\n\n", "credential", "fill")
+		if !strings.Contains(out, want) || (err == nil) != (want != "") {
 			t.Errorf("%s is shown %q, %v", host, out, err)
 		}
 	}
+}
+
+// TestGitHostsKeepSettings: a host's credential leaves settings for Git alone, of whichever
+// entry they are.
+func TestGitHostsKeepSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("pass word"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		settings = `env: {GIT_CONFIG_COUNT: "2", GIT_CONFIG_KEY_0: user.name, GIT_CONFIG_VALUE_0: reader, ` +
+			`GIT_CONFIG_KEY_1: "url.https://mirror.example.com/.insteadOf", GIT_CONFIG_VALUE_1: "https://github.com/"}`
+		host = `git: {https://mirror.example.com: {password: {file: password}}}`
+	)
+	for name, entries := range map[string]string{
+		"the settings first": "credentials:\n  - " + settings + "\n  - " + host + "\n",
+		"the host first":     "credentials:\n  - " + host + "\n  - " + settings + "\n",
+		"one entry":          "credentials:\n  - " + host + "\n    " + settings + "\n",
+		"a project's host":   "credentials:\n  - " + settings + "\n  - {project: payments, " + host + "}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := config.Parse("holdfast.yaml", dir, []byte(entries))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := credentials(cfg, slog.New(slog.DiscardHandler))(holdfast.Cluster{Project: "payments"}, holdfast.RunPlan)
+			if err != nil || len(got.Missing) > 0 {
+				t.Fatalf("%v, missing %v", err, got.Missing)
+			}
+			if out, err := askGit(t, got, "", "ls-remote", "--get-url", "https://github.com/acme/modules.git"); out != "https://mirror.example.com/acme/modules.git\n" {
+				t.Errorf("it is fetched from %q, %v", out, err)
+			}
+			if out, err := askGit(t, got, "url=https://mirror.example.com/acme/modules.git\n\n", "credential", "fill"); !strings.Contains(out, "password=pass word\n") {
+				t.Errorf("the host is shown %q, %v", out, err)
+			}
+		})
+	}
+}
+
+// askGit returns what the Git of a run with credentials answers.
+func askGit(t *testing.T, with holdfast.Credentials, input string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", args...)
+	command.Dir = t.TempDir()
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + command.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_ASKPASS=false"}
+	for name, value := range with.Env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Stdin = strings.NewReader(input)
+	out, err := command.Output()
+	return string(out), err
 }
 
 // TestModulesOfAGitHost: an engine's init fetches a module from a host that wants
