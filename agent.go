@@ -291,6 +291,9 @@ type AssignedEnv struct {
 	// Missing are names that are to be in Env, whose values could not be read. A
 	// run that needs one of them fails before its engine starts.
 	Missing []string `json:"missing,omitempty"`
+	// Referenced are those of Missing that secret variables of clusters refer to: only
+	// a run whose own do needs them. The others may be a provider's.
+	Referenced []string `json:"referenced,omitempty"`
 
 	// SecretDirs are the folders in which the secret variables' files may be, and
 	// SecretStores the commands that print a secret of a store, by its name, with

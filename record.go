@@ -90,9 +90,12 @@ type Desired struct {
 	Document     Cluster  `json:"document"`
 	// StateLocation is where the state is to be; empty if it is not known.
 	StateLocation string `json:"stateLocation,omitempty"`
-	Removed       bool   `json:"removed,omitempty"`     // proven gone from a tree that parsed
-	RemovedWith   int    `json:"removedWith,omitempty"` // how many clusters went with the same revision, itself included
-	RemovedFrom   int    `json:"removedFrom,omitempty"` // how many clusters of the repository were applied by then
+	// SecretEnv are the names of credentials that the root module's secret variables refer
+	// to. With Faults, they are those that the document and the last root module refer to.
+	SecretEnv   []string `json:"secretEnv,omitempty"`
+	Removed     bool     `json:"removed,omitempty"`     // proven gone from a tree that parsed
+	RemovedWith int      `json:"removedWith,omitempty"` // how many clusters went with the same revision, itself included
+	RemovedFrom int      `json:"removedFrom,omitempty"` // how many clusters of the repository were applied by then
 	// Confirmed is who has asked for the destruction while others, which depend
 	// on it, had to go first: it need not be confirmed again then.
 	Confirmed string `json:"confirmed,omitempty"`

@@ -81,28 +81,50 @@ func TestCredentialsThatCannotBeReadEndTheRun(t *testing.T) {
 	}
 }
 
-// A credential without a value is missing to those who refer to it, and to all if
-// nobody does.
+// A credential without a value that secret variables of clusters refer to is needed by
+// these only, in whichever project they are, and wherever they say so. It has to be from the
+// same place: another cluster's with the same name may be a provider's.
 func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
 	t.Parallel()
-	files := twoClusters()
-	files["clusters/prod.yaml"] = document("prod", "variables: {password: {secret: {env: P1}}}")
-	files["clusters/preprod.yaml"] = document("preprod", "variables: {password: {secret: {env: P2}}}")
+	const declared = "variable \"password\" {\n  type      = any\n  sensitive = true\n}\n"
+	files := twoOfTemplate()
+	files["templates/web/template.yaml"] += `  variables:
+    type: object
+    properties:
+      password: {type: string, writeOnly: true, default: {secret: {env: BY_DEFAULT}}}
+`
+	files["clusters/b.yaml"] += "  variables: {password: {secret: {env: INSTEAD}}}\n"
+	files["clusters/prod.yaml"] = document("prod", "variables: {password: {secret: {env: IN_DOCUMENT}}}")
+	files["clusters/preprod.yaml"] = strings.Replace(document("preprod"), "project: p", "project: other", 1)
+	files["infra/preprod/holdfast_secrets.json"] = `{"password": {"env": "IN_CODE"}}`
 	for _, name := range []string{"prod", "preprod"} {
-		files["infra/"+name+"/main.tf"] += "variable \"password\" {\n  type      = any\n  sensitive = true\n}\n"
+		files["infra/"+name+"/main.tf"] += declared
 	}
+	missing := []string{"AWS_SECRET_ACCESS_KEY", "BY_DEFAULT", "IN_CODE", "IN_DOCUMENT", "INSTEAD"}
 	f := newFleet(t, files, func(opts *reconciler.Options) {
 		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{Missing: []string{"AWS_SECRET_ACCESS_KEY", "P2"}}, nil
+			return holdfast.Credentials{Missing: missing}, nil
+		}
+		opts.Grants.SameCredential = func(name string, _ holdfast.RunKind, a, b holdfast.Cluster) bool {
+			return name != "IN_DOCUMENT" || a.Project == b.Project
 		}
 	})
 	f.look()
-	want := map[string][]string{"prod": {"AWS_SECRET_ACCESS_KEY"}, "preprod": {"AWS_SECRET_ACCESS_KEY", "P2"}}
-	for range 2 {
+	for range 4 {
 		a := f.claim()
-		if missing, known := want[a.Cluster]; !known || !slices.Equal(a.Missing, missing) {
-			t.Errorf("%s misses %v", a.Cluster, a.Missing)
+		want := []string{"BY_DEFAULT", "IN_CODE", "IN_DOCUMENT", "INSTEAD"}
+		if a.Cluster == "preprod" {
+			want = []string{"BY_DEFAULT", "IN_CODE", "INSTEAD"}
 		}
+		if !slices.Equal(a.Missing, missing) || !slices.Equal(a.Referenced, want) {
+			t.Errorf("%q misses %v, of which secret variables refer to %v, want %v", a.Cluster, a.Missing, a.Referenced, want)
+		}
+	}
+	// What is at fault now refers to the same.
+	f.repo.Commit(master, "break", map[string]string{"templates/web/template.yaml": "kind: Template\n"})
+	f.look()
+	if rec := f.cluster("web-a"); len(rec.Desired.Faults) == 0 || !slices.Equal(rec.Desired.SecretEnv, []string{"BY_DEFAULT"}) {
+		t.Errorf("web-a refers to %v, faults %v", rec.Desired.SecretEnv, rec.Desired.Faults)
 	}
 }
 

@@ -57,6 +57,9 @@ type Grants struct {
 	// Varied are those of location.Variables that may have another value in another
 	// project or environment. Nil: none.
 	Varied []string
+	// SameCredential reports whether runs of that kind of two clusters get a credential,
+	// by its name, from the same place. Nil: they always do.
+	SameCredential func(name string, kind holdfast.RunKind, a, b holdfast.Cluster) bool
 	// Limits returns what the engine of a cluster's runs may use, and the most that
 	// its document may ask for. Nil: no limits.
 	Limits func(c holdfast.Cluster) (granted, most holdfast.RunLimits)
@@ -217,6 +220,9 @@ func (g Grants) withDefaults() Grants {
 		g.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
 			return holdfast.Credentials{}, nil
 		}
+	}
+	if g.SameCredential == nil {
+		g.SameCredential = func(string, holdfast.RunKind, holdfast.Cluster, holdfast.Cluster) bool { return true }
 	}
 	if g.Limits == nil {
 		g.Limits = func(holdfast.Cluster) (granted, most holdfast.RunLimits) { return }

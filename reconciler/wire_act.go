@@ -28,7 +28,8 @@ func newLoop(r *Reconciler) *act.Loop {
 			Intake: r.intake, Decided: r.opts.Telemetry.Metrics.Decided, Ended: r.ended,
 		},
 		Grants: act.Grants{
-			Forbidden: grants.forbidden, Credentials: grants.Credentials, SecretSources: grants.SecretSources, Limits: grants.granted,
+			Forbidden: grants.forbidden, Credentials: grants.Credentials, SameCredential: grants.SameCredential,
+			SecretSources: grants.SecretSources, Limits: grants.granted,
 		},
 		Settings: act.Settings{
 			FingerprintKey: r.opts.Replica.FingerprintKey, Lock: decision.LockWait{Timeout: r.opts.Limits.LockTimeout, Pause: r.opts.Limits.RetryDelay},

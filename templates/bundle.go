@@ -47,6 +47,8 @@ type Root struct {
 	// Secrets says where the secret variables that the cluster gives are, by
 	// name; they are not among Variables. Not to be changed.
 	Secrets map[string]holdfast.SecretRef
+	// CodeSecrets says the same of those that the code itself gives. Not to be changed.
+	CodeSecrets map[string]holdfast.SecretRef
 	// OutputRoles names the outputs that mean something to Holdfast, by what they mean
 	// (holdfast.OutputRoleEndpoint and its like). Not to be changed.
 	OutputRoles map[string]string

@@ -448,7 +448,7 @@ func unsetFaults(doc document.Document, g *modules.Gatherer, dir string) holdfas
 func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir string) (*Root, holdfast.Faults, error) {
 	root := &Root{
 		Dir: dir, tree: g.Tree, entries: sortedEntries(g.Entries),
-		EngineConstraint: c.Engine.Version, Reads: g.Reads(),
+		EngineConstraint: c.Engine.Version, Reads: g.Reads(), CodeSecrets: g.SecretRefs(dir),
 	}
 	plain, refs := g.Modules[dir].SecretsOf(c)
 	if root.Variables = c.Variables; len(refs) > 0 {

@@ -54,7 +54,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
 	}
-	missing, err := s.needed(ctx, run.Document, credentials.Missing)
+	referenced, err := s.referenced(ctx, run, credentials.Missing)
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
@@ -73,7 +73,9 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
 			Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "",
 		},
-		AssignedEnv: holdfast.AssignedEnv{Env: credentials.Env, Secrets: credentials.Secrets, Missing: missing},
+		AssignedEnv: holdfast.AssignedEnv{
+			Env: credentials.Env, Secrets: credentials.Secrets, Missing: credentials.Missing, Referenced: referenced,
+		},
 		AssignedState: holdfast.AssignedState{
 			State: run.State, LockTimeout: &inSlot,
 			OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
@@ -100,44 +102,31 @@ func resumed(run holdfast.Run, left holdfast.Leftover) holdfast.AssignedResume {
 	return out
 }
 
-// needed returns those of the credentials without a value that a run needs. One
-// that only other clusters' secret variables refer to is theirs. One that nobody
-// refers to may be a provider's: who knows what the engine would do without it.
-func (s *starter) needed(ctx context.Context, c holdfast.Cluster, missing []string) ([]string, error) {
+// referenced returns those of the credentials without a value that secret variables of
+// clusters refer to, which get them from where the run's cluster does: whatever their
+// project is. One that nobody refers to may be a provider's: who knows what the engine
+// would do without it.
+func (s *starter) referenced(ctx context.Context, run holdfast.Run, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	all, err := s.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Project: c.Project})
+	all, err := s.opts.Store.Clusters(ctx, holdfast.ClusterFilter{})
 	if err != nil {
-		return nil, fmt.Errorf("read clusters of project %q: %w", c.Project, err)
+		return nil, fmt.Errorf("read what clusters refer to: %w", err)
 	}
-	others := make(map[string]bool)
-	for _, rec := range all {
-		namesOfSecrets(rec.Desired.Document.Variables, others)
+	refers := func(name string) bool {
+		return slices.ContainsFunc(all, func(rec holdfast.ClusterRecord) bool {
+			return rec.Deletion == nil && slices.Contains(rec.Desired.SecretEnv, name) &&
+				s.opts.Grants.SameCredential(name, run.Kind, run.Document, rec.Desired.Document)
+		})
 	}
-	own := make(map[string]bool)
-	namesOfSecrets(c.Variables, own)
-	return slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return others[name] && !own[name] }), nil
-}
-
-// namesOfSecrets adds the names in the environment that a document's values refer
-// to with {secret: {env: NAME}}.
-func namesOfSecrets(value any, names map[string]bool) {
-	switch value := value.(type) {
-	case map[string]any:
-		if ref, ok := value["secret"].(map[string]any); ok && len(value) == 1 {
-			if name, ok := ref["env"].(string); ok {
-				names[name] = true
-			}
-		}
-		for _, below := range value {
-			namesOfSecrets(below, names)
-		}
-	case []any:
-		for _, item := range value {
-			namesOfSecrets(item, names)
+	var names []string
+	for _, name := range missing {
+		if refers(name) {
+			names = append(names, name)
 		}
 	}
+	return names, nil
 }
 
 // pinned is what a run takes its provider lock file from: what was last applied,

@@ -104,6 +104,9 @@ type Grants struct {
 	Forbidden func(repo string, doc document.Document, stateLocation string) holdfast.Faults
 	// Credentials returns the environment that a run of that kind gets.
 	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error)
+	// SameCredential reports whether runs of that kind of two clusters get a credential
+	// from the same place.
+	SameCredential func(name string, kind holdfast.RunKind, a, b holdfast.Cluster) bool
 	// Limits returns what the engine of a cluster's runs may use.
 	Limits func(c holdfast.Cluster) holdfast.RunLimits
 	// SecretSources returns where the secret variables of a run of that kind may

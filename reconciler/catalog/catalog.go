@@ -76,8 +76,11 @@ type Resolution struct {
 	Location string
 	Template string
 	Dir      string
-	reads    []string // folders of the tree that the digest depends on
-	Faults   holdfast.Faults
+	// SecretEnv are the names of credentials that secret variables refer to, by defaults of
+	// the template and in the code as well; with faults, those that the document refers to.
+	SecretEnv []string
+	reads     []string // folders of the tree that the digest depends on
+	Faults    holdfast.Faults
 }
 
 // forgetResolved drops what names resolve to. It holds mu while it asks which.

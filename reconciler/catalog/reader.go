@@ -161,7 +161,7 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 	if res != nil || len(entries) == 0 {
 		return res, nil
 	}
-	res = &Resolution{Doc: entries[0].Doc}
+	res = &Resolution{Doc: entries[0].Doc, SecretEnv: namesInDocument(entries[0].Doc.Cluster)}
 	switch faults := entries[0].File.FaultsOf(name); {
 	case len(entries) > 1:
 		res.Faults = claimedTwice(entries)
@@ -176,6 +176,7 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 		if root != nil && len(faults) == 0 {
 			res.Digest, res.Location, res.Template, res.Dir = root.Digest, root.StateLocation, root.Template, root.Dir
 			res.Others, res.reads = []holdfast.Digest{root.Code, root.Bound}, root.Reads
+			res.SecretEnv = namesOfSecrets(root.Secrets, root.CodeSecrets)
 			res.Faults = r.check(c.Repo, res.Doc, res.Location)
 		}
 	}

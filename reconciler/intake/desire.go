@@ -261,7 +261,10 @@ func (b *branches) desireOnce(
 	rec.Desired = holdfast.Desired{
 		Revision: before.Desired.Revision, SourceDigest: res.Digest,
 		Document: ownDocument(now.cat.Named(name), before.Desired.Document.Path), StateLocation: res.Location,
-		Faults: slices.Concat(res.Faults, faults),
+		SecretEnv: res.SecretEnv, Faults: slices.Concat(res.Faults, faults),
+	}
+	if len(res.Faults) > 0 { // the defaults of its template may not be known
+		rec.Desired.SecretEnv = slices.Compact(slices.Sorted(slices.Values(slices.Concat(res.SecretEnv, before.Desired.SecretEnv))))
 	}
 	if len(faults) > 0 {
 		rec.Desired.SourceDigest = ""

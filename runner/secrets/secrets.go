@@ -121,11 +121,11 @@ func (r *Resolver) Take(ctx context.Context, root string) (Found, error) {
 	return found, nil
 }
 
-// needCredentials fails if there is a credential without a value that none of the
-// secret variables refers to: the engine, or a provider, is to have it.
+// needCredentials fails if there is a credential without a value that no secret
+// variable of any cluster refers to: the engine, or a provider, is to have it.
 func (r *Resolver) needCredentials(refs map[string]holdfast.SecretRef) error {
 	for _, name := range r.Assignment.Missing {
-		referred := false
+		referred := slices.Contains(r.Assignment.Referenced, name)
 		for _, ref := range refs {
 			referred = referred || ref.Env == name
 		}

@@ -132,6 +132,32 @@ func TestMissingCredential(t *testing.T) {
 	}
 }
 
+// A credential without a value that other clusters' secret variables refer to is not needed.
+func TestMissingCredentialOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ref holdfast.SecretRef
+		err string
+	}{
+		"of others": {holdfast.SecretRef{Env: "OTHER"}, ""},
+		"its own":   {holdfast.SecretRef{Env: "TOKEN"}, "the credential TOKEN could not be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := secrets.Resolver{
+				Assignment: holdfast.Assignment{AssignedEnv: holdfast.AssignedEnv{
+					Env: map[string]string{"OTHER": "a-value-of-its-own"}, Missing: []string{"TOKEN"}, Referenced: []string{"TOKEN"},
+				}},
+				Dir: t.TempDir(), Redactor: redact.New(nil), Say: t.Logf,
+			}
+			_, err := r.Take(t.Context(), rootModule(t, map[string]holdfast.SecretRef{"a": tc.ref}))
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("Take() = %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
 // Someone at a laptop has the variables in the environment, which goes before the file.
 func TestOpen(t *testing.T) {
 	t.Parallel()

@@ -37,18 +37,30 @@ func (m *Module) SecretsOf(c holdfast.Cluster) (plain map[string]any, refs map[s
 }
 
 // SecretVariables returns the variables that the code in a folder keeps in a file
-// of its own. What is wrong with that file the agent says.
+// of its own.
 func (g *Gatherer) SecretVariables(dir string) []string {
+	return slices.Sorted(maps.Keys(g.SecretRefs(dir)))
+}
+
+// SecretRefs says where the values of these variables are. What is wrong with that file
+// the agent says.
+func (g *Gatherer) SecretRefs(dir string) map[string]holdfast.SecretRef {
 	file, ok := g.Entries[path.Join(dir, holdfast.SecretFile)]
 	if !ok {
 		return nil
 	}
 	data, ok := g.content(file.Source)
-	var refs map[string]json.RawMessage
-	if !ok || json.Unmarshal(data, &refs) != nil {
+	var given map[string]json.RawMessage
+	if !ok || json.Unmarshal(data, &given) != nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(refs))
+	refs := make(map[string]holdfast.SecretRef, len(given))
+	for name, value := range given {
+		var ref holdfast.SecretRef
+		_ = json.Unmarshal(value, &ref)
+		refs[name] = ref
+	}
+	return refs
 }
 
 // content reads a file, and reports whether the tree does not refuse it. That the tree

@@ -47,14 +47,9 @@ func matches(globs []string, value string) bool {
 
 // boundTo returns the entries of the credentials that a run of a cluster gets.
 func boundTo(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) []config.Credential {
-	phase := "plan"
-	if kind.Writes() {
-		phase = "apply"
-	}
 	var bound []config.Credential
 	for _, entry := range cfg.Credentials {
-		if (entry.Phase == "" || entry.Phase == phase) &&
-			matches([]string{entry.Project}, c.Project) && matches([]string{entry.Environment}, c.Environment) {
+		if isBoundTo(entry, c, kind) {
 			bound = append(bound, entry)
 		}
 	}
@@ -94,6 +89,35 @@ func leadsTo(entry config.Credential, name string) (leads string, bound bool) {
 	}
 	value, bound := entry.Env[name]
 	return location.Leads(name, value), bound
+}
+
+func isBoundTo(entry config.Credential, c holdfast.Cluster, kind holdfast.RunKind) bool {
+	phase := "plan"
+	if kind.Writes() {
+		phase = "apply"
+	}
+	return (entry.Phase == "" || entry.Phase == phase) &&
+		matches([]string{entry.Project}, c.Project) && matches([]string{entry.Environment}, c.Environment)
+}
+
+// sameCredential reports whether runs of two clusters get a credential from the same
+// entry: the last one that matches and has it.
+func sameCredential(cfg *config.Config) func(name string, kind holdfast.RunKind, a, b holdfast.Cluster) bool {
+	from := func(name string, kind holdfast.RunKind, c holdfast.Cluster) int {
+		last := -1
+		for i, entry := range cfg.Credentials {
+			_, plain := entry.Env[name]
+			_, secret := entry.Secrets[name]
+			if (plain || secret) && isBoundTo(entry, c, kind) {
+				last = i
+			}
+		}
+		return last
+	}
+	return func(name string, kind holdfast.RunKind, a, b holdfast.Cluster) bool {
+		entry := from(name, kind, a)
+		return entry >= 0 && entry == from(name, kind, b)
+	}
 }
 
 // secretSources gathers where the secret variables of a run may come from: the

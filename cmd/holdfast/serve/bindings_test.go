@@ -301,6 +301,37 @@ runs:
 	}
 }
 
+// TestSameCredential: a credential of one name is another one where it comes from another
+// entry, or from none.
+func TestSameCredential(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("holdfast.yaml", "/etc", []byte(`
+credentials:
+  - secrets: {TOKEN: {file: token}, DB: {file: db}}
+  - {project: shop, phase: apply, secrets: {TOKEN: {file: shop-token}}}
+  - {project: bank, env: {VAULT: a}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, bank := holdfast.Cluster{Project: "shop"}, holdfast.Cluster{Project: "bank"}
+	for _, test := range []struct {
+		name string
+		kind holdfast.RunKind
+		same bool
+	}{
+		{"DB", holdfast.RunApply, true},
+		{"TOKEN", holdfast.RunPlan, true},
+		{"TOKEN", holdfast.RunApply, false},
+		{"VAULT", holdfast.RunPlan, false},
+		{"NONE", holdfast.RunPlan, false},
+	} {
+		if got := sameCredential(cfg)(test.name, test.kind, shop, bank); got != test.same {
+			t.Errorf("%s of a %s: the same is %t", test.name, test.kind, got)
+		}
+	}
+}
+
 // TestMissingCredentials: what cannot be read is missing, and not what an earlier
 // entry says instead. The server's path is for its log.
 func TestMissingCredentials(t *testing.T) {
