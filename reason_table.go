@@ -256,6 +256,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonRepositoryUnread: {
 		Effect: Passes, Words: "its repository was not read since the server was started; it continues when that is read",
+		More: "An apply waits for a minute at most, a destroy until it is read",
 		Hint: "If that lasts, `/readyz` of the server says why the repository cannot be read",
 	},
 	ReasonRequested: {Effect: Explains, Words: "a person asked for it"},

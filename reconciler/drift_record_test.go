@@ -28,6 +28,7 @@ func TestCheckOfAMovedBaseIsDiscarded(t *testing.T) {
 	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
 	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, result)))
 	f.restart()
+	f.clock.Advance(time.Minute) // an apply waits no longer for its repository to be read
 	f.executeAll(good)
 	f.r.Resume(t.Context())
 	f.settle()

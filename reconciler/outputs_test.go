@@ -155,7 +155,8 @@ func TestOutputsOfAnEarlierCheck(t *testing.T) {
 	f.merge(1, byMerge)
 	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
 	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence})))
-	f.restart() // and forgets to look at it
+	f.restart()                  // and forgets to look at it
+	f.clock.Advance(time.Minute) // an apply waits no longer for its repository to be read
 	a := f.claim()
 	f.ends(a, good(a), outputsOf("https://10.0.0.2", 5))
 	f.r.Resume(t.Context())

@@ -12,9 +12,12 @@ import (
 // back when the next one begins.
 func TestAnApplyWaitsForALookAtGit(t *testing.T) {
 	t.Parallel()
-	for name, reverted := range map[string]bool{"as before": false, "taken back": true} {
+	for name, tt := range map[string]struct{ reverted, unread bool }{
+		"as before": {}, "taken back": {reverted: true}, "not read for a minute": {unread: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			reverted, unread := tt.reverted, tt.unread
 			f := built(t, twoClusters())
 			f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 			f.executeAll(planned)
@@ -32,9 +35,13 @@ func TestAnApplyWaitsForALookAtGit(t *testing.T) {
 			if len(queue) != 1 || queue[0].Run.Kind != holdfast.RunApply || queue[0].Reason != holdfast.ReasonRepositoryUnread || queue[0].Detail == "" {
 				t.Errorf("the queue is %+v", queue)
 			}
-			f.look()
+			if !unread {
+				f.look()
+			} else {
+				f.clock.Advance(time.Minute)
+			}
 			if a := f.claim(); (a.Run == "") != reverted {
-				t.Errorf("once it was read, the run is %q (%s)", a.Run, a.Kind)
+				t.Errorf("then the run is %q (%s)", a.Run, a.Kind)
 			}
 		})
 	}

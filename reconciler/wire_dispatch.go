@@ -46,13 +46,16 @@ func (f fleet) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	return f.r.loop.Stopped(ctx, run)
 }
 
-// Unseen reports whether the repository of a run's cluster was not read yet.
+// Unseen reports whether a run waits until the repository of its cluster was read.
 func (f fleet) Unseen(ctx context.Context, run holdfast.Run) (bool, error) {
 	rec, err := f.r.opts.Store.Cluster(ctx, run.Cluster)
 	if err != nil {
 		return false, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}
-	return !f.r.intake.Seen(rec.Owner), nil
+	if run.Kind == holdfast.RunDestroy {
+		return !f.r.intake.Seen(rec.Owner), nil
+	}
+	return f.r.intake.Awaited(rec.Owner), nil
 }
 
 // Fork reports whether a run is of a pull request from a fork.

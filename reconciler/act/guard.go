@@ -53,7 +53,7 @@ func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
 	}
 	if run.Kind != holdfast.RunDestroy {
 		// What was merged while no server ran may have replaced it.
-		return !l.Intake.Seen(rec.Owner), nil
+		return l.Intake.Awaited(rec.Owner), nil
 	}
 	spared, err := l.spares(ctx, run)
 	if err != nil { // it waits; other runs need not

@@ -96,6 +96,8 @@ type Rescue interface {
 type Intake interface {
 	// Seen reports whether this process has taken in a repository.
 	Seen(repo string) bool
+	// Awaited reports whether this process has not, and has only just begun.
+	Awaited(repo string) bool
 }
 
 // Grants are what clusters may do and get. None of them may be nil.

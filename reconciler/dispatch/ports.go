@@ -86,8 +86,8 @@ type Fleet interface {
 type Source interface {
 	// Stopped reports whether a queued run must not start now. It may cancel it.
 	Stopped(ctx context.Context, run holdfast.Run) (bool, error)
-	// Unseen reports whether the repository of a run's cluster was not read since this
-	// process was started. It asks nobody else.
+	// Unseen reports whether a run that changes infrastructure waits until the repository of
+	// its cluster was read by this process. It asks nobody else.
 	Unseen(ctx context.Context, run holdfast.Run) (bool, error)
 	// Fork reports whether a run is of a pull request from a fork. It asks nobody else.
 	Fork(ctx context.Context, run holdfast.Run) (bool, error)

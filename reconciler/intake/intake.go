@@ -196,6 +196,16 @@ func (i *Intake) unread() (missing, passedBy []string) {
 // Seen reports whether this process has taken in a repository.
 func (i *Intake) Seen(repo string) bool { return i.marks.isReady(repo) }
 
+// firstLook is how long what was queued before this process began waits for its repository.
+// A host that is away for longer holds up no apply, and another replica may be the one
+// that reads it.
+const firstLook = time.Minute
+
+// Awaited reports whether a repository is about to be taken in for the first time.
+func (i *Intake) Awaited(repo string) bool {
+	return !i.marks.isReady(repo) && i.opts.Now().Sub(i.began) < firstLook
+}
+
 // Refs returns the branches and tags of a repository as they were last fetched; nil
 // if they were not.
 func (i *Intake) Refs(repo string) holdfast.Refs { return i.mirror.last(repo) }
