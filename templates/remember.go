@@ -18,8 +18,8 @@ import (
 type Resolver struct {
 	versions  Versions
 	varied    []string                   // see Varying
-	templates *lru.Cache[loadedTemplate] // by tree, folder and engine
-	recent    *lru.Cache[[]readTemplate] // by folder and engine
+	templates *lru.Cache[loadedTemplate] // by tree and folder
+	recent    *lru.Cache[[]readTemplate] // by folder
 	folders   *lru.Cache[*modules.Folder]
 }
 
@@ -53,37 +53,19 @@ func NewResolver(versions Versions) *Resolver {
 	}
 }
 
-// Using returns a Resolver that finds released templates with versions and
-// shares what r remembers.
-func (r *Resolver) Using(versions Versions) *Resolver {
-	using := *r
-	using.versions = versions
-	return &using
-}
-
-// Varying returns a Resolver for engines in whose environment these variables may have
-// another value in another project or environment, of those that may lead to another store
-// of states (location.Variables). It shares what r remembers.
-func (r *Resolver) Varying(variables []string) *Resolver {
-	varying := *r
-	varying.varied = variables
-	return &varying
-}
-
-// load reads the template in a folder of a tree, its modules as an engine reads them;
-// empty: as either may. Modules may be anywhere in the tree, so it is remembered by the
-// whole tree; and as most commits change something else, by what it was read from, too.
-func (r *Resolver) load(tree holdfast.Tree, dir, engine string) (loadedTemplate, error) {
+// load reads the template in a folder of a tree. Modules may be anywhere in the
+// tree, so it is remembered by the whole tree; and as most commits change
+// something else, by what it was read from, too.
+func (r *Resolver) load(tree holdfast.Tree, dir string) (loadedTemplate, error) {
 	hash, err := tree.Hash(".")
 	if err != nil {
 		return loadedTemplate{}, fmt.Errorf("hash tree: %w", err)
 	}
-	place := dir + ":" + engine
-	key := hash + ":" + place
+	key := hash + ":" + dir
 	if loaded, ok := r.templates.Get(key); ok {
 		return loaded, nil
 	}
-	recent, _ := r.recent.Get(place)
+	recent, _ := r.recent.Get(dir)
 	for _, before := range recent {
 		same, err := before.sameIn(tree)
 		if err != nil {
@@ -95,7 +77,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir, engine string) (loadedTemplate,
 			return loaded, nil
 		}
 	}
-	t, faults, err := loadTemplate(tree, dir, r.folders, engine)
+	t, faults, err := loadTemplate(tree, dir, r.folders)
 	if err != nil {
 		return loadedTemplate{}, err
 	}
@@ -110,7 +92,7 @@ func (r *Resolver) load(tree holdfast.Tree, dir, engine string) (loadedTemplate,
 			return loadedTemplate{}, err
 		}
 	}
-	r.recent.Put(place, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
+	r.recent.Put(dir, append([]readTemplate{read}, recent[:min(len(recent), maxVersions-1)]...))
 	return loaded, nil
 }
 

@@ -91,11 +91,28 @@ func TagsFor(name, version string) []string {
 	return []string{name + "/v" + version, "v" + version}
 }
 
+// Using returns a Resolver that finds released templates with versions and
+// shares what r remembers.
+func (r *Resolver) Using(versions Versions) *Resolver {
+	using := *r
+	using.versions = versions
+	return &using
+}
+
+// Varying returns a Resolver for engines in whose environment these variables may have
+// another value in another project or environment, of those that may lead to another store
+// of states (location.Variables). It shares what r remembers.
+func (r *Resolver) Varying(variables []string) *Resolver {
+	varying := *r
+	varying.varied = variables
+	return &varying
+}
+
 // Load reads the template in a folder of a tree, with the modules that it
 // composes, and returns all that is wrong with it; a Template next to faults is
 // as much as could be read, or nil. An error is the tree's.
 func (r *Resolver) Load(tree holdfast.Tree, dir string) (*Template, holdfast.Faults, error) {
-	loaded, err := r.load(tree, dir, "")
+	loaded, err := r.load(tree, dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load template %s: %w", dir, err)
 	}
@@ -196,7 +213,7 @@ func (r *Resolver) find(ctx context.Context, tree holdfast.Tree, doc document.Do
 		return source{}, nil, fmt.Errorf("find template %s@%s: %w", ref.Name, ref.Version, err)
 	}
 	label := ref.Name + "@" + ref.Version
-	loaded, err := r.load(v.Tree, v.Dir, doc.Cluster.Engine.Name)
+	loaded, err := r.load(v.Tree, v.Dir)
 	if err != nil {
 		return source{}, nil, fmt.Errorf("load template %s at %s: %w", label, v.Revision, err)
 	}
@@ -229,7 +246,7 @@ func (r *Resolver) inRepository(tree holdfast.Tree, doc document.Document) (sour
 			fmt.Sprintf("spec.template.path %q leaves the repository", wording.Clip(ref.Path)),
 			"the path starts from the folder of the cluster's file", "spec", "template", "path")}, nil
 	}
-	loaded, err := r.load(tree, dir, doc.Cluster.Engine.Name)
+	loaded, err := r.load(tree, dir)
 	if err != nil {
 		return source{}, nil, fmt.Errorf("load template %s: %w", dir, err)
 	}
@@ -340,8 +357,8 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 		return nil, holdfast.Faults{doc.Fault(
 			fmt.Sprintf("spec.module.path %q leaves the repository", wording.Clip(c.Module.Path)), "", "spec", "module", "path")}, nil
 	}
-	g := modules.NewGatherer(tree, r.folders, c.Engine.Name)
-	err := g.GatherRoot(modules.Root{Dir: dir, Variables: c.Variables}, func() holdfast.Fault {
+	g := modules.NewGatherer(tree, r.folders)
+	err := g.Gather(dir, func() holdfast.Fault {
 		return doc.Fault(fmt.Sprintf("spec.module.path: there is no folder %s", dir),
 			"the path starts from the root of the repository", "spec", "module", "path")
 	})
@@ -370,8 +387,8 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {
 	var faults holdfast.Faults
 	m, c := g.Modules[dir], doc.Cluster
-	faults = append(faults, m.BackendFaults(dir)...)
-	if b := m.Backend(); b != nil {
+	faults = append(faults, m.BackendFaults(dir, c.Engine.Name)...)
+	if b := m.BackendFor(c.Engine.Name); b != nil {
 		at := fmt.Sprintf("%s:%d", path.Join(dir, b.File), b.Line)
 		if c.State != nil {
 			faults = append(faults, doc.KeyFault(
@@ -460,7 +477,7 @@ func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir s
 		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
 	}
 	var b backend
-	if code := g.Modules[dir].Backend(); code != nil {
+	if code := g.Modules[dir].BackendFor(c.Engine.Name); code != nil {
 		b = r.backendIn(code, dir, c)
 	} else {
 		b = r.backendOf(c)

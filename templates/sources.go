@@ -19,10 +19,10 @@ func (r *Resolver) Sources(tree holdfast.Tree, doc document.Document) (holdfast.
 	var err error
 	switch c := doc.Cluster; {
 	case c.Module != nil && document.LocalPath(c.Module.Path):
-		digest, err = r.moduleSources(tree, path.Clean(c.Module.Path), c)
+		digest, err = r.moduleSources(tree, path.Clean(c.Module.Path))
 	case c.Template != nil && c.Template.Path != "":
 		if dir, ok := modules.Within(path.Dir(c.Path), c.Template.Path); ok {
-			digest, err = r.templateSources(tree, dir, c.Engine.Name)
+			digest, err = r.TemplateSources(tree, dir)
 		}
 	}
 	if _, refused := modules.Refused(err); refused { // such as a path that is too deep: a fault of the document
@@ -36,11 +36,7 @@ func (r *Resolver) Sources(tree holdfast.Tree, doc document.Document) (holdfast.
 // TemplateSources returns a digest of all that the template in a folder of a tree is made
 // of, as Sources does.
 func (r *Resolver) TemplateSources(tree holdfast.Tree, dir string) (holdfast.Digest, error) {
-	return r.templateSources(tree, dir, "")
-}
-
-func (r *Resolver) templateSources(tree holdfast.Tree, dir, engine string) (holdfast.Digest, error) {
-	loaded, err := r.load(tree, dir, engine)
+	loaded, err := r.load(tree, dir)
 	if err != nil {
 		return "", fmt.Errorf("load template %s: %w", dir, err)
 	}
@@ -52,10 +48,9 @@ func (r *Resolver) templateSources(tree holdfast.Tree, dir, engine string) (hold
 	return digestWith(digest, tree, faulty)
 }
 
-func (r *Resolver) moduleSources(tree holdfast.Tree, dir string, c holdfast.Cluster) (holdfast.Digest, error) {
-	g := modules.NewGatherer(tree, r.folders, c.Engine.Name)
-	root := modules.Root{Dir: dir, Variables: c.Variables}
-	if err := g.GatherRoot(root, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
+func (r *Resolver) moduleSources(tree holdfast.Tree, dir string) (holdfast.Digest, error) {
+	g := modules.NewGatherer(tree, r.folders)
+	if err := g.Gather(dir, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
 		return "", fmt.Errorf("read module %s: %w", dir, err)
 	}
 	if err := g.ReferRoot(dir); err != nil {

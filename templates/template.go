@@ -99,7 +99,7 @@ const (
 // loadTemplate reads the template in a folder of a tree, with the modules that
 // it composes, and returns all that is wrong with it. The error is the tree's;
 // a folder without a template.yaml is a fault.
-func loadTemplate(tree holdfast.Tree, dir string, folders *lru.Cache[*modules.Folder], engine string) (*Template, holdfast.Faults, error) {
+func loadTemplate(tree holdfast.Tree, dir string, folders *lru.Cache[*modules.Folder]) (*Template, holdfast.Faults, error) {
 	file := path.Join(dir, templateFile)
 	data, err := tree.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func loadTemplate(tree holdfast.Tree, dir string, folders *lru.Cache[*modules.Fo
 	if len(r.Faults) > 0 {
 		return nil, r.Faults, nil
 	}
-	l := &templateLoader{Reader: r, tree: tree, dir: dir, folders: folders, engine: engine, t: &Template{
+	l := &templateLoader{Reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
 		File: file, providers: map[string]*provider{}, schema: schema.New(nil), uses: map[string]bool{},
 	}}
 	if err := l.load(root); err != nil {
@@ -150,7 +150,6 @@ type templateLoader struct {
 	tree    holdfast.Tree
 	dir     string
 	folders *lru.Cache[*modules.Folder]
-	engine  string
 	t       *Template
 	general *schema.Checker // of a provider that allows any instance type; nil: the schema is at fault
 	dialect *condition.Dialect
@@ -354,7 +353,7 @@ func (l *templateLoader) source(o *decode.Object, call *templateCall) {
 
 // modules reads the local modules of a provider.
 func (l *templateLoader) modules(p *provider) error {
-	g := modules.NewGatherer(l.tree, l.folders, l.engine)
+	g := modules.NewGatherer(l.tree, l.folders)
 	interfaces := map[string]*modules.Module{}
 	for _, call := range p.calls {
 		if call.dir == "" {

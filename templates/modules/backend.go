@@ -3,6 +3,7 @@ package modules
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -20,13 +21,17 @@ type Backend struct {
 	Line       int
 }
 
-// Backend returns the block that the engine goes by, as the engines do it: of files
-// that override others the last one in the order of their names wins, and replaces the
-// block of the others as a whole.
-func (m *Module) Backend() *Backend {
+// BackendFor returns the block that an engine goes by, as the engines do it: of
+// files that override others the last one in the order of their names wins, and
+// replaces the block of the others as a whole. OpenTofu reads x.tofu in place of
+// x.tf; Terraform reads no .tofu. An empty engine is the one that runs code like
+// this: OpenTofu if there is a file that only it reads.
+func (m *Module) BackendFor(engine string) *Backend {
+	tofu := engine == "tofu" || engine == "" && slices.ContainsFunc(m.names, isTofu)
 	var primary, override *Backend
 	for _, b := range m.backends {
 		switch {
+		case !tofu && isTofu(b.File), tofu && m.shadowed(b.File):
 		case !overrides(b.File):
 			primary = b
 		case override == nil || override.File <= b.File:
@@ -41,16 +46,17 @@ func (m *Module) Backend() *Backend {
 
 // BackendFaults refuses what an engine would refuse, or what it is not known
 // where the state would be.
-func (m *Module) BackendFaults(dir string) holdfast.Faults {
+func (m *Module) BackendFaults(dir, engine string) holdfast.Faults {
 	var faults holdfast.Faults
 	var first *Backend
+	tofu := engine == "tofu" || engine == "" && slices.ContainsFunc(m.names, isTofu)
 	for _, b := range m.backends {
 		at := holdfast.Fault{File: path.Join(dir, b.File), Line: b.Line}
 		switch {
 		case b.Kind == "state_store":
 			at.Message, at.Hint = "a state_store block is not supported", "use a backend, or none: the state is kept by Holdfast then"
 			faults = append(faults, at)
-		case overrides(b.File):
+		case overrides(b.File), !tofu && isTofu(b.File), tofu && m.shadowed(b.File):
 		case first != nil:
 			at.Message = fmt.Sprintf("the %s is in addition to the %s in %s:%d", b.Words(), first.Words(), path.Join(dir, first.File), first.Line)
 			at.Hint = "remove one of them"
@@ -60,6 +66,20 @@ func (m *Module) BackendFaults(dir string) holdfast.Faults {
 		}
 	}
 	return faults
+}
+
+// shadowed reports whether OpenTofu reads another file in place of this one.
+func (m *Module) shadowed(file string) bool {
+	for _, ext := range []string{".tf", ".tf.json"} {
+		if stem, ok := strings.CutSuffix(file, ext); ok {
+			return slices.Contains(m.names, stem+strings.Replace(ext, ".tf", ".tofu", 1))
+		}
+	}
+	return false
+}
+
+func isTofu(file string) bool {
+	return strings.HasSuffix(file, ".tofu") || strings.HasSuffix(file, ".tofu.json")
 }
 
 // overrides reports whether what is in a file of that name goes before what

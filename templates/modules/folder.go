@@ -21,7 +21,7 @@ type Folder struct {
 	files  []Entry
 	links  []string // symbolic links
 	items  int      // files, links and folders that were looked at
-	code   code     // nil if links are among the code: then it depends on more than the folder
+	module *Module  // nil if links are among the code: then it depends on more than the folder
 	digest holdfast.Digest
 	faults holdfast.Faults
 	unfit  holdfast.Faults // names that no bundle can hold, whoever reads the folder
@@ -63,7 +63,7 @@ func (g *Gatherer) folder(dir string) (*Folder, error) {
 	}
 	f.digest = digest.Digest()
 	if !codeLinked {
-		if f.code, err = g.readCode(dir, f.files); err != nil {
+		if f.module, err = g.readModule(dir, f.files); err != nil {
 			return nil, err
 		}
 	}

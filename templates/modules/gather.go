@@ -33,8 +33,6 @@ type Gatherer struct {
 	extra   map[string]string // hashes of the latter, by path
 	Parts   map[string]*Part
 	maybe   map[string][]string // folders that a folder's modules may be in, as values say
-	engine  string              // that reads the code; either if it is not known
-	root    *Root               // of the root module; nil: there is none
 
 	followed int // symbolic links
 	Faults   holdfast.Faults
@@ -58,28 +56,14 @@ func (g *Gatherer) part(dir string) *Part {
 	return p
 }
 
-// Root is a root module that is a folder of a tree.
-type Root struct {
-	Dir       string
-	Variables map[string]any // that its document gives it
-}
-
-// NewGatherer returns one that has nothing yet, for an engine as documents name it; empty:
-// the one that would be chosen. Folders that were read are kept in folders, by the hashes
-// of their trees.
-func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder], engine string) *Gatherer {
+// NewGatherer returns one that has nothing yet. Folders that were read are kept in
+// folders, by the hashes of their trees.
+func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
 	return &Gatherer{
-		Tree: tree, folders: folders, engine: engine,
+		Tree: tree, folders: folders,
 		Modules: map[string]*Module{}, Entries: map[string]Entry{}, Digests: map[string]holdfast.Digest{},
 		extra: map[string]string{}, Parts: map[string]*Part{}, maybe: map[string][]string{},
 	}
-}
-
-// GatherRoot is Gather for a root module. Where the engine is not known the one that would
-// be chosen is OpenTofu if there is a file that only OpenTofu reads.
-func (g *Gatherer) GatherRoot(root Root, missing func() holdfast.Fault) error {
-	g.root = &root
-	return g.Gather(root.Dir, missing)
 }
 
 // Gather takes in the folder dir and the local modules that its code refers to.
@@ -97,7 +81,7 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 		g.Faults = append(g.Faults, unfitFault(dir, why))
 		return nil
 	}
-	read, err := g.take(dir)
+	m, err := g.take(dir)
 	if _, refused := Refused(err); refused || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFolder) {
 		g.Modules[dir] = newModule()
 		g.Faults = append(g.Faults, missing())
@@ -106,20 +90,30 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	if err != nil {
 		return err
 	}
-	if g.root != nil && dir == g.root.Dir && g.engine == either && read.forked() {
-		g.engine = tofu
-	}
-	m := read[g.engine]
 	g.Modules[dir] = m
 	g.Dirs = append(g.Dirs, dir)
 	g.Faults = append(g.Faults, prefixed(m.Faults, dir)...)
-	for _, call := range slices.Concat(m.Calls, g.closed(dir, m)) {
-		if err := g.gatherCall(dir, call); err != nil {
+	for _, call := range m.Calls {
+		if !IsLocal(call.Source) {
+			continue
+		}
+		fault := holdfast.Fault{File: path.Join(dir, call.File), Line: call.Line, Column: call.Column}
+		target, ok := Within(dir, call.Source)
+		if !ok {
+			fault.Message = fmt.Sprintf("module %q has the source %q, which leaves the repository", call.name, call.Source)
+			g.Faults = append(g.Faults, fault)
+			continue
+		}
+		err := g.Gather(target, func() holdfast.Fault {
+			fault.Message = fmt.Sprintf("module %q has the source %q, and there is no folder %s", call.name, call.Source, target)
+			return fault
+		})
+		if err != nil {
 			return err
 		}
 	}
-	for _, p := range m.patterns {
-		if err := g.gatherAll(dir, p); err != nil {
+	for _, pattern := range m.patterns {
+		if err := g.gatherAll(dir, pattern); err != nil {
 			return err
 		}
 	}
@@ -131,65 +125,11 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	return nil
 }
 
-// gatherCall takes in the folder of a call, if its source is one.
-func (g *Gatherer) gatherCall(dir string, call Call) error {
-	if !IsLocal(call.Source) {
-		return nil
-	}
-	fault := holdfast.Fault{File: path.Join(dir, call.File), Line: call.Line, Column: call.Column}
-	target, ok := Within(dir, call.Source)
-	if !ok {
-		fault.Message = fmt.Sprintf("module %q has the source %q, which leaves the repository", call.name, call.Source)
-		g.Faults = append(g.Faults, fault)
-		return nil
-	}
-	if call.given {
-		g.maybe[dir] = append(g.maybe[dir], target)
-	}
-	return g.Gather(target, func() holdfast.Fault {
-		fault.Message = fmt.Sprintf("module %q has the source %q, and there is no folder %s", call.name, call.Source, target)
-		return fault
-	})
-}
-
-// closed are the calls of a module whose sources are the values of variables that are known:
-// of the root module. The others are faults.
-func (g *Gatherer) closed(dir string, m *Module) []Call {
-	var calls []Call
-	for _, s := range m.open {
-		text, known := g.given(dir, m, s.variable)
-		if !known {
-			g.Faults = append(g.Faults, prefixed(holdfast.Faults{s.unknown()}, dir)...)
-			continue
-		}
-		calls = append(calls, Call{name: s.module, Source: text, File: s.file, Line: s.line, Column: s.column, given: true})
-	}
-	return calls
-}
-
-// given is the text that a variable of the root module is given, by the document or by its
-// default, and reports whether that is known.
-func (g *Gatherer) given(dir string, m *Module, variable string) (string, bool) {
-	v, declared := m.Variables[variable]
-	if g.root == nil || dir != g.root.Dir || !declared {
-		return "", false
-	}
-	if value, ok := g.root.Variables[variable]; ok {
-		text, ok := value.(string)
-		return text, ok
-	}
-	assigned, faults := g.Assigned(dir)
-	elsewhere := slices.ContainsFunc(assigned, func(a Assignment) bool { return a.Name == variable })
-	return v.fallback, v.fallback != "" && !elsewhere && len(faults) == 0
-}
-
 // gatherAll takes in every folder that a source which depends on values can mean:
 // which one it is the engine knows.
-func (g *Gatherer) gatherAll(dir string, p pattern) error {
-	whole, ok := Within(dir, p.text)
+func (g *Gatherer) gatherAll(dir, pattern string) error {
+	whole, ok := Within(dir, pattern)
 	if !ok {
-		fault := p.of.fault(fmt.Sprintf("module %q has the source %q, which leaves the repository", p.of.module, p.text), "")
-		g.Faults = append(g.Faults, prefixed(holdfast.Faults{fault}, dir)...)
 		return nil
 	}
 	part := g.part(dir)
@@ -216,7 +156,7 @@ func (g *Gatherer) gatherAll(dir string, p pattern) error {
 			}
 		}
 		if len(next) > maxModules {
-			g.Faults = append(g.Faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("%s can be more than %d folders", p.text, maxModules)})
+			g.Faults = append(g.Faults, holdfast.Fault{File: dir, Message: fmt.Sprintf("%s can be more than %d folders", pattern, maxModules)})
 			return nil
 		}
 		at = next
@@ -359,7 +299,7 @@ func prefixed(faults holdfast.Faults, dir string) holdfast.Faults {
 }
 
 // take adds the files of dir.
-func (g *Gatherer) take(dir string) (code, error) {
+func (g *Gatherer) take(dir string) (*Module, error) {
 	f, err := g.folder(dir)
 	if err != nil {
 		return nil, err
@@ -394,10 +334,10 @@ func (g *Gatherer) take(dir string) (code, error) {
 	}
 	part.Linked = append(part.Linked, g.linked[from:]...)
 	g.bound(dir)
-	if f.code != nil {
-		return f.code, nil
+	if f.module != nil {
+		return f.module, nil
 	}
-	return g.readCode(dir, files)
+	return g.readModule(dir, files)
 }
 
 // bound reports a root module that takes in too much, by way of dir.
@@ -410,9 +350,8 @@ func (g *Gatherer) bound(dir string) {
 	}
 }
 
-// readCode reads the code among files.
-func (g *Gatherer) readCode(dir string, files []Entry) (code, error) {
-	var read []*Module // one for each file
+func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
+	m := newModule()
 	for _, e := range files {
 		if path.Dir(e.Path) != "." || !isCode(e.Path) {
 			continue
@@ -421,11 +360,8 @@ func (g *Gatherer) readCode(dir string, files []Entry) (code, error) {
 		if source == "" {
 			source = path.Join(dir, e.Path)
 		}
-		m := newModule()
-		read = append(read, m)
 		data, err := g.Tree.ReadFile(source)
 		if why, ok := Refused(err); ok {
-			m.names = []string{e.Path}
 			m.Faults = append(m.Faults, holdfast.Fault{File: e.Path, Message: "file " + why})
 			continue
 		} else if err != nil {
@@ -433,5 +369,6 @@ func (g *Gatherer) readCode(dir string, files []Entry) (code, error) {
 		}
 		m.read(e.Path, data)
 	}
-	return codeOf(read), nil
+	m.resolvePatterns()
+	return m, nil
 }

@@ -20,18 +20,17 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-// Module is what an engine reads of the code in one folder. It is immutable.
+// Module is what is read of the engine's code in one folder. It is immutable.
 type Module struct {
 	Files     int
 	Calls     []Call
-	patterns  []pattern                 // of local sources that depend on values
-	open      []source                  // of which it depends on values whether they are local
-	sources   []source                  // that patterns are made of
+	patterns  []string                  // of local sources that depend on values, "*" in place of each
+	sources   []hcl.Expression          // that patterns are made of
 	locals    map[string]hcl.Expression // of which sources are made
 	Variables map[string]Variable
 	Outputs   map[string]bool
-	names     []string // of the files
-	backends  []*Backend
+	names     []string        // of the files
+	backends  []*Backend      // of all files
 	reads     []string        // outside the folder, from the folder, by file() and the like
 	rootReads []string        // the same from the root module's folder
 	Faults    holdfast.Faults // in the order of the files
@@ -42,7 +41,6 @@ type Call struct {
 	name, Source, Version string
 	File                  string
 	Line, Column          int
-	given                 bool // as values say
 }
 
 // Variable is what a module says of one of its variables.
@@ -52,16 +50,17 @@ type Variable struct {
 	Required bool
 	Nullable bool
 	Hidden   bool   // it is declared sensitive
-	fallback string // its default, if that is a text
 	File     string // where it is declared, with Line
 	Line     int
 }
 
 // Unset returns the variables that have no default, by name. It is empty where the engine
-// merges several declarations of one: override files.
+// merges several declarations of one: override files, and OpenTofu's own.
 func (m *Module) Unset() []string {
-	if slices.ContainsFunc(m.names, overrides) {
-		return nil
+	for _, file := range m.names {
+		if isTofu(file) || overrides(file) {
+			return nil
+		}
 	}
 	var names []string
 	for name, v := range m.Variables {
@@ -262,18 +261,17 @@ func literalText(a *hcl.Attribute) (string, bool) {
 
 func (m *Module) call(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "source", "version")
-	from, ok := literalText(attrs["source"])
-	if !ok || strings.HasSuffix(file, ".json") && isTemplate(from) { // OpenTofu evaluates it with the cluster's values
+	source, ok := literalText(attrs["source"])
+	if !ok || strings.HasSuffix(file, ".json") && isTemplate(source) { // OpenTofu evaluates it with the cluster's values
 		if a := attrs["source"]; a != nil {
-			at := a.Expr.Range().Start
-			m.sources = append(m.sources, source{module: block.Labels[0], expr: a.Expr, file: file, line: at.Line, column: at.Column})
+			m.sources = append(m.sources, a.Expr)
 		}
 		return
 	}
 	version, _ := literalText(attrs["version"])
 	at := attrs["source"].Expr.Range().Start
 	m.Calls = append(m.Calls, Call{
-		name: block.Labels[0], Source: from, Version: version,
+		name: block.Labels[0], Source: source, Version: version,
 		File: file, Line: at.Line, Column: at.Column,
 	})
 }
@@ -286,7 +284,6 @@ func isTemplate(text string) bool {
 func (m *Module) variable(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
 	v := Variable{kind: "any", Full: cty.DynamicPseudoType, Required: attrs["default"] == nil, Nullable: true, File: file, Line: block.DefRange.Start.Line}
-	v.fallback, _ = literalText(attrs["default"])
 	if t := attrs["type"]; t != nil {
 		v.kind, v.Full = typeKind(t.Expr), fullType(t.Expr)
 	}
