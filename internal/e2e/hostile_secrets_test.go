@@ -54,7 +54,9 @@ func TestCodeInAPlanCannotReadTheServersKeys(t *testing.T) {
 	if loot := w.said("loot"); loot == "" || strings.Contains(loot, "stolen") || strings.HasSuffix(loot, " 0") || loot == "0" {
 		t.Errorf("the script came home with %q, want no more than another user's id", loot)
 	}
-	allowed := "PATH HOME TMPDIR LANG PWD OLDPWD SHLVL _ CHECKPOINT_DISABLE GOGC GOMEMLIMIT"
+	allowed := "PATH HOME TMPDIR LANG PWD OLDPWD SHLVL _ CHECKPOINT_DISABLE GOGC GOMEMLIMIT " +
+		// Those of the network are the server's, which engines are to reach hosts with.
+		"HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR"
 	data, err := os.ReadFile(w.witness("env"))
 	if err != nil {
 		t.Fatal(err)
