@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -368,6 +369,10 @@ type RepositoryState struct {
 	PolledAt     time.Time `json:"polledAt"`
 	LastError    string    `json:"lastError,omitempty"` // why the last look failed
 }
+
+// NoBranch is the LastError of a repository that has no tracked branch of that name: it
+// was read, and defines no clusters.
+func NoBranch(name string) string { return fmt.Sprintf("branch %q does not exist", name) }
 
 // LogRange is a part of an attempt's log.
 type LogRange struct {

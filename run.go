@@ -315,6 +315,7 @@ type ClaimFilter struct {
 
 	CappedRepos []string // not those of pull requests of these repositories
 	NoFirst     bool     // not those of PriorityFirst
+	Unread      []string // no applies and destroys of pull requests of these repositories
 }
 
 // PriorityFirst is the priority of the first plans of clusters: all others go first.

@@ -149,5 +149,6 @@ func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	return (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
 		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
-		!slices.Contains(filter.Providers, lane.Provider) && !(filter.NoFirst && lane.Priority == holdfast.PriorityFirst)
+		!slices.Contains(filter.Providers, lane.Provider) && !(filter.NoFirst && lane.Priority == holdfast.PriorityFirst) &&
+		!(lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo))
 }

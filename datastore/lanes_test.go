@@ -64,6 +64,17 @@ func testLanes(t *testing.T, open opener) {
 		}
 	}
 
+	apply := of(94, 3)
+	apply.Kind = holdfast.RunApply
+	create(t, store, apply)
+	for _, unread := range [][]string{nil, {"fleet"}} {
+		filter.Unread = unread
+		got := must[[]string](t)(store.Claimable(ctx, filter))
+		if slices.Contains(got, apply.ID) != (unread == nil) || len(got) < 21 {
+			t.Errorf("Claimable() = %v while %v are unread, want the plans, and the apply only if all are read", got, unread)
+		}
+	}
+
 	running, lately, err := store.Served(ctx, noon.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ type Retention struct {
 	// attempts, logs and plans: so many of its tracked branch, and so many plans
 	// of pull requests. Zero means 100; fewer than 50 are 50, as decisions look
 	// back so far; negative keeps all. Those of a cluster that there is no longer, or
-	// that only a pull request had, are kept as long as Ended, too.
+	// that only a pull request had, go once the last of them is older than Ended.
 	Runs int
 	// DriftRuns is how many drift checks of each cluster are kept: so many that
 	// found drift or what else an apply would change, and so many others, as a row
@@ -161,18 +161,19 @@ func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) 
 // beyond returns runs of the clusters after first up to last that are not among
 // the newest of their kind and that nothing needs.
 func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
-	gone := int64(0) // of clusters that there are no longer, what was created before
+	gone := int64(0) // all of clusters that there are no longer, if the last one is from before
 	if s.retention.Ended > 0 {
 		gone = nanos(s.now().Add(-s.retention.Ended))
 	}
 	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
-			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place FROM (
+			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place,
+				MAX(created_at) OVER (PARTITION BY cluster) AS newest FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
 					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind IN ('drift', 'state') THEN kind
 						WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
 		WHERE (r.place > CASE WHEN r.class IN ('drift', 'finding', 'state') THEN ? ELSE ? END
-				OR r.created_at < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))
+				OR r.newest < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))
 			AND r.created_at < ? AND `+prunable+` LIMIT ? + 0`,
 		first, last, s.retention.DriftRuns, s.retention.Runs, gone, nanos(before), pruneFound)
 }

@@ -60,7 +60,7 @@ func priority(run holdfast.Run) int {
 	switch {
 	case run.Kind.Writes():
 		return writing
-	case run.First():
+	case run.First() && run.Status != holdfast.RunRetrying: // a retry keeps no pace
 		return holdfast.PriorityFirst
 	case run.Background:
 		return 4

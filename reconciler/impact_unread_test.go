@@ -30,6 +30,20 @@ func TestATemplateIsNotGreenWhileClustersAreUnread(t *testing.T) {
 	}
 }
 
+// One that was read and has no commit yet has no clusters.
+func TestATemplateDoesNotWaitForAnEmptyRepository(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, webTemplate("one"))
+	_, lookAtOther := withOther(t, f)
+	lookAtOther()
+	f.look()
+	f.open(1, webTemplate("two"))
+	f.post()
+	if state := f.forge.status(f.pullRequest(1).Head, holdfast.ContextPlan); state != holdfast.StatusSuccess {
+		t.Errorf("status is %q: %q", state, f.forge.told(f.pullRequest(1).Head, holdfast.ContextPlan))
+	}
+}
+
 // A repository that may not define clusters has none that are not counted.
 func TestATemplateDoesNotWaitForRepositoriesWithoutClusters(t *testing.T) {
 	t.Parallel()

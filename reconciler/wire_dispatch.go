@@ -58,6 +58,9 @@ func (f fleet) Unseen(ctx context.Context, run holdfast.Run) (bool, error) {
 	return f.r.intake.Awaited(rec.Owner), nil
 }
 
+// Awaited are the repositories that are about to be read.
+func (f fleet) Awaited() []string { return f.r.intake.AllAwaited() }
+
 // Fork reports whether a run is of a pull request from a fork.
 func (f fleet) Fork(ctx context.Context, run holdfast.Run) (bool, error) {
 	pr, err := f.r.opts.Store.PullRequest(ctx, run.PullRequest)

@@ -23,7 +23,7 @@ func newImpacts(r *Reconciler) *impact.Keeper {
 	repositories := make([]impact.Repository, 0, len(r.opts.Sources.Repositories))
 	for _, repo := range r.opts.Sources.Repositories {
 		repositories = append(repositories, impact.Repository{
-			Name: repo.Name, Clusters: len(repo.Clusters) > 0, Templates: repo.Templates,
+			Name: repo.Name, Branch: repo.Branch, Clusters: len(repo.Clusters) > 0, Templates: repo.Templates,
 			Samples: repo.Samples, SampleEnvironments: repo.SampleEnvironments,
 		})
 	}

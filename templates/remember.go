@@ -53,6 +53,23 @@ func NewResolver(versions Versions) *Resolver {
 	}
 }
 
+// Using returns a Resolver that finds released templates with versions and
+// shares what r remembers.
+func (r *Resolver) Using(versions Versions) *Resolver {
+	using := *r
+	using.versions = versions
+	return &using
+}
+
+// Varying returns a Resolver for engines in whose environment these variables may have
+// another value in another project or environment, of those that may lead to another store
+// of states (location.Variables). It shares what r remembers.
+func (r *Resolver) Varying(variables []string) *Resolver {
+	varying := *r
+	varying.varied = variables
+	return &varying
+}
+
 // load reads the template in a folder of a tree. Modules may be anywhere in the
 // tree, so it is remembered by the whole tree; and as most commits change
 // something else, by what it was read from, too.

@@ -91,23 +91,6 @@ func TagsFor(name, version string) []string {
 	return []string{name + "/v" + version, "v" + version}
 }
 
-// Using returns a Resolver that finds released templates with versions and
-// shares what r remembers.
-func (r *Resolver) Using(versions Versions) *Resolver {
-	using := *r
-	using.versions = versions
-	return &using
-}
-
-// Varying returns a Resolver for engines in whose environment these variables may have
-// another value in another project or environment, of those that may lead to another store
-// of states (location.Variables). It shares what r remembers.
-func (r *Resolver) Varying(variables []string) *Resolver {
-	varying := *r
-	varying.varied = variables
-	return &varying
-}
-
 // Load reads the template in a folder of a tree, with the modules that it
 // composes, and returns all that is wrong with it; a Template next to faults is
 // as much as could be read, or nil. An error is the tree's.

@@ -15,7 +15,7 @@ const Bytes = 1 << 20
 
 // Reserve allocates the blocks of the index of the open database at path, which is in WAL
 // mode and has been read. The error of a full disk is an ENOSPC. There is no error if the
-// file system cannot allocate beforehand: the index then is what SQLite makes of it.
+// file system cannot allocate beforehand, or a filter of system calls forbids it: the index then is what SQLite makes of it.
 //
 // The file has to stay open until the last connection of this process is closed. A
 // process that closes a file loses all locks that it holds on it (fcntl(2)), SQLite's
@@ -26,7 +26,7 @@ func Reserve(path string) (*os.File, error) {
 		return nil, fmt.Errorf("open the index of the write-ahead log: %w", err)
 	}
 	err = ignoringEINTR(func() error { return syscall.Fallocate(int(index.Fd()), 0, 0, Bytes) })
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return index, fmt.Errorf("allocate %s: %w", index.Name(), err)
 	}
 	return index, nil

@@ -34,7 +34,7 @@ func TestReserve(t *testing.T) {
 	if err := syscall.Stat(path+"-shm", &stat); err != nil {
 		t.Fatal(err)
 	}
-	if got := stat.Blocks * 512; got < walindex.Bytes {
+	if got := stat.Blocks * 512; got < walindex.Bytes && allocates(t) {
 		t.Errorf("%d bytes of the index are allocated, want %d", got, walindex.Bytes)
 	}
 	var n int
@@ -54,4 +54,15 @@ func TestReserveNeedsTheIndex(t *testing.T) {
 	if _, err := walindex.Reserve(filepath.Join(t.TempDir(), "test.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Reserve() = %v, want that there is no index", err)
 	}
+}
+
+// allocates reports whether the file system of the tests allocates beforehand: not all do.
+func allocates(t *testing.T) bool {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return syscall.Fallocate(int(f.Fd()), 0, 0, walindex.Bytes) == nil
 }

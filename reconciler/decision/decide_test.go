@@ -303,6 +303,7 @@ func branchSituations() map[string]situation {
 	planned := ran("run-2", plan, holdfast.RunPlanned)
 	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
 	queuedApply := ran("run-2", apply, holdfast.RunQueued)
+	firstPlan := ran("run-2", plan, holdfast.RunQueued, func(run *holdfast.Run) { run.Background = true })
 	cancelledFor := func(reason holdfast.Reason) holdfast.Run {
 		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
 	}
@@ -460,6 +461,9 @@ func branchSituations() map[string]situation {
 		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on())},
 		"a fresh database":               {onBranch(fresh), doPlan(holdfast.ReasonUnreviewed, on(), inBackground)},
 		"a fresh database, given up":     {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on(), inBackground)},
+		"a first plan is queued":         {onBranch(fresh, runs(firstPlan)), act(decision.ActionNone, holdfast.ReasonInProgress)},
+		"a first plan, asked for":        {onBranch(fresh, runs(firstPlan), asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, holdfast.ReasonRequested, on(), alice, cancels("run-2"))},
+		"a first plan, merged since":     {onBranch(fresh, mergedUnseen, runs(firstPlan)), act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond))},
 		"a new cluster that was merged":  {onBranch(fresh, mergedUnseen), doPlan(holdfast.ReasonUnreviewed, on(unseen))},
 
 		"a state was not saved":            {onBranch(unsaved, runs(ran("run-2", apply, holdfast.RunErrored, hasBegun))), act(decision.ActionWait, holdfast.ReasonStateUnsaved)},

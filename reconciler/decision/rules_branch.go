@@ -122,7 +122,11 @@ func approvedApply(in Input) (Decision, bool) {
 	mine := planned && in.Ask.Run == newest.ID && (speaksOf(*in.Ask, in.Merges) || newest.StandsFor(in.Ask.PullRequest))
 	switch {
 	case newest != nil && newest.Status.Pending():
-		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
+		d := Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}
+		if newest.First() {
+			d.Detail = "its first plan is queued behind everything else: `holdfast replan " + in.Cluster.Name + "` has it made now"
+		}
+		return d, true
 	case mine && newest.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
 	case mine:
@@ -195,12 +199,13 @@ func replanOnBranch(in Input) (Decision, bool) {
 	if in.Ask == nil || in.Ask.Verb != holdfast.VerbPlan {
 		return Decision{}, false
 	}
-	if last := Newest(in.Runs); last.Status.Pending() {
+	d := Decision{Action: ActionPlan, Reason: holdfast.ReasonRequested, Reviews: reviews(in), Actor: in.Ask.Actor}
+	if last := Newest(in.Runs); last.First() && last.Status.Pending() { // nobody has waited for it
+		d.Cancel = Pending(in.Runs)
+	} else if last.Status.Pending() {
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
 	}
-	return Decision{
-		Action: ActionPlan, Reason: holdfast.ReasonRequested, Reviews: reviews(in), Actor: in.Ask.Actor,
-	}, true
+	return d, true
 }
 
 // pendingRun waits for a queued run, unless it is a plan for an unreviewed
@@ -213,6 +218,9 @@ func pendingRun(in Input) (Decision, bool) {
 	if d, ok := settledByMerge(in); ok {
 		d.Cancel = Pending(in.Runs)
 		return d, true
+	}
+	if last.First() && !firstSeen(in) { // it is no longer one that nobody waits for
+		return Decision{Action: ActionNone, Reason: holdfast.ReasonSuperseded, Cancel: Pending(in.Runs), After: time.Nanosecond}, true
 	}
 	if wait := in.Throttled.Sub(in.Now); wait > 0 {
 		detail := ThrottledText(last.Document.Provider, in.Throttled)

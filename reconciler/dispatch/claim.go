@@ -209,7 +209,7 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 	load := loadOf(running)
 	filter := holdfast.ClaimFilter{
 		Now: now, Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
-		Turns: decision.NewTurns(now, running, lately),
+		Turns: decision.NewTurns(now, running, lately), Unread: d.opts.Fleet.Awaited(),
 	}
 	for provider := range d.opts.Limits.Provider {
 		if d.opts.Limits.providerFull(load, provider) && !slices.Contains(filter.Providers, provider) {
@@ -243,7 +243,7 @@ const capLease = 5 * time.Second
 // another first plan, and nobody else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
-	first := d.opts.Limits.First > 0 && run.First()
+	first := d.opts.Limits.First > 0 && run.First() && run.Status != holdfast.RunRetrying
 	var keys []string
 	if _, capped := d.opts.Limits.Provider[provider]; capped && provider != "" {
 		keys = append(keys, "provider:"+provider)

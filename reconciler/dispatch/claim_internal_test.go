@@ -74,6 +74,7 @@ func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return 
 func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return holdfast.Assignment{}, run, nil
 }
+func (everything) Awaited() []string                                            { return nil }
 func (everything) Changed(context.Context, holdfast.Run)                        {}
 func (e everything) Wake(_ context.Context, topic string)                       { e.woken(topic) }
 func (everything) Acquire(context.Context, string, string, time.Duration) error { return nil }

@@ -29,7 +29,7 @@ func (l Limits) firstAt(lately []holdfast.Lane) time.Time {
 // firstWaits is why a first plan is not handed out; empty if it may be.
 func (l Limits) firstWaits(run holdfast.Run, lately []holdfast.Lane, now time.Time) (reason holdfast.Reason, detail string) {
 	at := l.firstAt(lately)
-	if !run.First() || !at.After(now) {
+	if !run.First() || run.Status == holdfast.RunRetrying || !at.After(now) {
 		return "", ""
 	}
 	return holdfast.ReasonAdoptionCapped,

@@ -78,6 +78,7 @@ type Locker interface {
 // Fleet is who knows the clusters: the reconciler.
 type Fleet interface {
 	Source
+	Reader
 	Listener
 	Waker
 }
@@ -86,9 +87,6 @@ type Fleet interface {
 type Source interface {
 	// Stopped reports whether a queued run must not start now. It may cancel it.
 	Stopped(ctx context.Context, run holdfast.Run) (bool, error)
-	// Unseen reports whether a run that changes infrastructure waits until the repository of
-	// its cluster was read by this process. It asks nobody else.
-	Unseen(ctx context.Context, run holdfast.Run) (bool, error)
 	// Fork reports whether a run is of a pull request from a fork. It asks nobody else.
 	Fork(ctx context.Context, run holdfast.Run) (bool, error)
 	// Assignment records on the run the world in which its attempt starts, and
@@ -96,6 +94,16 @@ type Source interface {
 	// the attempt's own: its reference, token, deadline and lease. An error ends
 	// the run.
 	Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error)
+}
+
+// Reader says what was read of Git since this process was started.
+type Reader interface {
+	// Unseen reports whether a run that changes infrastructure waits until the repository of
+	// its cluster was read by this process. It asks nobody else.
+	Unseen(ctx context.Context, run holdfast.Run) (bool, error)
+	// Awaited returns the repositories that are about to be read by this process for the
+	// first time.
+	Awaited() []string
 }
 
 // Listener is notified of what happens to runs.

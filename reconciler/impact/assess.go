@@ -223,6 +223,9 @@ func (k *Keeper) fleet(
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return nil, nil, fmt.Errorf("read source %q: %w", other.Name, err)
 		}
+		if source.Head == "" && source.LastError == holdfast.NoBranch(other.Branch) {
+			continue // it is empty
+		}
 		if source.Head == "" { // not seen yet: it asks for this again when it is
 			unseen = append(unseen, other.Name)
 			continue

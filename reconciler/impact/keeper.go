@@ -38,6 +38,7 @@ type Fleet interface {
 // Repository is a repository that may publish templates.
 type Repository struct {
 	Name      string
+	Branch    string            // the tracked one
 	Clusters  bool              // it may define clusters
 	Templates map[string]string // their folders, by name
 	// Samples is how many clusters are planned to show a change; negative: none.

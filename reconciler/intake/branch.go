@@ -30,7 +30,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		// that clusters are to be deleted.
 		b.marks.markReady(repo.Name)
 		return b.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) {
-			s.LastError = fmt.Sprintf("branch %q does not exist", repo.Branch)
+			s.LastError = holdfast.NoBranch(repo.Branch)
 		})
 	}
 	retagged, relook := b.marks.takeRetagged(repo.Name), b.marks.takeRelook(repo.Name)

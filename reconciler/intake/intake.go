@@ -206,6 +206,14 @@ func (i *Intake) Awaited(repo string) bool {
 	return !i.marks.isReady(repo) && i.opts.Now().Sub(i.began) < firstLook
 }
 
+// AllAwaited returns the repositories for which Awaited holds.
+func (i *Intake) AllAwaited() []string {
+	if i.opts.Now().Sub(i.began) >= firstLook {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.repos)), i.marks.isReady)
+}
+
 // Refs returns the branches and tags of a repository as they were last fetched; nil
 // if they were not.
 func (i *Intake) Refs(repo string) holdfast.Refs { return i.mirror.last(repo) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
 // lockSlack is how far the clocks of an agent and of the server may be apart when
@@ -60,14 +61,15 @@ func lastSeen(runs []holdfast.Run) sighting {
 	released := map[string]bool{} // locks, by ID
 	for _, run := range runs {
 		lock, ok := holdfast.LockOf(run)
+		state := location.Written(run.StateLocation)
 		switch {
 		case !ok && releases(run):
 			released[run.State.LockID] = run.Status == holdfast.RunApplied || released[run.State.LockID]
 		case !ok:
-			free[run.StateLocation] = free[run.StateLocation] || hadLock(run)
-		case free[run.StateLocation]:
+			free[state] = free[state] || hadLock(run)
+		case free[state]:
 		case released[lock.ID]:
-			free[run.StateLocation] = true // and so is what was found before it
+			free[state] = true // and so is what was found before it
 		case seen.ID == "" || seen.ID == lock.ID:
 			seen.BackendLock, seen.in = lock, run
 			if run.PullRequest.IsZero() {
@@ -84,12 +86,14 @@ func releases(run holdfast.Run) bool {
 }
 
 // hadLock reports whether a run's engine has got the state's lock, which so was free: the
-// run ended well, or not before a step that comes after its plan.
+// run ended well, or not before a step that comes after its plan. One that puts a state
+// right waits before it asks for the lock.
 func hadLock(run holdfast.Run) bool {
 	if run.Status.Done() && run.Status.Good() {
 		return true
 	}
-	return run.Failure != nil && slices.Contains([]string{"show", "wait", "apply", "outputs"}, run.Failure.Step)
+	return run.Kind != holdfast.RunState && run.Failure != nil &&
+		slices.Contains([]string{"show", "wait", "apply", "outputs"}, run.Failure.Step)
 }
 
 // tried are runs and, of those that were tried again, the attempts before the last one, as
@@ -148,7 +152,7 @@ func deadHolder(lock sighting, runs []holdfast.Run) string {
 	}
 	nearest, off := "", lockSlack
 	for _, run := range runs {
-		if run.StateLocation != lock.in.StateLocation || !mayLeaveLock(run) {
+		if !location.Same(run.StateLocation, lock.in.StateLocation) || !mayLeaveLock(run) {
 			continue
 		}
 		// How far the lock is outside of the run's time; zero: it was made within it.
@@ -222,7 +226,7 @@ func (k *Keeper) unlocker(ctx context.Context, cluster, id string, seen sighting
 		if holdfast.OwnState(run.StateLocation) {
 			return run, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
 		}
-		if seen.ID != id || run.StateLocation == seen.in.StateLocation {
+		if seen.ID != id || location.Same(run.StateLocation, seen.in.StateLocation) {
 			return run, nil
 		}
 		if run.Kind.Writes() {

@@ -68,8 +68,10 @@ func holdUser(id int) (net.Listener, error) {
 		switch holder, err := holderOf(name); {
 		case err == nil && int(holder.Gid) == id:
 			return nil, fmt.Errorf("user %d: the process with id %d has it: %w", id, holder.Pid, ErrUserHeld)
-		case err == nil || try == holderTries:
+		case err == nil:
 			return nil, nil
+		case try == holderTries:
+			return nil, fmt.Errorf("user %d: who has it gives no answer: %w: %w", id, ErrUserHeld, err)
 		}
 		time.Sleep(holderWait)
 	}

@@ -253,7 +253,7 @@ type Drift struct {
 
 // Retention is how much of the past is kept.
 type Retention struct {
-	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all. Those of clusters that no longer exist go after the time in pullRequests, too."`
+	Runs      int           `yaml:"runs" default:"100" doc:"Newest runs of each cluster's tracked branch, and as many plans of its pull requests, with their plans and logs. At least 50; 0 keeps all. Those of clusters that no longer exist are removed once the last one is older than pullRequests says."`
 	DriftRuns int           `yaml:"driftRuns" default:"5" doc:"Newest drift checks of each cluster: this many with drift, and this many without; and this many attempts to save a state that could not be saved. At least 2; 0 keeps all."`
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" default:"8760h" doc:"How long the audit trail is kept. 0s keeps all."`
