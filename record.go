@@ -262,7 +262,7 @@ type PostDelivery struct {
 	Echo      Digest    `json:"echo,omitempty"`     // comment: of its body as the forge gave it back then
 	Attempts  []string  `json:"attempts,omitempty"` // comment: digests of what may have been written since
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	Failures  int       `json:"failures,omitempty"` // in a row
+	Failures  int       `json:"failures,omitempty"` // in a row; refusals are counted from the first of them
 	LastError string    `json:"lastError,omitempty"`
 	Tried     bool      `json:"tried,omitempty"`   // what is there may be newer than Posted: posting it was begun, and its end is not on record
 	GivenUp   bool      `json:"givenUp,omitempty"` // the forge refuses what is wanted: it is not tried again until that changes

@@ -396,16 +396,16 @@ func endClaims(ctx context.Context, q querier) error {
 	return err
 }
 
-// PostFailed ends the claim and hides the post until notBefore. The zero time
-// gives up on the content that was claimed: it is not posted until it changes, and
-// of a comment none of the plans that it has shown before counts as shown.
-func (s *PostStore) PostFailed(ctx context.Context, key, cause string, notBefore time.Time) error {
+// PostFailed ends the claim, records its Failures, and hides the post until notBefore. The
+// zero time gives up on the content that was claimed: it is not posted until it changes,
+// and of a comment none of the plans that it has shown before counts as shown.
+func (s *PostStore) PostFailed(ctx context.Context, key, cause string, failures int, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		query := `UPDATE posts SET failures = failures + 1, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
+		query := `UPDATE posts SET failures = ?, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
 		if notBefore.IsZero() {
 			query += `, abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END`
 		}
-		n, err := q.exec(ctx, query+` WHERE post_key = ?`, cause, nanos(notBefore), key)
+		n, err := q.exec(ctx, query+` WHERE post_key = ?`, failures, cause, nanos(notBefore), key)
 		if err == nil && n == 0 {
 			err = holdfast.ErrNotFound
 		}

@@ -99,7 +99,7 @@ func testOutboxFailures(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	fail := func(notBefore time.Time) {
 		t.Helper()
-		if err := store.PostFailed(ctx, "comment:fleet#7", "502 Bad Gateway", notBefore); err != nil {
+		if err := store.PostFailed(ctx, "comment:fleet#7", "502 Bad Gateway", 1, notBefore); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func testOutboxFailures(t *testing.T, open opener) {
 	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 {
 		t.Errorf("Post() after success = %+v", got)
 	}
-	if err := store.PostFailed(ctx, "none", "x", noon); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := store.PostFailed(ctx, "none", "x", 1, noon); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("PostFailed(unknown) = %v, want ErrNotFound", err)
 	}
 }
@@ -166,10 +166,10 @@ func testOutboxDeferred(t *testing.T, open opener) {
 	}
 	again(0, "other writes come first")
 	again(0, "other writes come first")
-	if err := store.PostFailed(ctx, post.Key, "502 Bad Gateway", later); err != nil {
+	if err := store.PostFailed(ctx, post.Key, "502 Bad Gateway", 4, later); err != nil {
 		t.Fatal(err)
 	}
-	again(1, "502 Bad Gateway")
+	again(4, "502 Bad Gateway")
 	if err := store.PostDeferred(ctx, "none", "x", noon); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("PostDeferred(unknown) = %v, want ErrNotFound", err)
 	}
@@ -464,7 +464,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 	}
 
 	// An answer that was lost, a poster that died: the next one is told.
-	if err := store.PostFailed(ctx, claimed[0].Key, "no answer", noon); err != nil {
+	if err := store.PostFailed(ctx, claimed[0].Key, "no answer", 1, noon); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
@@ -475,7 +475,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 	}
 
 	// Refused: it is not tried again, and what waits for it continues waiting.
-	if err := store.PostFailed(ctx, claimed[0].Key, "locked", time.Time{}); err != nil {
+	if err := store.PostFailed(ctx, claimed[0].Key, "locked", 1, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := claimPosts(t, store, noon.Add(2*time.Hour)); len(got) != 0 {

@@ -80,7 +80,7 @@ func testPostsLeft(t *testing.T, open opener) {
 	if got := left(noon); got != 0 {
 		t.Errorf("left are %d once the comment was deferred", got)
 	}
-	if err := store.PostFailed(ctx, comment.Key, "locked", noon); err != nil {
+	if err := store.PostFailed(ctx, comment.Key, "locked", 1, noon); err != nil {
 		t.Fatal(err)
 	}
 	if got := left(noon); got != 0 {

@@ -100,7 +100,11 @@ func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision
 func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
 	limited := (*holdfast.RateLimitError)(nil)
 	deferred := errors.As(cause, &limited)
-	if o.nobodyWaits(ctx, post) || !deferred && hopeless(post, cause) {
+	nobodyWaits := o.nobodyWaits(ctx, post)
+	if !deferred && firstOfItsKind(post, cause) {
+		post.Failures = 0
+	}
+	if nobodyWaits || !deferred && hopeless(post, cause) {
 		return o.giveUp(ctx, post, cause)
 	}
 	now := o.opts.Settings.Now()
@@ -115,7 +119,7 @@ func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error
 	}
 	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
 	o.opts.Logger.Log(ctx, levelOf(post, cause), "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
-	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), notBefore); err != nil {
+	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), post.Failures+1, notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	return nil
@@ -134,7 +138,7 @@ func (o *outbox) deferPost(ctx context.Context, post holdfast.Post, why string, 
 // giveUp ends a post until its content changes, or somebody asks for it.
 func (o *outbox) giveUp(ctx context.Context, post holdfast.Post, cause error) error {
 	o.opts.Logger.Log(ctx, levelOf(post, cause), "post given up", "post", post.Key, "err", cause)
-	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), time.Time{}); err != nil {
+	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), post.Failures+1, time.Time{}); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	o.opts.Watcher.GaveUp(post)
@@ -153,8 +157,25 @@ func levelOf(post holdfast.Post, cause error) slog.Level {
 	return slog.LevelWarn
 }
 
+// firstOfItsKind reports whether a post fails for a cause that may end it, and did not when
+// it was tried last. Failures are counted from there: those of an outage before it say
+// nothing of how long that cause has been there.
+func firstOfItsKind(post holdfast.Post, cause error) bool {
+	before := func(kind error) bool { return strings.Contains(post.LastError, kind.Error()) }
+	switch {
+	case errors.Is(cause, holdfast.ErrNotFound):
+		return !before(holdfast.ErrNotFound)
+	case errors.Is(cause, errors.ErrUnsupported):
+		return !before(errors.ErrUnsupported)
+	case final(cause):
+		return !slices.ContainsFunc(refusals, before)
+	default:
+		return false
+	}
+}
+
 // hopeless reports whether no other try of a post would be better than those that were
-// made.
+// made, of which Failures has those with a cause of that kind.
 func hopeless(post holdfast.Post, cause error) bool {
 	switch {
 	case errors.Is(cause, holdfast.ErrNotFound):
@@ -170,7 +191,7 @@ func hopeless(post holdfast.Post, cause error) bool {
 
 // goneForGood reports whether what a post belongs to is not found, and was not before. It
 // may only be hidden for a while: a token that was cut down, a forge in trouble. That
-// is not taken for the end too soon, nor at once after failures of another kind.
+// is not taken for the end too soon.
 func goneForGood(post holdfast.Post) bool {
 	most := postGiveUp
 	if post.Kind == holdfast.PostReaction {
@@ -178,7 +199,7 @@ func goneForGood(post holdfast.Post) bool {
 		// everywhere on the forge yet.
 		most = 1
 	}
-	return post.Failures >= most && strings.Contains(post.LastError, holdfast.ErrNotFound.Error())
+	return post.Failures >= most
 }
 
 // refusedForGood reports whether a forge has refused a post so often that it will
@@ -193,8 +214,7 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
 		most = postRefused
 	}
-	again := slices.ContainsFunc(refusals, func(err error) bool { return strings.Contains(post.LastError, err.Error()) })
-	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest && again
+	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest
 }
 
 // nobodyWaits reports whether a post has failed, or was deferred, for long, for whatever

@@ -27,6 +27,7 @@ type records struct {
 	seen, since time.Time
 
 	failed    string
+	failures  int
 	deferred  bool
 	notBefore time.Time
 	posted    time.Time
@@ -68,8 +69,8 @@ func (r *records) PullRequests(context.Context, holdfast.PullRequestFilter) ([]h
 	return slices.Clone(r.others), nil
 }
 
-func (r *records) PostFailed(_ context.Context, _ string, cause string, notBefore time.Time) error {
-	r.failed, r.notBefore = cause, notBefore
+func (r *records) PostFailed(_ context.Context, _, cause string, failures int, notBefore time.Time) error {
+	r.failed, r.failures, r.notBefore = cause, failures, notBefore
 	return nil
 }
 
@@ -176,13 +177,13 @@ func TestPostFailed(t *testing.T) {
 		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
 		"not found may be hidden":         {holdfast.PostComment, 9, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
-		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Minute},
+		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
 		"a reaction, not found at last":   {holdfast.PostReaction, 9, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
 		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
 		"issues are turned off":           {holdfast.PostIssue, 0, "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
-		"what a host does not have":       {holdfast.PostCheck, 3, "", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
+		"what a host does not have":       {holdfast.PostCheck, 3, errors.ErrUnsupported.Error(), errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,6 +212,53 @@ func TestPostFailed(t *testing.T) {
 			}
 			if shows := p.shows.Depth() == 1; shows != (test.gaveUp && test.kind == holdfast.PostComment) {
 				t.Errorf("the status says that the plan was not seen: %t", shows)
+			}
+		})
+	}
+}
+
+// After an outage, what a code host refuses or does not find is tried as often as without
+// one, also if the outage interrupts that.
+func TestRefusedAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	locked := fmt.Errorf("issue is locked: %w", holdfast.ErrRejected)
+	for name, test := range map[string]struct {
+		kind  holdfast.PostKind
+		cause error
+		tries int
+	}{
+		"a comment, not found":      {holdfast.PostComment, holdfast.ErrNotFound, 11},
+		"a reaction, not found":     {holdfast.PostReaction, holdfast.ErrNotFound, 2},
+		"a comment, refused":        {holdfast.PostComment, locked, 3},
+		"a status, refused":         {holdfast.PostStatus, holdfast.ErrForbidden, 11},
+		"a check, nothing for that": {holdfast.PostCheck, errors.ErrUnsupported, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, w := &records{}, &watcher{}
+			r.pull.State = holdfast.PullRequestOpen
+			p := publisher(r, w, nil)
+			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
+			fail := func(cause error) {
+				t.Helper()
+				if err := p.postFailed(t.Context(), post, cause); err != nil {
+					t.Fatal(err)
+				}
+				post.Failures, post.LastError = r.failures, r.failed
+			}
+			for range 2 {
+				for range 40 {
+					fail(holdfast.ErrUnavailable)
+				}
+				for range test.tries - 1 {
+					fail(test.cause)
+				}
+			}
+			if w.gaveUp > 0 {
+				t.Fatalf("given up before %d tries in a row", test.tries)
+			}
+			if fail(test.cause); w.gaveUp != 1 || !r.notBefore.IsZero() {
+				t.Errorf("after %d tries in a row it is tried again at %v", test.tries, r.notBefore)
 			}
 		})
 	}
