@@ -100,7 +100,7 @@ func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision
 func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
 	limited := (*holdfast.RateLimitError)(nil)
 	deferred := errors.As(cause, &limited)
-	nobodyWaits := o.nobodyWaits(ctx, post)
+	nobodyWaits := o.nobodyWaits(ctx, post, deferred)
 	if !deferred && firstOfItsKind(post, cause) {
 		post.Failures = 0
 	}
@@ -217,10 +217,12 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest
 }
 
-// nobodyWaits reports whether a post has failed, or was deferred, for long, for whatever
-// cause, and is of a pull request that was closed.
-func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post) bool {
-	long := post.Failures >= postLongest || o.opts.Settings.Now().Sub(post.WantedAt) >= closedWait
+// nobodyWaits reports whether a post has failed often, for whatever cause, or is deferred
+// and was wanted long ago, and is of a pull request that was closed. How long ago it was
+// wanted says nothing of failures: no server may have run meanwhile.
+func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post, deferred bool) bool {
+	age := o.opts.Settings.Now().Sub(post.WantedAt)
+	long := post.Failures >= postLongest || deferred && age >= closedWait
 	if !long || post.PullRequest.IsZero() {
 		return false
 	}

@@ -264,17 +264,27 @@ func TestRefusedAfterAnOutage(t *testing.T) {
 	}
 }
 
-// What is deferred again and again ends a day after its pull request was closed.
-func TestDeferredOfAClosedPullRequest(t *testing.T) {
+// What is deferred again and again ends a day after its pull request was closed. What fails
+// is tried again also then: the server may not have run for that day.
+func TestWantedADayAgo(t *testing.T) {
 	t.Parallel()
-	for state, gaveUp := range map[holdfast.PullRequestState]bool{holdfast.PullRequestOpen: false, holdfast.PullRequestClosed: true} {
+	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
+	for name, test := range map[string]struct {
+		state  holdfast.PullRequestState
+		cause  error
+		gaveUp bool
+	}{
+		"open, and deferred":   {holdfast.PullRequestOpen, limited, false},
+		"closed, and deferred": {holdfast.PullRequestClosed, limited, true},
+		"closed, and failed":   {holdfast.PullRequestClosed, holdfast.ErrUnavailable, false},
+	} {
 		r, w := &records{}, &watcher{}
-		r.pull.State = state
+		r.pull.State = test.state
 		post := holdfast.Post{Key: "k", Kind: holdfast.PostStatus, Repo: ref.Repo, PullRequest: ref}
 		post.WantedAt = noon.Add(-closedWait)
-		err := publisher(r, w, nil).postFailed(t.Context(), post, &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)})
-		if err != nil || gaveUp != (w.gaveUp == 1) || gaveUp == r.deferred {
-			t.Errorf("%s: given up %d times, deferred %t: %v", state, w.gaveUp, r.deferred, err)
+		err := publisher(r, w, nil).postFailed(t.Context(), post, test.cause)
+		if err != nil || test.gaveUp != (w.gaveUp == 1) || test.gaveUp != r.notBefore.IsZero() {
+			t.Errorf("%s: given up %d times, tried again at %v: %v", name, w.gaveUp, r.notBefore, err)
 		}
 	}
 }
