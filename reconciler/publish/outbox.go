@@ -57,7 +57,9 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostIssue:
 		post.ExternalID, err = putIssue(call, forge, post)
 	}
-	o.opts.Watcher.Posted(post, began, err)
+	if !deferred(err) {
+		o.opts.Watcher.Posted(post, began, err)
+	}
 	if err != nil {
 		return o.postFailed(ctx, post, err)
 	}
@@ -98,17 +100,15 @@ func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
 func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
-	limited := (*holdfast.RateLimitError)(nil)
-	deferred := errors.As(cause, &limited)
-	nobodyWaits := o.nobodyWaits(ctx, post, deferred)
-	if !deferred && firstOfItsKind(post, cause) {
+	nobodyWaits := o.nobodyWaits(ctx, post, cause)
+	if !deferred(cause) && firstOfItsKind(post, cause) {
 		post.Failures = 0
 	}
-	if nobodyWaits || !deferred && hopeless(post, cause) {
+	if nobodyWaits || !deferred(cause) && hopeless(post, cause) {
 		return o.giveUp(ctx, post, cause)
 	}
 	now := o.opts.Settings.Now()
-	if deferred {
+	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
 		// Not this post's fault, and however often it was not asked: its turn
 		// comes as soon as the forge listens again.
 		notBefore := now.Add(time.Second)
@@ -123,6 +123,12 @@ func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	return nil
+}
+
+// deferred reports whether the forge takes nothing now, whatever it is.
+func deferred(cause error) bool {
+	limited := (*holdfast.RateLimitError)(nil)
+	return errors.As(cause, &limited)
 }
 
 // deferPost leaves a post for later that the forge takes no better than others now. It has
@@ -220,9 +226,9 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 // nobodyWaits reports whether a post has failed often, for whatever cause, or is deferred
 // and was wanted long ago, and is of a pull request that was closed. How long ago it was
 // wanted says nothing of failures: no server may have run meanwhile.
-func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post, deferred bool) bool {
+func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post, cause error) bool {
 	age := o.opts.Settings.Now().Sub(post.WantedAt)
-	long := post.Failures >= postLongest || deferred && age >= closedWait
+	long := post.Failures >= postLongest || deferred(cause) && age >= closedWait
 	if !long || post.PullRequest.IsZero() {
 		return false
 	}

@@ -100,11 +100,16 @@ func (r *records) PostUnshown(_ context.Context, _ holdfast.Post, at time.Time) 
 	return news, nil
 }
 
-type watcher struct{ gaveUp int }
+type watcher struct{ gaveUp, posted, failed int }
 
-func (*watcher) Wanted(context.Context)                 {}
-func (*watcher) Posted(holdfast.Post, time.Time, error) {}
-func (w *watcher) GaveUp(holdfast.Post)                 { w.gaveUp++ }
+func (*watcher) Wanted(context.Context) {}
+func (w *watcher) GaveUp(holdfast.Post) { w.gaveUp++ }
+
+func (w *watcher) Posted(_ holdfast.Post, _ time.Time, err error) {
+	if w.posted++; err != nil {
+		w.failed++
+	}
+}
 
 // host is a code host that takes every comment, and gives it back as it does. It has one
 // as it is now.
@@ -285,6 +290,29 @@ func TestWantedADayAgo(t *testing.T) {
 		err := publisher(r, w, nil).postFailed(t.Context(), post, test.cause)
 		if err != nil || test.gaveUp != (w.gaveUp == 1) || test.gaveUp != r.notBefore.IsZero() {
 			t.Errorf("%s: given up %d times, tried again at %v: %v", name, w.gaveUp, r.notBefore, err)
+		}
+	}
+}
+
+// What is deferred is not measured as an attempt: an alert on failures would never end where
+// a permission is missing.
+func TestDeferredIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour), Err: holdfast.ErrForbidden}
+	for name, test := range map[string]struct {
+		cause          error
+		posted, failed int
+	}{
+		"made":     {posted: 1},
+		"failed":   {cause: holdfast.ErrForbidden, posted: 1, failed: 1},
+		"deferred": {cause: fmt.Errorf("set check: %w", limited)},
+	} {
+		r, w := &records{}, &watcher{}
+		p := publisher(r, w, checker{refused: test.cause, calls: new(int)})
+		post := holdfast.Post{Key: "check", Kind: holdfast.PostCheck, Repo: ref.Repo, PullRequest: ref}
+		post.WantedAt = noon
+		if err := p.post(t.Context(), post); err != nil || w.posted != test.posted || w.failed != test.failed {
+			t.Errorf("%s: %d attempts, %d failed, want %d and %d: %v", name, w.posted, w.failed, test.posted, test.failed, err)
 		}
 	}
 }

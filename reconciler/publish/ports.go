@@ -161,7 +161,7 @@ type Watcher interface {
 	// it as well.
 	Wanted(ctx context.Context)
 	// Posted is notified of an attempt to make a post that began then; err says how
-	// it ended.
+	// it ended. One that was deferred is not an attempt.
 	Posted(post holdfast.Post, began time.Time, err error)
 	// GaveUp is notified of a post that is not tried again until it changes, or somebody
 	// asks for it.
