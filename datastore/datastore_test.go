@@ -49,6 +49,7 @@ func TestStore(t *testing.T) {
 		"posts of others": testPostsOfOthers,
 		"turns of posts":  testTurnsOfPosts,
 		"posts left":      testPostsLeft,
+		"retried posts":   testRetriedPosts,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

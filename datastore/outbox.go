@@ -122,7 +122,7 @@ func (s *PostStore) Want(ctx context.Context, post holdfast.Post) error {
 			if err := s.showRuns(ctx, q, old.Post, post); err != nil || !old.GivenUp || slices.Equal(old.Runs, post.Runs) {
 				return err
 			}
-			_, err := q.exec(ctx, `UPDATE posts SET abandoned = 0, not_before = 0, failures = 0 WHERE post_key = ?`, post.Key)
+			_, err := q.exec(ctx, `UPDATE posts SET `+neverFailed+` WHERE post_key = ?`, post.Key)
 			return err
 		default:
 			return s.changePost(ctx, q, old, post)
@@ -170,17 +170,17 @@ func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, p
 	if err != nil {
 		return err
 	}
-	notBefore, failures := old.NotBefore, old.Failures
+	notBefore, failures, lastError := old.NotBefore, old.Failures, old.LastError
 	if old.abandoned == old.Wanted {
-		failures = 0 // counted for a content that was given up
+		failures, lastError = 0, "" // of a content that was given up
 	}
 	if post.NotBefore.After(notBefore) {
 		notBefore = post.NotBefore
 	}
 	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, repo = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
-			not_before = ?, failures = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
+			not_before = ?, failures = ?, last_error = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
 		string(post.Kind), post.Repo, post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
-		nanos(notBefore), failures, post.After, post.After, doc, post.Key)
+		nanos(notBefore), failures, lastError, post.After, post.After, doc, post.Key)
 	return err
 }
 
@@ -365,11 +365,14 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 	return nil
 }
 
+// neverFailed makes a post that was given up one that has not failed.
+const neverFailed = `abandoned = 0, not_before = 0, failures = 0, last_error = ''`
+
 // RetryPosts has what was given up of a pull request or, without a number, of all of
-// a repository claimed again as if it had never failed.
+// a repository claimed again as if it had never failed and were wanted since now.
 func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error {
-	query := `UPDATE posts SET abandoned = 0, not_before = 0, failures = 0 WHERE wanted > posted AND abandoned = wanted`
-	args := []any{ref.Repo}
+	query := `UPDATE posts SET wanted_at = ?, ` + neverFailed + ` WHERE wanted > posted AND abandoned = wanted`
+	args := []any{nanos(s.now()), ref.Repo}
 	if ref.Number != 0 {
 		query, args = query+` AND pr_repo = ? AND pr_number = ?`, append(args, ref.Number)
 	} else {

@@ -2,10 +2,13 @@ package datastore_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 // testTurnsOfPosts: replies and reactions, which anybody can cause, wait for what merges
@@ -85,6 +88,57 @@ func testPostsLeft(t *testing.T, open opener) {
 	}
 	if got := left(noon); got != 0 {
 		t.Errorf("left are %d once the comment has failed", got)
+	}
+}
+
+// testRetriedPosts: what was given up and is to be posted again says no longer why it was,
+// and a server that ends waits for it as for what was not tried yet.
+func testRetriedPosts(t *testing.T, open opener) {
+	ctx := t.Context()
+	for name, again := range map[string]func(*datastore.Store) error{
+		"asked for":          func(s *datastore.Store) error { return s.RetryPosts(ctx, thePullRequest) },
+		"with other runs":    func(s *datastore.Store) error { return s.Want(ctx, commentPost("b", "abc", "run-2")) },
+		"with other content": func(s *datastore.Store) error { return s.Want(ctx, commentPost("c", "abc", "run-1")) },
+	} {
+		store := open(t)
+		comment := commentPost("b", "abc", "run-1")
+		want(t, store, comment)
+		claimPosts(t, store, noon)
+		if err := store.PostFailed(ctx, comment.Key, "locked", 3, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := must[int](t)(store.PostsLeft(ctx, noon, noon)); got != 0 {
+			t.Errorf("%s: left are %d that were given up", name, got)
+		}
+		if err := again(store); err != nil {
+			t.Fatal(err)
+		}
+		if got := must[int](t)(store.PostsLeft(ctx, noon, noon)); got != 1 {
+			t.Errorf("%s: left are %d, want the comment", name, got)
+		}
+		if got := must[holdfast.Post](t)(store.Post(ctx, comment.Key)); got.LastError != "" || got.Failures != 0 || got.GivenUp {
+			t.Errorf("%s: it is on record as %+v", name, got.PostDelivery)
+		}
+	}
+}
+
+// Somebody who asks for what was given up wants it from then: it is not too old at once.
+func TestRetriedPostsAreWantedNow(t *testing.T) {
+	t.Parallel()
+	now := noon
+	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), Now: func() time.Time { return now }})
+	comment := commentPost("b", "abc")
+	want(t, store, comment)
+	claimPosts(t, store, now)
+	if err := store.PostFailed(t.Context(), comment.Key, "locked", 3, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	now = noon.Add(48 * time.Hour)
+	if err := store.RetryPosts(t.Context(), thePullRequest); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[holdfast.Post](t)(store.Post(t.Context(), comment.Key)); !got.WantedAt.Equal(now) {
+		t.Errorf("it is wanted since %v, want %v", got.WantedAt, now)
 	}
 }
 

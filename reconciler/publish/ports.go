@@ -34,7 +34,7 @@ type Wanted interface {
 	// Posts returns the posts that match, by key.
 	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
 	// RetryPosts has what was given up of a pull request or, without a number, of all
-	// of a repository claimed again as if it had never failed.
+	// of a repository claimed again as if it had never failed and were wanted since now.
 	RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error
 }
 
