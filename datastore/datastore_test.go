@@ -50,6 +50,7 @@ func TestStore(t *testing.T) {
 		"turns of posts":  testTurnsOfPosts,
 		"posts left":      testPostsLeft,
 		"retried posts":   testRetriedPosts,
+		"dropped posts":   testDroppedPosts,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

@@ -444,6 +444,22 @@ func (s *PostStore) PostDeferred(ctx context.Context, key, cause string, notBefo
 	return nil
 }
 
+// PostDropped ends the claim, and forgets the post if nothing of it is on the forge and
+// nothing else is wanted of it since it was claimed.
+func (s *PostStore) PostDropped(ctx context.Context, post holdfast.Post) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `DELETE FROM posts WHERE post_key = ? AND posted = 0 AND wanted = ?`, post.Key, post.Wanted)
+		if err != nil {
+			return err
+		}
+		return endClaim(ctx, q, post.Key)
+	})
+	if err != nil {
+		return fmt.Errorf("drop post %q: %w", post.Key, err)
+	}
+	return nil
+}
+
 // shown returns the runs and the head that the comment of a pull request shows
 // on the forge now, without those that it does not show since an earlier second
 // than at: the stamps of forges have no more, so that of two things in one second

@@ -1,6 +1,7 @@
 package datastore_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -88,6 +89,45 @@ func testPostsLeft(t *testing.T, open opener) {
 	}
 	if got := left(noon); got != 0 {
 		t.Errorf("left are %d once the comment has failed", got)
+	}
+}
+
+// testDroppedPosts: what nobody would see is new when it is wanted again. What is there, or
+// has changed meanwhile, is not forgotten.
+func testDroppedPosts(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	check := holdfast.Post{Key: "check:fleet:abc", Kind: holdfast.PostCheck, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}}
+	drop := func(post holdfast.Post) {
+		t.Helper()
+		if err := store.PostDropped(ctx, post); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func(when string) holdfast.Post {
+		t.Helper()
+		claimed := claimPosts(t, store, noon)
+		if len(claimed) != 1 {
+			t.Fatalf("%s, claimed are %+v", when, claimed)
+		}
+		return claimed[0]
+	}
+	want(t, store, check)
+	drop(claim("wanted"))
+	if _, err := store.Post(ctx, check.Key); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Post() of what was dropped = %v, want ErrNotFound", err)
+	}
+	want(t, store, check)
+	post := claim("wanted again")
+	check.Status.State = holdfast.StatusSuccess
+	want(t, store, check)
+	drop(post)
+	post = claim("changed meanwhile")
+	posted(t, store, post, noon)
+	check.Status.State = holdfast.StatusFailure
+	want(t, store, check)
+	drop(claim("on the forge, and changed"))
+	if got := claim("on the forge, and dropped"); got.Posted == 0 {
+		t.Errorf("it is on record as %+v", got.PostDelivery)
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *mortal) write(name string, do func() error) error {
 		s.mu.Unlock()
 		return errCrashed
 	}
-	if s.outbox && name != "Want" && name != "Posted" && name != "PostFailed" && name != "PostDeferred" {
+	if s.outbox && name != "Want" && name != "Posted" && name != "PostFailed" && name != "PostDeferred" && name != "PostDropped" {
 		s.mu.Unlock()
 		return do()
 	}
@@ -114,6 +114,10 @@ func (s *mortal) PostFailed(ctx context.Context, key, cause string, failures int
 
 func (s *mortal) PostDeferred(ctx context.Context, key, cause string, notBefore time.Time) error {
 	return s.write("PostDeferred", func() error { return s.Store.PostDeferred(ctx, key, cause, notBefore) })
+}
+
+func (s *mortal) PostDropped(ctx context.Context, post holdfast.Post) error {
+	return s.write("PostDropped", func() error { return s.Store.PostDropped(ctx, post) })
 }
 
 func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []holdfast.Resource) error {

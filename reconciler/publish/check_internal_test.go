@@ -34,34 +34,39 @@ func headed(number int, head holdfast.Revision, files ...string) holdfast.PullRe
 }
 
 // A check run that may not be made yet is not given up, and not taken to be made: it comes
-// with the permission, unless nobody looks at its commit by then.
+// with the permission. If nobody looks at its commit by then it is forgotten, to be wanted
+// anew when the commit is a head again.
 func TestCheckWaitsForThePermission(t *testing.T) {
 	t.Parallel()
 	later := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
 	for name, test := range map[string]struct {
 		refused  error
 		last     string
+		posted   int64
 		open     []holdfast.PullRequestRecord
 		calls    int
 		deferred bool
+		dropped  bool
 	}{
 		"without the permission":       {refused: later, calls: 1, deferred: true},
 		"with it":                      {calls: 1},
 		"with it later":                {last: later.Error(), open: []holdfast.PullRequestRecord{headed(7, "abc")}, calls: 1},
-		"later, of another head":       {last: later.Error(), open: []holdfast.PullRequestRecord{headed(7, "def")}},
-		"later, with no pull requests": {last: later.Error()},
+		"later, of another head":       {last: later.Error(), open: []holdfast.PullRequestRecord{headed(7, "def")}, dropped: true},
+		"later, with no pull requests": {last: later.Error(), dropped: true},
+		"later, but it is there":       {last: later.Error(), posted: 1, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls, w := 0, &watcher{}
 			r := &records{others: test.open}
 			post := holdfast.Post{Key: "check", Kind: holdfast.PostCheck, Repo: ref.Repo, PullRequest: ref}
-			post.Status.Revision, post.LastError, post.WantedAt = "abc", test.last, noon
+			post.Status.Revision, post.LastError, post.WantedAt, post.Posted = "abc", test.last, noon, test.posted
 			if err := publisher(r, w, checker{refused: test.refused, calls: &calls}).post(t.Context(), post); err != nil {
 				t.Fatal(err)
 			}
-			if calls != test.calls || r.deferred != test.deferred || r.posted.IsZero() != test.deferred || w.gaveUp > 0 {
-				t.Errorf("%d calls, deferred %t until %v, posted at %v", calls, r.deferred, r.notBefore, r.posted)
+			made := !test.deferred && !test.dropped
+			if calls != test.calls || r.deferred != test.deferred || r.dropped != test.dropped || r.posted.IsZero() == made || w.gaveUp > 0 {
+				t.Errorf("%d calls, deferred %t until %v, dropped %t, posted at %v", calls, r.deferred, r.notBefore, r.dropped, r.posted)
 			}
 		})
 	}

@@ -35,6 +35,11 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		o.strangers.begin(post.Repo)
 		return o.deferPost(ctx, post, "the repository is not configured", o.opts.Settings.Now())
 	}
+	if seen, err := o.seen(ctx, post); err != nil {
+		return o.postFailed(ctx, post, err)
+	} else if !seen {
+		return o.drop(ctx, post)
+	}
 	at, began := o.opts.Settings.Now(), time.Now()
 	// What comes of a call is recorded also if it took all the time that it had.
 	call, cancel := context.WithTimeout(ctx, postLease/2)
@@ -44,7 +49,9 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	case holdfast.PostStatus:
 		err = forge.SetStatus(call, post.Repo, post.Status)
 	case holdfast.PostCheck:
-		err = o.putCheck(call, forge, post)
+		if checker, ok := forge.(Checker); ok {
+			err = checker.PutCheck(call, post.Repo, post.Status, post.Faults)
+		}
 	case holdfast.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:
@@ -69,19 +76,25 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	return nil
 }
 
-// putCheck shows faults at their lines. What had to wait, for a permission say, is not shown
-// on a commit that is no longer the head of an open pull request: nobody looks there.
-func (o *outbox) putCheck(ctx context.Context, forge Forge, post holdfast.Post) error {
-	checker, ok := forge.(Checker)
-	if !ok {
-		return nil
+// seen reports whether anybody would look at a post. A check run that had to wait, for a
+// permission say, is of interest only on the head of an open pull request. One that is on
+// the forge is brought up to date in any case.
+func (o *outbox) seen(ctx context.Context, post holdfast.Post) (bool, error) {
+	if post.Kind != holdfast.PostCheck || post.LastError == "" || post.Posted > 0 {
+		return true, nil
 	}
-	if post.LastError != "" {
-		if prs, err := o.openAt(ctx, post.Repo, post.Status.Revision); err != nil || len(prs) == 0 {
-			return err
-		}
+	open, err := o.openAt(ctx, post.Repo, post.Status.Revision)
+	return len(open) > 0, err
+}
+
+// drop forgets a post that nobody would see. It is wanted anew when its commit is a head
+// again: after a force-push back to it, or when its pull request is reopened.
+func (o *outbox) drop(ctx context.Context, post holdfast.Post) error {
+	o.opts.Logger.InfoContext(ctx, "post dropped: its commit is not the head of an open pull request", "post", post.Key)
+	if err := o.opts.Store.PostDropped(ctx, post); err != nil {
+		return fmt.Errorf("drop post %s: %w", post.Key, err)
 	}
-	return checker.PutCheck(ctx, post.Repo, post.Status, post.Faults)
+	return nil
 }
 
 // openAt returns the open pull requests whose head is a commit, by number.

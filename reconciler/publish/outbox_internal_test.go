@@ -29,6 +29,7 @@ type records struct {
 	failed    string
 	failures  int
 	deferred  bool
+	dropped   bool
 	notBefore time.Time
 	posted    time.Time
 	echo      holdfast.Digest
@@ -76,6 +77,11 @@ func (r *records) PostFailed(_ context.Context, _, cause string, failures int, n
 
 func (r *records) PostDeferred(_ context.Context, _ string, cause string, notBefore time.Time) error {
 	r.failed, r.notBefore, r.deferred = cause, notBefore, true
+	return nil
+}
+
+func (r *records) PostDropped(context.Context, holdfast.Post) error {
+	r.dropped = true
 	return nil
 }
 

@@ -83,6 +83,9 @@ type Outcomes interface {
 	// PostDeferred ends the claim and hides the post until notBefore, as the forge
 	// takes nothing now: that is not a failure, and the cause of the last one stays on record.
 	PostDeferred(ctx context.Context, key string, cause string, notBefore time.Time) error
+	// PostDropped ends the claim, and forgets the post if nothing of it is on the forge
+	// and nothing else is wanted of it since it was claimed.
+	PostDropped(ctx context.Context, post holdfast.Post) error
 }
 
 // Clusters are the records of clusters.
