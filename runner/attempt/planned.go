@@ -3,13 +3,11 @@
 package attempt
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -24,16 +22,16 @@ import (
 // no folder that the engine could reach it in.
 func (t *planning) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
-	spool, err := newSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
+	spool, err := journal.NewSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
 	if err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}
-	defer spool.close()
+	defer spool.Close()
 	if err := t.start(ctx, spool, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
 		return err
 	}
-	written, err := spool.rewind()
-	if errors.Is(err, errTooLarge) {
+	written, err := spool.Rewind()
+	if errors.Is(err, journal.ErrTooLarge) {
 		return &failure.Error{
 			Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("show: the plan's JSON has %w", err),
 			Hint: "keep large values out of resources and outputs, or divide the root module into several clusters",
@@ -143,51 +141,3 @@ func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review)
 	}
 	return document, err
 }
-
-// errTooLarge is the error of a spool that more was written to than it may have.
-var errTooLarge = errors.New("more than its limit")
-
-// spool is a file without a name that takes what an engine prints, up to a
-// limit. It takes all of it either way: an engine that cannot write dies.
-type spool struct {
-	file  *os.File
-	w     *bufio.Writer
-	left  int64
-	limit int64
-	err   error
-}
-
-func newSpool(dir string, limit int64) (*spool, error) {
-	file, err := os.CreateTemp(dir, "tmp-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return &spool{file: file, w: bufio.NewWriterSize(file, 64<<10), left: limit, limit: limit}, nil
-}
-
-func (s *spool) Write(p []byte) (int, error) {
-	if s.left -= int64(len(p)); s.left >= 0 && s.err == nil {
-		_, s.err = s.w.Write(p)
-	}
-	return len(p), nil
-}
-
-// rewind returns what was written, an error if it was too much.
-func (s *spool) rewind() (io.ReadSeeker, error) {
-	if s.left < 0 {
-		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, s.limit)
-	}
-	if s.err == nil {
-		s.err = s.w.Flush()
-	}
-	if s.err == nil {
-		_, s.err = s.file.Seek(0, io.SeekStart)
-	}
-	return s.file, s.err
-}
-
-func (s *spool) close() { _ = s.file.Close() }
