@@ -23,9 +23,10 @@ type moduleLab struct {
 	states *stateServer
 	stored map[string]map[string][]byte
 	files  map[string]string
-	moves  string // the module on the branch, as it is named to people
-	commit func(code string)
-	ahead  atomic.Int64 // how much later it is
+	moves  string             // the module on the branch, as it is named to people
+	write  func(code string)  // commits the module's code
+	commit func(value string) // commits code with that value
+	ahead  atomic.Int64       // how much later it is
 }
 
 // newModuleLab makes one whose root module calls the module on a branch or, if that is
@@ -34,8 +35,8 @@ func newModuleLab(t *testing.T, nested bool) *moduleLab {
 	t.Helper()
 	realEngine(t)
 	url, commit := gitModule(t)
-	l := &moduleLab{t: t, states: newStateServer(t), stored: map[string]map[string][]byte{}, moves: "net"}
-	l.commit = func(value string) { commit(fmt.Sprintf("resource \"terraform_data\" \"x\" { input = %q }\n", value)) }
+	l := &moduleLab{t: t, states: newStateServer(t), stored: map[string]map[string][]byte{}, moves: "net", write: commit}
+	l.commit = func(value string) { l.write(fmt.Sprintf("resource \"terraform_data\" \"x\" { input = %q }\n", value)) }
 	l.commit("v1")
 	if nested {
 		pinned, commit := gitModule(t)
@@ -138,6 +139,37 @@ func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
 		exact(a)
 		a.Destroy = true
 	})
+}
+
+// TestChecksOfWhatKeptNoModules: a drift check of an adopted cluster, whose modules nobody
+// has kept, holds whatever has become of them as long as nothing is to be changed. Changes
+// with other modules are neither reported as drift nor applied, and a new plan is the way
+// out that the failure names.
+func TestChecksOfWhatKeptNoModules(t *testing.T) {
+	t.Parallel()
+	l := newModuleLab(t, true)
+	planned, _ := l.run(l.agent(), "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	l.run(l.agent(), "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	l.run(l.agent(), "run-3", holdfast.RunPlan, holdfast.RunNoChanges, "", nil)
+	adopted := func(a *holdfast.Assignment) { a.Modules = "run-3" }
+
+	l.write("# the same with a comment\nresource \"terraform_data\" \"x\" { input = \"v1\" }\n")
+	_, log := l.run(l.agent(), "run-4", holdfast.RunDrift, holdfast.RunNoChanges, "", adopted)
+	if !strings.Contains(log, "module "+l.moves+" has other content") || strings.Contains(log, "not found") {
+		t.Errorf("the log says\n%s", log)
+	}
+
+	l.commit("v2")
+	for id, kind := range map[string]holdfast.RunKind{"run-5": holdfast.RunDrift, "run-6": holdfast.RunApply} {
+		got, _ := l.run(l.agent(), id, kind, holdfast.RunErrored, holdfast.CauseInvalidConfiguration, adopted)
+		if !strings.Contains(got.Detail, "module "+l.moves+" has other content") || !strings.Contains(got.Failure.Hint, "holdfast replan") || got.Applying {
+			t.Errorf("the %s says %q, applying %v, and %+v", kind, got.Detail, got.Applying, got.Failure)
+		}
+	}
+	planned, _ = l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	l.run(l.agent(), "run-8", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-7", planned) })
+	l.commit("v3")
+	l.run(l.agent(), "run-9", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *holdfast.Assignment) { a.Modules = "run-8" })
 }
 
 // TestReviewedModulesAreApplied: an apply has the modules that were reviewed, where

@@ -53,6 +53,8 @@ type attempt struct {
 	left     []holdfast.Resource // what the state held after a failed apply
 	saved    savedObjects        // what an apply that failed has saved, as far as that is known
 	keep     bool                // something in the workspace must not be lost
+
+	otherModules []string // how the modules differ from those of what was applied, if it should have those
 }
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
@@ -126,6 +128,9 @@ func (t *attempt) run(ctx context.Context) error {
 			(&applying{t}).keepUnchanged(ctx)
 		}
 		return nil
+	}
+	if err := p.checkModules(); err != nil {
+		return err
 	}
 	if !t.a.Kind.Writes() {
 		t.result.Status = holdfast.RunPlanned

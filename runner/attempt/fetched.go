@@ -5,6 +5,7 @@ package attempt
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,8 +26,8 @@ import (
 // module does; and tags are moved. What is compared with a review, or with
 // what was applied, has to have the same ones: an apply looks for those that were
 // reviewed among those that are prepared here, and fetches them itself otherwise; a
-// drift check gets those that the apply has kept. An apply takes no code from
-// the agent of a plan.
+// drift check gets those that the apply has kept, and without them finds at most that
+// nothing has changed. An apply takes no code from the agent of a plan.
 
 // expectModules notes the digests of the modules that the attempt should have: of
 // what was applied, or of the reviewed plans. None means whatever is fetched.
@@ -87,7 +88,9 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if err != nil {
+	if errors.Is(err, holdfast.ErrNotFound) { // not every run keeps them
+		return false, nil
+	} else if err != nil {
 		t.say("the modules of what was applied are fetched again: %v", err)
 		return false, nil
 	}
@@ -103,10 +106,10 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// checkModules holds the modules against those of what was applied: with others, a
-// check would take what has changed in them for drift. Everything can be destroyed,
-// and a state put right, with any.
-func (t *initializing) checkModules(ctx context.Context) error {
+// compareModules notes how the modules differ from those of what was applied, which may
+// have kept none: a plan that found no changes does not, nor does an apply of modules that
+// are pinned, or too large. Everything can be destroyed, and a state put right, with any.
+func (t *initializing) compareModules(ctx context.Context) error {
 	bound := t.a.Modules != "" && t.a.State == nil && !t.destroys()
 	if !bound || len(t.expected) == 0 || slices.Contains(t.expected, t.prepared.Fetched) {
 		return nil
@@ -115,10 +118,23 @@ func (t *initializing) checkModules(ctx context.Context) error {
 	if err := t.readStored(ctx, t.a.Modules, holdfast.ArtefactInput, &then); err != nil {
 		return fmt.Errorf("read what was applied: %w", err)
 	}
-	words := plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
+	t.otherModules = plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
+	t.say("the modules are not those of run %s, which was applied last: %s", t.a.Modules, failure.Some(t.otherModules))
+	return nil
+}
+
+// checkModules refuses changes that are planned with other modules than those of what was
+// applied: what has changed in a module would be taken for drift, and applied as such. If
+// nothing is to be changed there is no drift, whichever modules say so.
+func (t *planning) checkModules() error {
+	if len(t.otherModules) == 0 {
+		return nil
+	}
 	return &failure.Error{
-		Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("init: the modules are not those of the last apply, run %s: %s", t.a.Modules, failure.Some(words)),
-		Hint: "what has changed in a module is not drift: apply the cluster with the modules that there are now, and pin their versions or commits",
+		Cause: holdfast.CauseInvalidConfiguration,
+		Err:   fmt.Errorf("plan: it has changes, and its modules are not those of the last apply, run %s: %s", t.a.Modules, failure.Some(t.otherModules)),
+		Hint: fmt.Sprintf("what has changed in a module is not drift: plan the cluster with the modules that there are now (`holdfast replan %s`), "+
+			"and apply that plan; pin the versions or commits of modules", t.a.Cluster),
 	}
 }
 

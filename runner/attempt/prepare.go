@@ -49,7 +49,7 @@ func (t *initializing) init(ctx context.Context) (err error) {
 	if err := t.noteInput(ctx); err != nil {
 		return err
 	}
-	if err := t.checkModules(ctx); err != nil {
+	if err := t.compareModules(ctx); err != nil {
 		return err
 	}
 	if err := t.keepModules(ctx); err != nil || t.lockFile == nil {
