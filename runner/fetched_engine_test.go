@@ -41,14 +41,25 @@ func newModuleLab(t *testing.T, nested bool) *moduleLab {
 	if nested {
 		pinned, commit := gitModule(t)
 		commit(fmt.Sprintf("module \"subnets\" { source = %q }\n", url))
-		dir := strings.TrimPrefix(pinned, "git::file://")
-		if out, err := exec.CommandContext(t.Context(), "git", "-C", dir, "tag", "v1.0.0").CombinedOutput(); err != nil {
-			t.Fatalf("git tag: %v\n%s", err, out)
-		}
-		url, l.moves = pinned+"?ref=v1.0.0", "net.subnets"
+		url, l.moves = tagged(t, pinned), "net.subnets"
 	}
-	l.files = map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"net\" { source = %q }\n", url)}
+	l.call(url)
 	return l
+}
+
+// call has the root module call a module.
+func (l *moduleLab) call(url string) {
+	l.files = map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"net\" { source = %q }\n", url)}
+}
+
+// tagged makes the newest commit v1.0.0, whichever that was, and returns the source of it.
+func tagged(t *testing.T, url string) string {
+	t.Helper()
+	dir := strings.TrimPrefix(url, "git::file://")
+	if out, err := exec.CommandContext(t.Context(), "git", "-C", dir, "tag", "--force", "v1.0.0").CombinedOutput(); err != nil {
+		t.Fatalf("git tag: %v\n%s", err, out)
+	}
+	return url + "?ref=v1.0.0"
 }
 
 func (l *moduleLab) agent() *runner.Executor {
@@ -216,6 +227,36 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	l.commit("v3")
 	third, _ := l.run(l.agent(), "run-6", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
 	l.run(late, "run-7", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-6", third) })
+}
+
+// TestReviewedModulesOfATagThatWasMoved: an apply has the modules that were reviewed although
+// another run of its agent uses those that the tag was on before, and neither take the place of
+// the others.
+func TestReviewedModulesOfATagThatWasMoved(t *testing.T) {
+	t.Parallel()
+	l := newModuleLab(t, false)
+	url, write := gitModule(t)
+	l.write = write
+	l.commit("v1")
+	l.call(tagged(t, url))
+	agent := l.agent()
+	l.run(agent, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+	l.commit("v2")
+	tagged(t, url)
+	moved, _ := l.run(l.agent(), "run-2", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
+
+	user := newMemorySession(l.files)
+	user.state = l.states.URL + "/other"
+	user.onStep = func(step string) {
+		if step == "plan" {
+			l.run(agent, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-2", moved) })
+		}
+	}
+	wantStatus(t, agent.Execute(t.Context(), engineAssignment("run-3", holdfast.RunPlan), user), holdfast.RunPlanned, "", user)
+	_, log := l.run(agent, "run-5", holdfast.RunDrift, holdfast.RunPlanned, "", func(a *holdfast.Assignment) { a.Modules = "run-1" })
+	if strings.Contains(log, "Downloading") {
+		t.Errorf("the former modules are gone:\n%s", log)
+	}
 }
 
 // TestModulesOfAnEarlierVersion: what was reviewed before an upgrade is applied after it,

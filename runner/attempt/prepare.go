@@ -135,11 +135,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 		return tooLarge(fmt.Errorf("keep what init prepared: %w", err))
 	}
 	t.exec.inits.Prune()
-	var ok bool
-	if t.prepared, ok = t.exec.inits.OpenOf(names.FinalOf, fetched); !ok {
-		t.prepared, ok = t.exec.inits.Open(names.Final)
-	}
-	if !ok {
+	if !t.openPublished(names, fetched) {
 		return errors.New("prepared folder vanished")
 	}
 	// What init has left next to it is nobody's business, and its workspace is an
@@ -148,6 +144,17 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 		return err
 	}
 	return t.writeBackend()
+}
+
+// openPublished opens the folder that was made with those fetched modules, if it has any,
+// and never one that others have made with the same names.
+func (t *initializing) openPublished(names initcache.Names, fetched holdfast.Digest) (ok bool) {
+	if fetched == "" {
+		t.prepared, ok = t.exec.inits.Open(names.Final)
+	} else {
+		t.prepared, ok = t.exec.inits.OpenOf(names.FinalOf, fetched)
+	}
+	return ok
 }
 
 // sharedNames returns the names of the folder that init makes with that lock file.

@@ -41,10 +41,10 @@ type Source struct {
 	Unpinned func(modules string) bool
 }
 
-// Names are what a prepared folder is found by. Final is the name of the folder,
-// the others lead to it. A folder with modules that are not pinned has a name that
-// their digest is a part of: there can be several, and Key and Final lead to the
-// one that was prepared last.
+// Names are what a prepared folder is found by. Final is the name of the folder, and Key
+// leads to it. A folder with fetched modules has a name that their digest is a part of:
+// there can be several, as branches and tags move, and Key and Final lead to the one that
+// was prepared last.
 type Names struct {
 	Key, Final string // what Open finds it by: before and after init wrote the lock file
 	// KeyOf and FinalOf are the same for OpenOf, which asks for a digest as well.
@@ -55,8 +55,7 @@ type Names struct {
 
 var sum = regexp.MustCompile(`^sha256:([0-9a-f]{40})[0-9a-f]{24}$`)
 
-// of is the name of a folder with modules that are not pinned, empty if there is no
-// such digest.
+// of is the name of a folder with fetched modules, empty if there is no such digest.
 func of(name string, fetched holdfast.Digest) string {
 	found := sum.FindStringSubmatch(string(fetched))
 	if found == nil {
@@ -76,8 +75,8 @@ func (s *Store) Publish(ctx context.Context, from Source, names Names) (holdfast
 	if err != nil {
 		return "", err
 	}
-	if !made.moves() {
-		return made.Fetched, s.name(temp, names.Final, names.Key)
+	if made.Fetched == "" {
+		return "", s.name(temp, names.Final, names.Key)
 	}
 	final, also := of(names.FinalOf, made.Fetched), []string{of(names.KeyOf, made.Fetched)}
 	if !names.Former {

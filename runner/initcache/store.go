@@ -48,7 +48,7 @@ type Options struct {
 //	<key>/content/modules/      as .terraform/modules
 //	<key>/manifest.json         what is in it, with hashes, and the small files
 //	<other key> → <key>         the same, before init wrote the lock file
-//	<key>-<digest>/             one of those with modules that are not pinned
+//	<key>-<digest>/             one of those with fetched modules
 //
 // It is safe for concurrent use inside one process.
 type Store struct {

@@ -420,6 +420,40 @@ func TestModulesThatMove(t *testing.T) {
 	}
 }
 
+// TestModulesOfATagThatWasMoved: modules that count as pinned have a folder for each content,
+// too, also while another one is in use, and neither takes the place of the other.
+func TestModulesOfATagThatWasMoved(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
+	var fetched []holdfast.Digest
+	for _, code := range []string{"before", "after"} {
+		from := left(t, "a provider")
+		if err := os.WriteFile(filepath.Join(from.Root, ".terraform/modules/m/main.tf"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		digest, err := s.Publish(t.Context(), from, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, ok := s.Open("f")
+		if !ok || used.Fetched != digest || used.Unpinned {
+			t.Errorf("what was published last is not found, but %+v", used)
+		}
+		defer used.Release()
+		fetched = append(fetched, digest)
+	}
+	for i, want := range []string{"before", "after"} {
+		for _, name := range []string{"ko", "fo"} {
+			f, _ := s.OpenOf(name, fetched[i])
+			got, _ := os.ReadFile(filepath.Join(f.Dir, initcache.Modules, "m", "main.tf"))
+			if f.Release(); string(got) != want {
+				t.Errorf("OpenOf(%s) finds %q, want %q", name, got, want)
+			}
+		}
+	}
+}
+
 // TestFoldersOfAnEarlierVersion: a folder that does not say whether its modules are pinned
 // is fetched anew after a while, and found for as long as there is one by what it has. It
 // is not taken away from whoever uses it.
@@ -444,6 +478,15 @@ func TestFoldersOfAnEarlierVersion(t *testing.T) {
 	}
 	pinned.Release()
 
+	folder, err := filepath.EvalSymlinks(filepath.Join(dir, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.Remove(filepath.Join(dir, "f")), os.Remove(filepath.Join(dir, "k")),
+		os.Rename(folder, filepath.Join(dir, "f")), os.Symlink("f", filepath.Join(dir, "k")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	manifest := filepath.Join(dir, "f", "manifest.json")
 	data, err := os.ReadFile(manifest)
 	if err != nil {
