@@ -146,9 +146,10 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 
 // offered reports whether runs of a lane are among those that a filter asks for.
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
-	return (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
+	paced := filter.NoFirst && lane.Priority == holdfast.PriorityFirst
+	unread := lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo)
+	return !paced && !unread && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
 		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
-		!slices.Contains(filter.Providers, lane.Provider) && !(filter.NoFirst && lane.Priority == holdfast.PriorityFirst) &&
-		!(lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo))
+		!slices.Contains(filter.Providers, lane.Provider)
 }
