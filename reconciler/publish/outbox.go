@@ -87,7 +87,7 @@ func (o *outbox) seen(ctx context.Context, post holdfast.Post) (bool, error) {
 	return len(open) > 0, err
 }
 
-// drop forgets a post that nobody would see. It is wanted anew when its commit is a head
+// drop forgets a post that nobody would see. It is wanted again when its commit is a head
 // again: after a force-push back to it, or when its pull request is reopened.
 func (o *outbox) drop(ctx context.Context, post holdfast.Post) error {
 	o.opts.Logger.InfoContext(ctx, "post dropped: its commit is not the head of an open pull request", "post", post.Key)
