@@ -243,7 +243,7 @@ const capLease = 5 * time.Second
 // another first plan, and nobody else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
-	first := d.opts.Limits.First > 0 && run.First() && run.Status != holdfast.RunRetrying
+	first := d.opts.Limits.First > 0 && paced(run)
 	var keys []string
 	if _, capped := d.opts.Limits.Provider[provider]; capped && provider != "" {
 		keys = append(keys, "provider:"+provider)

@@ -10,6 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// paced reports whether a run waits for the time of the next first plan. A retry of one does
+// not, as the time for which it may wait for a lock passes meanwhile.
+func paced(run holdfast.Run) bool { return run.First() && run.Status != holdfast.RunRetrying }
+
 // firstAt is from when on a first plan may be handed out, given the lanes that were
 // served within the last hour: so that there are no more of them in an hour than the
 // limit, they keep a distance. It holds for all replicas, and across their restarts.
@@ -29,7 +33,7 @@ func (l Limits) firstAt(lately []holdfast.Lane) time.Time {
 // firstWaits is why a first plan is not handed out; empty if it may be.
 func (l Limits) firstWaits(run holdfast.Run, lately []holdfast.Lane, now time.Time) (reason holdfast.Reason, detail string) {
 	at := l.firstAt(lately)
-	if !run.First() || run.Status == holdfast.RunRetrying || !at.After(now) {
+	if !paced(run) || !at.After(now) {
 		return "", ""
 	}
 	return holdfast.ReasonAdoptionCapped,
