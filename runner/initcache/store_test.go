@@ -56,6 +56,20 @@ func newStore(t *testing.T) (*initcache.Store, string) {
 	return s, dir
 }
 
+// newAging returns a store, its folder, and its clock in seconds: of modules that move, a
+// fetch is too old after a minute.
+func newAging(t *testing.T) (*initcache.Store, string, *atomic.Int64) {
+	t.Helper()
+	now := new(atomic.Int64)
+	dir := t.TempDir()
+	removable(t, dir)
+	s, err := initcache.New(initcache.Options{Dir: dir, MaxAge: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, dir, now
+}
+
 // removable lets the test remove dir: what is prepared is read-only.
 func removable(t *testing.T, dir string) {
 	t.Cleanup(func() {
@@ -357,13 +371,7 @@ func TestMirrorChanges(t *testing.T) {
 // its digest.
 func TestModulesThatMove(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64
-	dir := t.TempDir()
-	removable(t, dir)
-	s, err := initcache.New(initcache.Options{Dir: dir, MaxAge: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _, now := newAging(t)
 	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
 	publish := func(code string, names initcache.Names) holdfast.Digest {
 		from := left(t, "a provider")
@@ -459,13 +467,7 @@ func TestModulesOfATagThatWasMoved(t *testing.T) {
 // is not taken away from whoever uses it.
 func TestFoldersOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64
-	dir := t.TempDir()
-	removable(t, dir)
-	s, err := initcache.New(initcache.Options{Dir: dir, MaxAge: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, dir, now := newAging(t)
 	names := initcache.Names{Key: "k", Final: "f", KeyOf: "ko", FinalOf: "fo"}
 	fetched, err := s.Publish(t.Context(), left(t, "a provider"), names)
 	if err != nil {
