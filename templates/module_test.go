@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -364,6 +365,145 @@ func TestSourceThatDependsOnValues(t *testing.T) {
 	}
 	if !slices.Contains(root.Reads, "mods") {
 		t.Errorf("where it looks is not among the reads %v", root.Reads)
+	}
+}
+
+// TestSourceThatIsMade: conditions, format and parts of locals in a source lead to every
+// folder that it can be.
+func TestSourceThatIsMade(t *testing.T) {
+	t.Parallel()
+	folders := []string{"m/ha", "m/small", "mod-a", "mod-b", "other"}
+	for source, want := range map[string]string{
+		`var.ha ? "../../m/ha" : "../../m/small"`:                        "m/ha m/small",
+		`"../../${var.ha ? "mod-a" : (var.size ? "other" : "m/small")}"`: "m/small mod-a other",
+		`"../../%{ if var.ha }mod-a%{ else }other%{ endif }"`:            "mod-a other",
+		`var.size == "x" ? "../../m/ha" : "../../m/small"`:               "m/ha m/small",
+		`"../../mod-${lower(var.size)}"`:                                 "mod-a mod-b",
+		`format("../../mod-%s", var.size)`:                               "mod-a mod-b",
+		`format("../../%s-%d", var.ha ? "mod" : "x", var.size)`:          "mod-a mod-b",
+		`format("../../mod-a%q", var.size)`:                              "",
+		`format("../../mod-%s")`:                                         "",
+		`"${path.module}/../../other"`:                                   "other",
+		`local.dirs[var.size]`:                                           "m/ha other",
+		`local.dirs.a`:                                                   "m/ha",
+		`local.dirs["b-c"]`:                                              "other",
+		`local.dirs.gone`:                                                "",
+		`local.list[var.size]`:                                           "m/small mod-b",
+		`"${local.base[var.size].x}mod-a"`:                               "",
+		`var.from`:                                                       "",
+		`var.ha ? "../../m/ha" : "git::https://h/m?ref=v1"`:              "m/ha",
+		`var.ha ? "../../m/ha" : var.from`:                               "m/ha",
+		`format("git::https://h/m?ref=%s", var.size)`:                    "",
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			files := with(moduleFiles(),
+				"infra/own/made.tofu", "module \"made\" {\n  source = "+source+"\n}\n",
+				"infra/own/locals.tf", "locals {\n  dirs = { a = \"../../m/ha\", \"b-c\" = \"../../other\" }\n  list = [\"../../m/small\", \"../../mod-b\"]\n}\n",
+			)
+			for _, dir := range folders {
+				files[dir+"/main.tf"] = "locals {}\n"
+			}
+			bundle := contents(t, resolve(t, tree(files), clusterOf(t, "c.yaml", moduleCluster)))
+			var got []string
+			for _, dir := range folders {
+				if _, have := bundle[dir+"/main.tf"]; have {
+					got = append(got, dir)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("the bundle has %v, and not %s", got, want)
+			}
+		})
+	}
+}
+
+// TestCodeOfTheEngine: what a module says is what the files say that the cluster's engine
+// reads.
+func TestCodeOfTheEngine(t *testing.T) {
+	t.Parallel()
+	number, list := "variable \"n\" {\n  type = number\n}\n", "variable \"n\" {\n  type = list(number)\n}\n"
+	both := with(moduleFiles(), "infra/own/n.tf", number, "infra/own/n.tofu", list)
+	broken := "module \"gone\" {\n  source = \"../gone\"\n}\n"
+	const secret = "variables: {n: {secret: {env: N}}}"
+	sensitive := "variable \"n\" {\n  sensitive = true\n}\n"
+	for name, c := range map[string]struct {
+		files        map[string]string
+		engine, spec string
+		want         string
+	}{
+		"Terraform":                    {both, "terraform", "variables: {n: 3}", ""},
+		"Terraform, a list":            {both, "terraform", "variables: {n: [3]}", "must be a number"},
+		"OpenTofu":                     {both, "tofu", "variables: {n: [3]}", ""},
+		"OpenTofu, a number":           {both, "tofu", "variables: {n: 3}", "must be a list"},
+		"not named: as OpenTofu":       {both, "", "variables: {n: [3]}", ""},
+		"not named, a number":          {both, "", "variables: {n: 3}", "must be a list"},
+		"only OpenTofu's":              {with(moduleFiles(), "infra/own/x.tofu", number), "terraform", "variables: {n: 3}", `declares no variable "n"`},
+		"only in what it replaces":     {with(moduleFiles(), "infra/own/n.tf", number, "infra/own/n.tofu", "locals {}\n"), "tofu", "variables: {n: 3}", `declares no variable "n"`},
+		"an error of OpenTofu's":       {with(moduleFiles(), "infra/own/x.tofu", "{"), "terraform", "", ""},
+		"an error":                     {with(moduleFiles(), "infra/own/x.tofu", "{"), "tofu", "", "x.tofu:1"},
+		"an error in what it replaces": {with(moduleFiles(), "infra/own/x.tf", "{", "infra/own/x.tofu", "locals {}\n"), "tofu", "", ""},
+		"a folder that OpenTofu needs": {with(moduleFiles(), "infra/own/x.tofu", broken), "terraform", "", ""},
+		"a folder that is needed":      {with(moduleFiles(), "infra/own/x.tofu", broken), "tofu", "", "there is no folder infra/gone"},
+		"secret to OpenTofu only":      {with(moduleFiles(), "infra/own/n.tf", "variable \"n\" {}\n", "infra/own/n.tofu", sensitive), "terraform", secret, "sensitive"},
+		"secret to it":                 {with(moduleFiles(), "infra/own/n.tf", "variable \"n\" {}\n", "infra/own/n.tofu", sensitive), "tofu", secret, ""},
+		"no code":                      {map[string]string{"infra/own/x.tofu": "locals {}\n"}, "terraform", "", "has no .tf file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := moduleCluster
+			if c.engine != "" {
+				text += "  engine: {name: " + c.engine + "}\n"
+			}
+			if c.spec != "" {
+				text += "  " + c.spec + "\n"
+			}
+			doc := clusterOf(t, "c.yaml", text)
+			if c.want == "" {
+				resolve(t, tree(c.files), doc)
+			} else if faults := resolveFaults(t, tree(c.files), doc); !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("%v, and nothing of %q", faults, c.want)
+			}
+		})
+	}
+}
+
+// TestSourcesTakeBoundedWork: what a source can be is found in bounded time and depth,
+// however it multiplies or refers to itself; and other sources do not lose by it.
+func TestSourcesTakeBoundedWork(t *testing.T) {
+	t.Parallel()
+	chain := "locals {\n  l0 = \"x\"\n"
+	for i := range 5_000 {
+		chain += fmt.Sprintf("  l%d = \"${local.l%d}\"\n", i+1, i)
+	}
+	large, err := json.Marshal("${local.x}" + strings.Repeat("y${var.a}", 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ source, more string }{
+		"conditions":       {`"../../${` + strings.Repeat(`var.a ? "x" : "y"}${`, 30) + `var.a}"`, ""},
+		"nested":           {strings.Repeat(`(var.a ? "x" : `, 30) + `"y"` + strings.Repeat(")", 30), ""},
+		"a local in steps": {"local.l5000", chain + "}\n"},
+		"in itself":        {"local.o[var.a]", "locals {\n  o = { a = local.o[var.a], b = local.o[var.a], c = local.o.c, (var.a) = local.o.a }\n}\n"},
+		"doubling":         {"local.d[var.a]", "locals {\n  d = [\"${local.d[0]}${local.d[var.a]}\", \"${local.d[var.a]}${local.d[var.a]}\"]\n}\n"},
+		"a large text":     {"local.x.a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := with(moduleFiles(),
+				"infra/own/a.tf", "module \"kept\" {\n  source = \"../../mod-${var.a}\"\n}\n", "mod-a/main.tf", "locals {}\n",
+				"infra/own/locals.tf", c.more, "infra/own/x.tf.json", `{"locals": {"x": `+string(large)+`}}`,
+			)
+			var made strings.Builder
+			for i := range 300 {
+				fmt.Fprintf(&made, "module \"made%d\" {\n  source = %s\n}\n", i, c.source)
+			}
+			files["infra/own/made.tf"] = made.String()
+			bundle := contents(t, resolve(t, tree(files), clusterOf(t, "c.yaml", moduleCluster)))
+			if _, have := bundle["mod-a/main.tf"]; !have {
+				t.Error("the folder of the first source is not in the bundle")
+			}
+		})
 	}
 }
 

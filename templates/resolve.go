@@ -341,7 +341,7 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 			fmt.Sprintf("spec.module.path %q leaves the repository", wording.Clip(c.Module.Path)), "", "spec", "module", "path")}, nil
 	}
 	g := modules.NewGatherer(tree, r.folders)
-	err := g.Gather(dir, func() holdfast.Fault {
+	err := g.GatherRoot(dir, c.Engine.Name, func() holdfast.Fault {
 		return doc.Fault(fmt.Sprintf("spec.module.path: there is no folder %s", dir),
 			"the path starts from the root of the repository", "spec", "module", "path")
 	})
@@ -370,8 +370,8 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfast.Faults {
 	var faults holdfast.Faults
 	m, c := g.Modules[dir], doc.Cluster
-	faults = append(faults, m.BackendFaults(dir, c.Engine.Name)...)
-	if b := m.BackendFor(c.Engine.Name); b != nil {
+	faults = append(faults, m.BackendFaults(dir)...)
+	if b := m.Backend(); b != nil {
 		at := fmt.Sprintf("%s:%d", path.Join(dir, b.File), b.Line)
 		if c.State != nil {
 			faults = append(faults, doc.KeyFault(
@@ -460,7 +460,7 @@ func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir s
 		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
 	}
 	var b backend
-	if code := g.Modules[dir].BackendFor(c.Engine.Name); code != nil {
+	if code := g.Modules[dir].Backend(); code != nil {
 		b = r.backendIn(code, dir, c)
 	} else {
 		b = r.backendOf(c)

@@ -19,7 +19,7 @@ func (r *Resolver) Sources(tree holdfast.Tree, doc document.Document) (holdfast.
 	var err error
 	switch c := doc.Cluster; {
 	case c.Module != nil && document.LocalPath(c.Module.Path):
-		digest, err = r.moduleSources(tree, path.Clean(c.Module.Path))
+		digest, err = r.moduleSources(tree, path.Clean(c.Module.Path), c.Engine.Name)
 	case c.Template != nil && c.Template.Path != "":
 		if dir, ok := modules.Within(path.Dir(c.Path), c.Template.Path); ok {
 			digest, err = r.TemplateSources(tree, dir)
@@ -48,9 +48,9 @@ func (r *Resolver) TemplateSources(tree holdfast.Tree, dir string) (holdfast.Dig
 	return digestWith(digest, tree, faulty)
 }
 
-func (r *Resolver) moduleSources(tree holdfast.Tree, dir string) (holdfast.Digest, error) {
+func (r *Resolver) moduleSources(tree holdfast.Tree, dir, engine string) (holdfast.Digest, error) {
 	g := modules.NewGatherer(tree, r.folders)
-	if err := g.Gather(dir, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
+	if err := g.GatherRoot(dir, engine, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
 		return "", fmt.Errorf("read module %s: %w", dir, err)
 	}
 	if err := g.ReferRoot(dir); err != nil {

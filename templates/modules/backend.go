@@ -21,17 +21,13 @@ type Backend struct {
 	Line       int
 }
 
-// BackendFor returns the block that an engine goes by, as the engines do it: of
-// files that override others the last one in the order of their names wins, and
-// replaces the block of the others as a whole. OpenTofu reads x.tofu in place of
-// x.tf; Terraform reads no .tofu. An empty engine is the one that runs code like
-// this: OpenTofu if there is a file that only it reads.
-func (m *Module) BackendFor(engine string) *Backend {
-	tofu := engine == "tofu" || engine == "" && slices.ContainsFunc(m.names, isTofu)
+// Backend returns the block that counts, as it does for the engines: of files that
+// override others the last one in the order of their names wins, and replaces the
+// block of the others as a whole.
+func (m *Module) Backend() *Backend {
 	var primary, override *Backend
 	for _, b := range m.backends {
 		switch {
-		case !tofu && isTofu(b.File), tofu && m.shadowed(b.File):
 		case !overrides(b.File):
 			primary = b
 		case override == nil || override.File <= b.File:
@@ -46,17 +42,16 @@ func (m *Module) BackendFor(engine string) *Backend {
 
 // BackendFaults refuses what an engine would refuse, or what it is not known
 // where the state would be.
-func (m *Module) BackendFaults(dir, engine string) holdfast.Faults {
+func (m *Module) BackendFaults(dir string) holdfast.Faults {
 	var faults holdfast.Faults
 	var first *Backend
-	tofu := engine == "tofu" || engine == "" && slices.ContainsFunc(m.names, isTofu)
 	for _, b := range m.backends {
 		at := holdfast.Fault{File: path.Join(dir, b.File), Line: b.Line}
 		switch {
 		case b.Kind == "state_store":
 			at.Message, at.Hint = "a state_store block is not supported", "use a backend, or none: the state is kept by Holdfast then"
 			faults = append(faults, at)
-		case overrides(b.File), !tofu && isTofu(b.File), tofu && m.shadowed(b.File):
+		case overrides(b.File):
 		case first != nil:
 			at.Message = fmt.Sprintf("the %s is in addition to the %s in %s:%d", b.Words(), first.Words(), path.Join(dir, first.File), first.Line)
 			at.Hint = "remove one of them"

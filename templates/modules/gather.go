@@ -25,6 +25,7 @@ type Entry struct {
 type Gatherer struct {
 	Tree    holdfast.Tree
 	folders *lru.Cache[*Folder]
+	engine  string             // that reads the code; empty: either may
 	Modules map[string]*Module // by folder
 	Dirs    []string           // in the order they were reached
 	Entries map[string]Entry   // by path
@@ -66,6 +67,20 @@ func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
 	}
 }
 
+// GatherRoot takes in a root module for an engine, as Gather does. If none is named, a
+// .tofu file in the folder means OpenTofu, as it does for the agent; else either may read
+// what the root module calls.
+func (g *Gatherer) GatherRoot(dir, engine string, missing func() holdfast.Fault) error {
+	g.engine = engine
+	if engine == "" {
+		items, _ := g.Tree.ReadDir(dir) // Gather reports what is wrong with it
+		if slices.ContainsFunc(items, func(item fs.DirEntry) bool { return !item.IsDir() && isTofu(item.Name()) }) {
+			g.engine = "tofu"
+		}
+	}
+	return g.Gather(dir, missing)
+}
+
 // Gather takes in the folder dir and the local modules that its code refers to.
 // A missing folder is a fault that missing makes. An error is the tree's.
 func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
@@ -90,6 +105,7 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	if err != nil {
 		return err
 	}
+	m = m.As(g.engine)
 	g.Modules[dir] = m
 	g.Dirs = append(g.Dirs, dir)
 	g.Faults = append(g.Faults, prefixed(m.Faults, dir)...)
@@ -350,8 +366,10 @@ func (g *Gatherer) bound(dir string) {
 	}
 }
 
+// readModule reads the code among the files of a folder: all of it, and what each engine
+// reads if that is not the same.
 func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
-	m := newModule()
+	var code []codeFile
 	for _, e := range files {
 		if path.Dir(e.Path) != "." || !isCode(e.Path) {
 			continue
@@ -361,14 +379,37 @@ func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 			source = path.Join(dir, e.Path)
 		}
 		data, err := g.Tree.ReadFile(source)
-		if why, ok := Refused(err); ok {
-			m.Faults = append(m.Faults, holdfast.Fault{File: e.Path, Message: "file " + why})
-			continue
-		} else if err != nil {
+		why, refused := Refused(err)
+		if err != nil && !refused {
 			return nil, fmt.Errorf("read %s: %w", source, err)
 		}
-		m.read(e.Path, data)
+		code = append(code, codeFile{e.Path, data, why})
+	}
+	m := moduleOf(code)
+	if slices.ContainsFunc(m.names, isTofu) {
+		m.tofu = moduleOf(slices.DeleteFunc(slices.Clone(code), func(f codeFile) bool { return m.shadowed(f.name) }))
+		m.terraform = moduleOf(slices.DeleteFunc(slices.Clone(code), func(f codeFile) bool { return isTofu(f.name) }))
+	}
+	return m, nil
+}
+
+// codeFile is a file of code, or why it cannot be read.
+type codeFile struct {
+	name    string
+	data    []byte
+	refused string
+}
+
+func moduleOf(code []codeFile) *Module {
+	m := newModule()
+	for _, f := range code {
+		if f.refused != "" {
+			m.names = append(m.names, f.name)
+			m.Faults = append(m.Faults, holdfast.Fault{File: f.name, Message: "file " + f.refused})
+			continue
+		}
+		m.read(f.name, f.data)
 	}
 	m.resolvePatterns()
-	return m, nil
+	return m
 }

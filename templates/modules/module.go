@@ -34,6 +34,21 @@ type Module struct {
 	reads     []string        // outside the folder, from the folder, by file() and the like
 	rootReads []string        // the same from the root module's folder
 	Faults    holdfast.Faults // in the order of the files
+
+	tofu, terraform *Module // what each of them reads; nil if that is all
+}
+
+// As returns the module as an engine reads it: OpenTofu reads x.tofu in place of x.tf, and
+// Terraform reads no .tofu. With any other name, such as an empty one, all files count.
+func (m *Module) As(engine string) *Module {
+	switch {
+	case engine == "tofu" && m.tofu != nil:
+		return m.tofu
+	case engine == "terraform" && m.terraform != nil:
+		return m.terraform
+	default:
+		return m
+	}
 }
 
 // Call is a module block whose source is literal.
