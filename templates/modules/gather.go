@@ -73,7 +73,10 @@ func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
 func (g *Gatherer) GatherRoot(dir, engine string, missing func() holdfast.Fault) error {
 	g.engine = engine
 	if engine == "" {
-		items, _ := g.Tree.ReadDir(dir) // Gather reports what is wrong with it
+		items, err := g.Tree.ReadDir(dir)
+		if _, refused := Refused(err); err != nil && !refused && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read %s: %w", dir, err)
+		}
 		if slices.ContainsFunc(items, func(item fs.DirEntry) bool { return !item.IsDir() && isTofu(item.Name()) }) {
 			g.engine = "tofu"
 		}
