@@ -10,10 +10,10 @@ import (
 )
 
 // requireHost is for what is answered without a token: a page in a browser on
-// this machine can give itself a name that leads to loopback, and read it. Where
-// the API listens on loopback only, addresses and known names pass.
+// this machine can give itself a name that leads to loopback, and read it. What
+// comes over loopback needs an address or a known name, wherever the API listens.
 func (s *apiServer) requireHost(c *gin.Context) {
-	if !isLoopback(s.address) || s.isExpected(c.Request.Host) {
+	if !overLoopback(c.Request) || s.isExpected(c.Request.Host) {
 		return
 	}
 	s.refuse(c, http.StatusMisdirectedRequest, "this is not the name of this server",
@@ -30,10 +30,8 @@ func (s *apiServer) isExpected(host string) bool {
 		slices.ContainsFunc(s.opts.Hosts, func(known string) bool { return strings.EqualFold(known, name) })
 }
 
-// isLoopback reports whether whoever listens at address is reached from this
-// machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback())
+// overLoopback reports whether a request comes from this machine, by loopback.
+func overLoopback(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return local != nil && local.IP.IsLoopback()
 }

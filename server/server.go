@@ -41,7 +41,7 @@ func New(opts Options) (*Server, error) {
 	shared := &base{
 		limits: opts.Limits, log: opts.System.Logger, now: opts.System.Now, audit: opts.Audit, stopping: make(chan struct{}),
 	}
-	api := &apiServer{base: shared, opts: opts.API, address: opts.Listen.API.Address, health: opts.Health, version: opts.System.Version}
+	api := &apiServer{base: shared, opts: opts.API, health: opts.Health, version: opts.System.Version}
 	return &Server{
 		base: shared, listen: opts.Listen,
 		public: shared.publicRoutes(opts.Webhooks), api: api.routes(), agents: (&agentServer{base: shared, opts: opts.Agents}).routes(),

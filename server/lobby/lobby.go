@@ -15,7 +15,7 @@ import (
 // Bounds of a listener's lobby. Strangers are peers that have not shown a
 // credential yet.
 const (
-	maxSilent    = 10_000 // connections without a first byte, about 5 KB each
+	maxSilent    = 10_000 // connections without a first byte, about 5 KB each; fewer where few files may be open
 	maxStrangers = 512    // connections with one, about 50 KB each with TLS
 )
 
@@ -44,10 +44,14 @@ type Lobby struct {
 // byte.
 func New(l net.Listener, patience time.Duration) *Lobby {
 	return &Lobby{
-		Listener: l, patience: patience, maxSilent: maxSilent, maxStrangers: maxStrangers,
+		Listener: l, patience: patience, maxSilent: silentAmong(openFiles()), maxStrangers: maxStrangers,
 		ready: make(chan *guest), fails: make(chan error, 1), done: make(chan struct{}),
 	}
 }
+
+// silentAmong is how many connections may wait for their first byte where a process may
+// have so many files open: half of them are left to what it serves with.
+func silentAmong(files uint64) int { return int(min(maxSilent, files/2)) }
 
 // guest is a connection of a lobby.
 type guest struct {
