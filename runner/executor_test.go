@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 const rootWithData = `
@@ -252,14 +254,29 @@ func TestExecuteWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestExecuteStateRefused: a state that cannot be saved is kept and pushed.
+// stoppedSession stops its attempt when it is to keep a state that could not be saved.
+type stoppedSession struct {
+	*memorySession
+	stop func()
+}
+
+func (s stoppedSession) PutArtefact(ctx context.Context, name string, r io.Reader) error {
+	if name == holdfast.ArtefactErrored {
+		s.stop()
+	}
+	return s.memorySession.PutArtefact(ctx, name, r)
+}
+
+// TestExecuteStateRefused: a state that cannot be saved is kept and pushed. One that is
+// saved nowhere is the cause of the failure also if the attempt is stopped meanwhile.
 func TestExecuteStateRefused(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
 	full, gone := &fs.PathError{Op: "write", Path: "errored.tfstate", Err: syscall.ENOSPC}, errors.New("the server is gone")
 	for name, c := range map[string]struct {
 		refuse int
-		faults []error // of keeping the state
+		faults []error         // of keeping the state
+		stop   holdfast.Reason // of the attempt, while the state is kept
 		pushed bool
 		left   bool // in the workspace
 	}{
@@ -268,6 +285,13 @@ func TestExecuteStateRefused(t *testing.T) {
 		"while the disk is full":      {refuse: 1 << 20, faults: []error{full, full}},
 		"and it cannot be kept":       {refuse: 1 << 20, faults: []error{gone}, left: true},
 		"once, and it cannot be kept": {refuse: 1, faults: []error{gone}, pushed: true},
+
+		"canceled":                        {refuse: 1 << 20, stop: holdfast.ReasonCanceled},
+		"canceled while the disk is full": {refuse: 1 << 20, faults: []error{full, full}, stop: holdfast.ReasonCanceled},
+		"canceled, and it cannot be kept": {refuse: 1 << 20, faults: []error{gone}, stop: holdfast.ReasonCanceled, left: true},
+		"too late, and it cannot be kept": {refuse: 1 << 20, faults: []error{gone}, stop: holdfast.ReasonTimeout, left: true},
+		"given up, and it cannot be kept": {refuse: 1 << 20, faults: []error{gone}, stop: holdfast.ReasonLeaseLost, left: true},
+		"canceled, but it is saved late":  {refuse: 1, faults: []error{gone}, stop: holdfast.ReasonCanceled, pushed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -286,9 +310,21 @@ func TestExecuteStateRefused(t *testing.T) {
 			s.faults = map[string][]error{holdfast.ArtefactErrored: c.faults}
 			a = engineAssignment("run-2", holdfast.RunApply)
 			a.Dir, a.Reviews = "root", review("run-1", planned)
-			got := e.Execute(t.Context(), a, s)
-			if got.Status != holdfast.RunErrored || !got.Applying || !c.pushed && got.Reason != holdfast.CauseStateUnsaved {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			status, reason := holdfast.RunErrored, holdfast.CauseStateUnsaved
+			var session runner.Session = s
+			if c.stop != "" {
+				status, reason = failure.StopStatus(c.stop), c.stop
+				session = stoppedSession{s, func() { cancel(&failure.StopError{Reason: c.stop}) }}
+			}
+			got := e.Execute(ctx, a, session)
+			if got.Status != status || !got.Applying || !(c.pushed && c.stop == "") && got.Reason != reason {
 				t.Fatalf("got %+v\n%s", got, s.logged())
+			}
+			if f := got.Failure; (f.Cause == holdfast.CauseStateUnsaved) == c.pushed || f.Transient && !c.pushed ||
+				strings.Contains(f.Hint, "holdfast state push") == c.pushed {
+				t.Errorf("failure %+v", f)
 			}
 			if kept := len(s.artefact(holdfast.ArtefactErrored)) > 0; kept == slices.Contains(c.faults, gone) {
 				t.Errorf("errored.tfstate was kept: %t", kept)

@@ -124,7 +124,9 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 	} else if err == nil {
 		_ = found.Close()
 	}
-	err := t.whenDiskIsBack(ctx, func() error { return t.putLeft(ctx, holdfast.ArtefactErrored, left, workspace.MaxState) })
+	patient, done := t.pastStop(ctx)
+	defer done()
+	err := t.whenDiskIsBack(patient, func() error { return t.putLeft(ctx, holdfast.ArtefactErrored, left, workspace.MaxState) })
 	var known *failure.Error
 	if !errors.As(ended, &known) {
 		known = &failure.Error{Cause: holdfast.CauseStateUnsaved, Err: ended}
@@ -150,6 +152,14 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 	t.keep = false
 	known.Detail = strings.TrimSpace(known.Detail + "\n\nThe engine could not save the state at first; it was pushed afterwards, nothing is lost.")
 	return known
+}
+
+// pastStop returns ctx for what would be lost: it ends later than ctx, by the time that an
+// engine has to end.
+func (t *attempt) pastStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, done := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(t.exec.opts.Waits.Grace, done) })
+	return later, done
 }
 
 // hintUnsaved is what to do about a state that an engine could not save.

@@ -20,6 +20,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: err}
 	}
+	unsaved := known.Cause == holdfast.CauseStateUnsaved // stands, whatever else ended the attempt
 	if failure.LocalFault(err) && known.Exit == nil {
 		known.Cause, known.Transient = holdfast.CauseWorkspaceFailed, true
 	}
@@ -44,6 +45,9 @@ func (t *attempt) fail(ctx context.Context, err error) {
 			shown.Hint = "look at the end of its log: a state store, registry or provider that does not answer ends here, too; " +
 				"raise runs.timeout in holdfast.yaml if runs need more time"
 		}
+	}
+	if unsaved {
+		shown.Cause, shown.Transient, shown.Hint = holdfast.CauseStateUnsaved, false, hintUnsaved
 	}
 	if t.result.Applying && t.progress != nil {
 		begun := t.progress.Addresses()
