@@ -149,7 +149,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 		holdfast.CauseCredentials, false, hintCredentials,
 	},
 	{
-		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline ?exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)`),
+		regexp.MustCompile(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline ?exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)|exceeded (max wait time for|wait attempts)`),
 		holdfast.CauseResourceTimeout, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
 	},
 	{
