@@ -27,6 +27,13 @@ func TestApplyWithAnotherState(t *testing.T) {
 	held := wait(holdfast.ReasonNewState)
 	held.Detail = "its state is s3:old and would be s3:new"
 	planned := ran("run-2", plan, holdfast.RunPlanned)
+	afterFailure := func(status holdfast.RunStatus, copied bool) func(*decision.Input) {
+		return func(in *decision.Input) {
+			elsewhere(status, copied)(in)
+			in.Runs[0].Actor = "alice" // who has asked for the plan
+			in.Runs = append(in.Runs, ran("run-1", apply, holdfast.RunErrored))
+		}
+	}
 	for name, c := range map[string]situation{
 		"merged":          {onBranch(merged, moves), held},
 		"merged, by hand": {onBranch(merged, manual, moves), held},
@@ -46,6 +53,17 @@ func TestApplyWithAnotherState(t *testing.T) {
 		"another name":                   {onBranch(merged, to("clusters/prod", "clusters/live")), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"nobody knows where it is":       {onBranch(merged, to("", "s3:new")), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"nobody knows where it is to be": {onBranch(merged, to("s3:old", "")), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
+
+		"its plan failed, planned again":             {onBranch(merged, moves, afterFailure(holdfast.RunPlanned, false)), held},
+		"its plan failed, planned again, no changes": {onBranch(merged, moves, afterFailure(holdfast.RunNoChanges, false)), held},
+		"its plan failed, planned again, no changes, confirmed": {
+			onBranch(merged, moves, afterFailure(holdfast.RunNoChanges, false), asks(holdfast.VerbApply, "run-2")),
+			act(decision.ActionApply, holdfast.ReasonApproved, on(seen), alice, stored("run-2")),
+		},
+		"its plan failed, planned again, copied": {
+			onBranch(merged, moves, afterFailure(holdfast.RunNoChanges, true)),
+			decision.Decision{Action: decision.ActionRecord, Reason: holdfast.ReasonAdopted, Run: "run-2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -342,7 +342,7 @@ func canceledApply(in Input) (Decision, bool) {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonCanceled}, true
 	case last.Status != holdfast.RunErrored && last.Status != holdfast.RunInterrupted:
 		return Decision{}, false
-	case again.Status == holdfast.RunPlanned && current(in, again): // somebody asked for it
+	case hasPlan(in, again) && current(in, again): // somebody asked for it
 		reason, detail := orMayExist(again, holdfast.ReasonReplanned)
 		return Decision{Action: ActionWait, Reason: reason, Detail: detail}, true
 	default:

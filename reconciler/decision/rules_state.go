@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/location"
@@ -40,8 +41,7 @@ func afterUnsaved(in Input, d Decision) Decision {
 // to its new place has what is in the present one. That a plan has no changes says less:
 // an empty state and a document that asks for nothing agree as well.
 func inPlace(in Input, d Decision) Decision {
-	begins := d.Action == ActionApply ||
-		d.Action == ActionWait && (d.Reason == holdfast.ReasonUnreviewed || d.Reason == holdfast.ReasonManual)
+	begins := d.Action == ActionApply || d.Action == ActionWait && slices.Contains(awaitApproval, d.Reason)
 	to := in.Cluster.Desired
 	if !begins || in.Ask != nil || to.Removed || !OtherState(in.Last, to.StateLocation, to.Document) {
 		return d
@@ -50,6 +50,11 @@ func inPlace(in Input, d Decision) Decision {
 		return d
 	}
 	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(in.Last, to.StateLocation, to.Document), Cancel: d.Cancel}
+}
+
+// awaitApproval are reasons to wait that end as soon as a person approves the plan.
+var awaitApproval = []holdfast.Reason{ //nolint:gochecknoglobals // a constant list
+	holdfast.ReasonUnreviewed, holdfast.ReasonManual, holdfast.ReasonReplanned,
 }
 
 // leftBehind reports whether a plan of what is desired was made with another state than
