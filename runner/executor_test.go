@@ -3,6 +3,7 @@ package runner_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -828,5 +829,37 @@ func TestExecuteEnvironment(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
+// TestPasswordsOfProxies: the code of a plan can read them, and whoever reads its log or its
+// failure cannot. A proxy without a password is nothing secret.
+func TestPasswordsOfProxies(t *testing.T) {
+	t.Parallel()
+	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) {
+		o.Engines.Env["HTTPS_PROXY"] = "http://alice:p%40ssw0rd-1@proxy.example.com:3128"
+		o.Engines.Env["http_proxy"] = "http://open.example.com:3128"
+	})
+	s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan fail-with /proc/self/environ"})
+	a := engineAssignment("run-1", holdfast.RunPlan)
+	a.Env = map[string]string{
+		"all_proxy": "bob:another-one@socks.example.com:1080", "NOTE": "p@ssw0rd-1",
+		"HEADER": "Basic " + base64.StdEncoding.EncodeToString([]byte("alice:p@ssw0rd-1")),
+	}
+	got := e.Execute(t.Context(), a, s)
+	wantStatus(t, got, holdfast.RunErrored, "EngineFailed", s)
+	failed, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"log": s.logged(), "failure": string(failed)} {
+		for _, secret := range []string{"ssw0rd-1", "another-one", strings.TrimPrefix(a.Env["HEADER"], "Basic ")} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the %s has %q in it: %s", name, secret, text)
+			}
+		}
+		if !strings.Contains(text, "http://open.example.com:3128") {
+			t.Errorf("the %s does not have the proxy without a password: %s", name, text)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -72,6 +73,8 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	for _, name := range a.Secrets {
 		secrets = append(secrets, a.Env[name])
 	}
+	secrets = append(secrets, engine.ProxySecrets(e.opts.Engines.Env)...)
+	secrets = append(secrets, engine.ProxySecrets(a.Env)...)
 	t := &attempt{
 		exec: e, a: a, session: s,
 		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
