@@ -32,6 +32,7 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 		if err := checkClaim(ctx, q, run, now, limit); err != nil {
 			return err
 		}
+		lane := laneOf(run) // a retry has another one than the first attempt
 		run.Status, run.Reason, run.Detail, run.Step = holdfast.RunRunning, "", "", ""
 		run.Attempt++
 		run.Fence, run.HeartbeatAt = fence, now.UTC()
@@ -57,7 +58,7 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 		if err != nil {
 			return err
 		}
-		return takeTurn(ctx, q, laneOf(run), now)
+		return takeTurn(ctx, q, lane, now)
 	})
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("claim run %q: %w", id, err)

@@ -80,3 +80,31 @@ func TestFirstPlansComeLast(t *testing.T) {
 		t.Errorf("a minute later %q is planned", a.Cluster)
 	}
 }
+
+// TestRetriesOfFirstPlansTakeNobodysTime: however often one is tried again, the next one
+// starts when it would have.
+func TestRetriesOfFirstPlansTakeNobodysTime(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
+		opts.Limits.First, opts.Limits.Retries, opts.Limits.RetryDelay = 60, 2, 10*time.Second
+	})
+	f.look()
+	first := f.claim()
+	f.finish(first, transient(first))
+	for _, pause := range []time.Duration{10 * time.Second, 20 * time.Second} {
+		f.clock.Advance(pause)
+		a := f.claim()
+		if a.Run != first.Run {
+			t.Fatalf("%q is handed out after %s, want the plan of %s again", a.Run, pause, first.Cluster)
+		}
+		f.finish(a, transient(a))
+	}
+	f.clock.Advance(29 * time.Second)
+	if a := f.claim(); a.Run != "" {
+		t.Fatalf("%s is planned in the same minute", a.Cluster)
+	}
+	f.clock.Advance(2 * time.Second)
+	if a := f.claim(); a.Run == "" || a.Cluster == first.Cluster {
+		t.Errorf("a minute after the first plan %q is planned", a.Cluster)
+	}
+}
