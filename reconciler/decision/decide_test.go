@@ -304,6 +304,10 @@ func branchSituations() map[string]situation {
 	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
 	queuedApply := ran("run-2", apply, holdfast.RunQueued)
 	firstPlan := ran("run-2", plan, holdfast.RunQueued, func(run *holdfast.Run) { run.Background = true })
+	dead := func(run holdfast.Run) holdfast.Run {
+		run.Status = holdfast.RunInterrupted
+		return run
+	}
 	cancelledFor := func(reason holdfast.Reason) holdfast.Run {
 		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
 	}
@@ -463,6 +467,8 @@ func branchSituations() map[string]situation {
 		"a fresh database, given up":     {onBranch(fresh, runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on(), inBackground)},
 		"a first plan is queued":         {onBranch(fresh, runs(firstPlan)), act(decision.ActionNone, holdfast.ReasonInProgress)},
 		"a first plan, asked for":        {onBranch(fresh, runs(firstPlan), asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, holdfast.ReasonRequested, on(), alice, cancels("run-2"))},
+		"a first plan died":              {onBranch(fresh, later(time.Hour), runs(dead(firstPlan))), doPlan(holdfast.ReasonInterrupted, inBackground)},
+		"a first plan, asked for, died":  {onBranch(fresh, later(time.Hour), runs(ran("run-3", plan, holdfast.RunInterrupted, byAlice), ran("run-2", plan, holdfast.RunCanceled))), doPlan(holdfast.ReasonInterrupted)},
 		"a first plan, merged since":     {onBranch(fresh, mergedUnseen, runs(firstPlan)), act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond))},
 		"a new cluster that was merged":  {onBranch(fresh, mergedUnseen), doPlan(holdfast.ReasonUnreviewed, on(unseen))},
 

@@ -380,7 +380,7 @@ func unreviewed(in Input) (Decision, bool) {
 	switch last.Status {
 	case holdfast.RunInterrupted:
 		d := again(in, holdfast.ReasonInterrupted)
-		d.Background = d.Action == ActionPlan && firstSeen(in)
+		d.Background = d.Action == ActionPlan && firstSeen(in) && last.First() // not if a person asked for it
 		return d, true
 	case holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
