@@ -69,6 +69,9 @@ type RunMode struct {
 	Resume  bool `json:"resume,omitempty"`  // Of an apply: it continues a failed one; a part of a review suffices.
 	Destroy bool `json:"destroy,omitempty"` // Of a plan: it is a plan of a destroy.
 	Sample  bool `json:"sample,omitempty"`  // Of a plan: it shows what a change of a template would do, and reviews nothing.
+	// Of a plan, such as the first one of a cluster that was found in Git: nobody waits for
+	// it, and everything else goes before it.
+	Background bool `json:"background,omitempty"`
 }
 
 // RunProgress is where a run is.
@@ -112,7 +115,7 @@ func runSpecOf(r holdfast.RunSpec) RunSpec {
 		PullRequest: PullRequestRef(r.PullRequest), Repo: r.Repo, Revision: r.Revision, Base: r.Base, SourceDigest: r.SourceDigest,
 		Project: r.Document.Project, Environment: r.Document.Environment, Document: DocumentOf(r.Document), Template: r.Template,
 		StateLocation: r.StateLocation, Reviews: all(r.Reviews, reviewOf), Shown: r.Shown, Provisional: r.Provisional,
-		RunMode: RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample}, Actor: r.Actor, TraceParent: r.TraceParent,
+		RunMode: RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample, Background: r.Background}, Actor: r.Actor, TraceParent: r.TraceParent,
 	}
 	if r.State != nil {
 		spec.State = &StateJob{Action: r.State.Action, From: r.State.From, LockID: r.State.LockID}
@@ -142,7 +145,7 @@ func (r Run) Run() holdfast.Run {
 		RunSpec: holdfast.RunSpec{
 			PullRequest: holdfast.PullRequestRef(r.PullRequest), Repo: r.Repo, Revision: r.Revision, Base: r.Base, SourceDigest: r.SourceDigest,
 			Template: r.Template, StateLocation: r.StateLocation, Reviews: all(r.Reviews, Review.review), Shown: r.Shown,
-			Provisional: r.Provisional, Actor: r.Actor, RunMode: holdfast.RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample},
+			Provisional: r.Provisional, Actor: r.Actor, RunMode: holdfast.RunMode{Resume: r.Resume, Destroy: r.Destroy, Sample: r.Sample, Background: r.Background},
 		},
 		RunProgress: holdfast.RunProgress{Attempt: r.Attempt, Retries: r.Retries, Step: r.Step, Begun: r.Begun},
 		RunOutcome: holdfast.RunOutcome{

@@ -547,6 +547,47 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 	}
 }
 
+// TestApplyEndsWhereAPlanWaitsForDays: a first plan that everything else goes before is
+// waited for only while it has just been queued. The server says how to have it made now.
+func TestApplyEndsWhereAPlanWaitsForDays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*v1.Run)
+		waits  bool
+	}{
+		"queued for an hour": {func(r *v1.Run) { r.CreatedAt = testNow.Add(-time.Hour) }, false},
+		"just queued":        {func(*v1.Run) {}, true},
+		"made now":           {func(r *v1.Run) { r.CreatedAt, r.Status = testNow.Add(-time.Hour), holdfast.RunRunning }, true},
+		"asked for":          {func(r *v1.Run) { r.CreatedAt, r.Background = testNow.Add(-time.Hour), false }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, looks := fleet(), 0
+			first := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
+			first.Background = true
+			tt.change(&first)
+			f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				items := list(first)
+				if looks++; looks > 3 {
+					items = list[v1.Run]()
+				}
+				_ = json.NewEncoder(w).Encode(items)
+			}))
+			f.set("POST /commands", v1.Command{
+				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Refused: []string{"prod-eu"}, Status: holdfast.CommandRefused,
+				Reply: "`prod-eu`: its first plan is queued behind everything else: `holdfast replan prod-eu` has it made now",
+			})
+			got := against(t, f, "apply", "prod-eu", "--wait")
+			if got.code != cli.ExitRun || !strings.Contains(got.out, "holdfast replan prod-eu") {
+				t.Errorf("apply --wait = %+v, want it to end with what to do", got)
+			}
+			if waited := looks > 3; waited != tt.waits || strings.Contains(got.err, "waiting for its plan") != tt.waits {
+				t.Errorf("%d looks at the plan, %q; want it to wait: %v", looks, got.err, tt.waits)
+			}
+		})
+	}
+}
+
 // merged is a pull request that was merged and changes clusters.
 func merged(ref v1.PullRequestRef, clusters ...v1.PullRequestCluster) v1.PullRequestDetail {
 	return v1.PullRequestDetail{PullRequest: v1.PullRequest{

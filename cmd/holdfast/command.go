@@ -297,31 +297,47 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandR
 		return err
 	}
 	for _, cluster := range clusters {
-		query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
-			string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunRunning),
-		}}
-		told := false
-		for patience := a.patience(); ; {
-			runs, err := cl.Runs(ctx, query)
-			if err := patience.judge(err); err != nil {
-				return err
-			}
-			i := slices.IndexFunc(runs, func(r v1.Run) bool {
-				return r.Kind == holdfast.RunPlan && r.PullRequest.IsZero() && !r.Status.Done()
-			})
-			if err == nil && i < 0 {
-				break
-			}
-			if err == nil && !told {
-				told = true
-				_, _ = fmt.Fprintf(a.Err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
-			}
-			if err := cli.Pause(ctx, a.Poll); err != nil {
-				return err
-			}
+		if err := a.awaitPlan(ctx, cl, cluster); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// backgroundWait is for how long a plan that everything else goes before may be queued
+// until it is no longer waited for: it may be queued for days.
+const backgroundWait = 10 * time.Minute
+
+func (a *app) awaitPlan(ctx context.Context, cl *client.Client, cluster string) error {
+	query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
+		string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunRunning),
+	}}
+	told := false
+	for patience := a.patience(); ; {
+		runs, err := cl.Runs(ctx, query)
+		if err := patience.judge(err); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(runs, func(r v1.Run) bool {
+			return r.Kind == holdfast.RunPlan && r.PullRequest.IsZero() && !r.Status.Done()
+		})
+		if err == nil && (i < 0 || a.mayWaitForDays(runs[i])) {
+			return nil // the answer to the command says so
+		}
+		if err == nil && !told {
+			told = true
+			_, _ = fmt.Fprintf(a.Err, "%s: waiting for its plan %s\n", cluster, runs[i].ID)
+		}
+		if err := cli.Pause(ctx, a.Poll); err != nil {
+			return err
+		}
+	}
+}
+
+// mayWaitForDays reports whether a plan is queued behind everything else, and has been for
+// some time.
+func (a *app) mayWaitForDays(plan v1.Run) bool {
+	return plan.Background && plan.Status == holdfast.RunQueued && a.Now().Sub(plan.CreatedAt) > backgroundWait
 }
 
 // awaitRun returns the cluster's newest run since a command of what it asks for:

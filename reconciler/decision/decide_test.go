@@ -304,6 +304,8 @@ func branchSituations() map[string]situation {
 	queuedPlan := ran("run-2", plan, holdfast.RunQueued)
 	queuedApply := ran("run-2", apply, holdfast.RunQueued)
 	firstPlan := ran("run-2", plan, holdfast.RunQueued, func(run *holdfast.Run) { run.Background = true })
+	notBeforeIt := act(decision.ActionRefuse, holdfast.ReasonInProgress)
+	notBeforeIt.Detail = "its first plan is queued behind everything else: `holdfast replan prod` has it made now"
 	dead := func(run holdfast.Run) holdfast.Run {
 		run.Status = holdfast.RunInterrupted
 		return run
@@ -469,6 +471,7 @@ func branchSituations() map[string]situation {
 		"a first plan, asked for":        {onBranch(fresh, runs(firstPlan), asks(holdfast.VerbPlan, "")), act(decision.ActionPlan, holdfast.ReasonRequested, on(), alice, cancels("run-2"))},
 		"a first plan died":              {onBranch(fresh, later(time.Hour), runs(dead(firstPlan))), doPlan(holdfast.ReasonInterrupted, inBackground)},
 		"a first plan, asked for, died":  {onBranch(fresh, later(time.Hour), runs(ran("run-3", plan, holdfast.RunInterrupted, byAlice), ran("run-2", plan, holdfast.RunCanceled))), doPlan(holdfast.ReasonInterrupted)},
+		"a first plan, to be applied":    {onBranch(fresh, runs(firstPlan), asks(holdfast.VerbApply, "")), notBeforeIt},
 		"a first plan, merged since":     {onBranch(fresh, mergedUnseen, runs(firstPlan)), act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond))},
 		"a new cluster that was merged":  {onBranch(fresh, mergedUnseen), doPlan(holdfast.ReasonUnreviewed, on(unseen))},
 
