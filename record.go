@@ -262,7 +262,9 @@ type PostDelivery struct {
 	Echo      Digest    `json:"echo,omitempty"`     // comment: of its body as the forge gave it back then
 	Attempts  []string  `json:"attempts,omitempty"` // comment: digests of what may have been written since
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	Failures  int       `json:"failures,omitempty"` // in a row; refusals are counted from the first of them
+	Failures  int       `json:"failures,omitempty"` // in a row, whatever their cause
+	Refusal   string    `json:"refusal,omitempty"`  // how the forge refused the last try, as publish names it; empty if it did not
+	Refusals  int       `json:"refusals,omitempty"` // the tries in a row that ended in that
 	LastError string    `json:"lastError,omitempty"`
 	Tried     bool      `json:"tried,omitempty"`   // what is there may be newer than Posted: posting it was begun, and its end is not on record
 	GivenUp   bool      `json:"givenUp,omitempty"` // the forge refuses what is wanted: it is not tried again until that changes

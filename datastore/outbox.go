@@ -15,7 +15,7 @@ import (
 // PostStore is the outbox: what the forges should show, and what they show.
 type PostStore struct{ *records }
 
-const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, last_error, after_key, claimed_wanted, echo, attempts, doc`
+const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, refusal, refusals, last_error, after_key, claimed_wanted, echo, attempts, doc`
 
 // storedPost is a post with what is for the outbox alone.
 type storedPost struct {
@@ -34,7 +34,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		meta               holdfast.Post
 	)
 	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &wantedAt, &meta.Posted, &postedAt, &p.abandoned,
-		&notBefore, &meta.Failures, &meta.LastError, &meta.After, &claimed, &meta.Echo, &tried, &doc); err != nil {
+		&notBefore, &meta.Failures, &meta.Refusal, &meta.Refusals, &meta.LastError, &meta.After, &claimed, &meta.Echo, &tried, &doc); err != nil {
 		return p, err
 	}
 	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
@@ -52,7 +52,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	p.Runs, p.Head, p.ExternalID, p.Echo = list, meta.Head, meta.ExternalID, meta.Echo
 	p.Wanted, p.WantedAt = meta.Wanted, fromNanos(wantedAt)
 	p.Posted, p.PostedAt = meta.Posted, fromNanos(postedAt)
-	p.NotBefore, p.Failures, p.LastError = fromNanos(notBefore), meta.Failures, meta.LastError
+	p.NotBefore, p.Failures, p.Refusal, p.Refusals, p.LastError = fromNanos(notBefore), meta.Failures, meta.Refusal, meta.Refusals, meta.LastError
 	p.After, p.GivenUp = meta.After, p.Wanted > p.Posted && p.abandoned == p.Wanted
 	p.Tried = p.Wanted > p.Posted && claimed > p.Posted
 	return p, nil
@@ -170,17 +170,17 @@ func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, p
 	if err != nil {
 		return err
 	}
-	notBefore, failures, lastError := old.NotBefore, old.Failures, old.LastError
+	notBefore, delivery := old.NotBefore, old.PostDelivery
 	if old.abandoned == old.Wanted {
-		failures, lastError = 0, "" // of a content that was given up
+		delivery = holdfast.PostDelivery{} // of a content that was given up
 	}
 	if post.NotBefore.After(notBefore) {
 		notBefore = post.NotBefore
 	}
 	_, err = q.exec(ctx, `UPDATE posts SET kind = ?, repo = ?, pr_repo = ?, pr_number = ?, runs = ?, head = ?, wanted = wanted + 1, wanted_at = ?,
-			not_before = ?, failures = ?, last_error = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
+			not_before = ?, failures = ?, refusal = ?, refusals = ?, last_error = ?, after_key = ?, after_wanted = `+wantedOf+`, doc = ? WHERE post_key = ?`,
 		string(post.Kind), post.Repo, post.PullRequest.Repo, post.PullRequest.Number, encodeList(post.Runs), string(post.Head), nanos(s.now()),
-		nanos(notBefore), failures, lastError, post.After, post.After, doc, post.Key)
+		nanos(notBefore), delivery.Failures, delivery.Refusal, delivery.Refusals, delivery.LastError, post.After, post.After, doc, post.Key)
 	return err
 }
 
@@ -342,7 +342,7 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 			post.Runs = append(slices.Clone(row.Runs), post.Runs...)
 		}
 		if _, err := q.exec(ctx, `UPDATE posts SET posted_runs = ?, posted_head = ?, posted = ?, posted_at = ?, external_id = ?, failures = 0,
-			last_error = '', not_before = 0, echo = ?, attempts = ? WHERE post_key = ?`, encodeList(runs), string(head), post.Wanted, nanos(at),
+			refusal = '', refusals = 0, last_error = '', not_before = 0, echo = ?, attempts = ? WHERE post_key = ?`, encodeList(runs), string(head), post.Wanted, nanos(at),
 			post.ExternalID, string(post.Echo), encodeList(attemptsAfter(row.Attempts, post)), post.Key); err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 }
 
 // neverFailed makes a post that was given up one that has not failed.
-const neverFailed = `abandoned = 0, not_before = 0, failures = 0, last_error = ''`
+const neverFailed = `abandoned = 0, not_before = 0, failures = 0, refusal = '', refusals = 0, last_error = ''`
 
 // RetryPosts has what was given up of a pull request or, without a number, of all of
 // a repository claimed again as if it had never failed and were wanted since now.
@@ -399,30 +399,30 @@ func endClaims(ctx context.Context, q querier) error {
 	return err
 }
 
-// PostFailed ends the claim, records its Failures, and hides the post until notBefore. The
-// zero time gives up on the content that was claimed: it is not posted until it changes,
-// and of a comment none of the plans that it has shown before counts as shown.
-func (s *PostStore) PostFailed(ctx context.Context, key, cause string, failures int, notBefore time.Time) error {
+// PostFailed ends the claim, records the Failures, Refusal, Refusals and LastError of post, and
+// hides it until notBefore. The zero time gives up on the content that was claimed: it is not
+// posted until it changes, and of a comment none of the plans shown before counts as shown.
+func (s *PostStore) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		query := `UPDATE posts SET failures = ?, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
+		query := `UPDATE posts SET failures = ?, refusal = ?, refusals = ?, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
 		if notBefore.IsZero() {
 			query += `, abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END`
 		}
-		n, err := q.exec(ctx, query+` WHERE post_key = ?`, failures, cause, nanos(notBefore), key)
+		n, err := q.exec(ctx, query+` WHERE post_key = ?`, post.Failures, post.Refusal, post.Refusals, post.LastError, nanos(notBefore), post.Key)
 		if err == nil && n == 0 {
 			err = holdfast.ErrNotFound
 		}
 		if err != nil || !notBefore.IsZero() {
 			return err
 		}
-		post, err := s.readPost(ctx, q, key, "")
-		if err == nil && post.Kind == holdfast.PostComment && post.GivenUp && post.Posted > 0 {
-			_, err = s.turn(ctx, q, post.PullRequest, true, time.Time{})
+		row, err := s.readPost(ctx, q, post.Key, "")
+		if err == nil && row.Kind == holdfast.PostComment && row.GivenUp && row.Posted > 0 {
+			_, err = s.turn(ctx, q, row.PullRequest, true, time.Time{})
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("record failure of post %q: %w", key, err)
+		return fmt.Errorf("record failure of post %q: %w", post.Key, err)
 	}
 	return nil
 }

@@ -33,6 +33,13 @@ func claimPosts(t testing.TB, store *datastore.Store, at time.Time) []holdfast.P
 	return must[[]holdfast.Post](t)(store.ClaimPosts(t.Context(), "poster", at, time.Minute, 10))
 }
 
+// failedPost is a post as it is on record after failures that say why, each a refusal.
+func failedPost(key, why string, failures int) holdfast.Post {
+	return holdfast.Post{Key: key, PostDelivery: holdfast.PostDelivery{
+		Failures: failures, Refusal: "refused", Refusals: failures, LastError: why,
+	}}
+}
+
 func posted(t testing.TB, store *datastore.Store, post holdfast.Post, at time.Time) {
 	t.Helper()
 	if err := store.Posted(t.Context(), post, at); err != nil {
@@ -99,7 +106,7 @@ func testOutboxFailures(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	fail := func(notBefore time.Time) {
 		t.Helper()
-		if err := store.PostFailed(ctx, "comment:fleet#7", "502 Bad Gateway", 1, notBefore); err != nil {
+		if err := store.PostFailed(ctx, failedPost("comment:fleet#7", "502 Bad Gateway", 1), notBefore); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +117,7 @@ func testOutboxFailures(t *testing.T, open opener) {
 		t.Errorf("ClaimPosts() before NotBefore = %+v", got)
 	}
 	got := claimPosts(t, store, noon.Add(time.Minute))
-	if len(got) != 1 || got[0].Failures != 1 || got[0].LastError != "502 Bad Gateway" {
+	if len(got) != 1 || got[0].Failures != 1 || got[0].Refusals != 1 || got[0].Refusal != "refused" || got[0].LastError != "502 Bad Gateway" {
 		t.Fatalf("ClaimPosts() at NotBefore = %+v", got)
 	}
 
@@ -130,14 +137,14 @@ func testOutboxFailures(t *testing.T, open opener) {
 	}
 	want(t, store, commentPost("three", "abc"))
 	got = claimPosts(t, store, noon.Add(time.Hour))
-	if len(got) != 1 || got[0].Body != "three" || got[0].Failures != 0 {
+	if len(got) != 1 || got[0].Body != "three" || got[0].Failures != 0 || got[0].Refusals != 0 {
 		t.Errorf("ClaimPosts() of new content after giving up = %+v", got)
 	}
 	posted(t, store, got[0], noon)
-	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 {
+	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 || got.Refusals != 0 || got.Refusal != "" {
 		t.Errorf("Post() after success = %+v", got)
 	}
-	if err := store.PostFailed(ctx, "none", "x", 1, noon); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := store.PostFailed(ctx, failedPost("none", "x", 1), noon); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("PostFailed(unknown) = %v, want ErrNotFound", err)
 	}
 }
@@ -166,7 +173,7 @@ func testOutboxDeferred(t *testing.T, open opener) {
 	}
 	again(0, "other writes come first")
 	again(0, "other writes come first")
-	if err := store.PostFailed(ctx, post.Key, "502 Bad Gateway", 4, later); err != nil {
+	if err := store.PostFailed(ctx, failedPost(post.Key, "502 Bad Gateway", 4), later); err != nil {
 		t.Fatal(err)
 	}
 	again(4, "502 Bad Gateway")
@@ -464,7 +471,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 	}
 
 	// An answer that was lost, a poster that died: the next one is told.
-	if err := store.PostFailed(ctx, claimed[0].Key, "no answer", 1, noon); err != nil {
+	if err := store.PostFailed(ctx, failedPost(claimed[0].Key, "no answer", 1), noon); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
@@ -475,7 +482,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 	}
 
 	// Refused: it is not tried again, and what waits for it continues waiting.
-	if err := store.PostFailed(ctx, claimed[0].Key, "locked", 1, time.Time{}); err != nil {
+	if err := store.PostFailed(ctx, failedPost(claimed[0].Key, "locked", 1), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := claimPosts(t, store, noon.Add(2*time.Hour)); len(got) != 0 {

@@ -63,7 +63,7 @@ func TestPausesOfAWrongClock(t *testing.T) {
 		if posts := claimPosts(t, store, noon); len(posts) != 1 {
 			t.Fatalf("%d posts are to be posted", len(posts))
 		}
-		if err := store.PostFailed(ctx, key, "away", 1, until); err != nil {
+		if err := store.PostFailed(ctx, failedPost(key, "away", 1), until); err != nil {
 			t.Fatal(err)
 		}
 		if posts := claimPosts(t, store, noon); (len(posts) == 1) != test.due {

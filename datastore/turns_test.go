@@ -84,7 +84,7 @@ func testPostsLeft(t *testing.T, open opener) {
 	if got := left(noon); got != 0 {
 		t.Errorf("left are %d once the comment was deferred", got)
 	}
-	if err := store.PostFailed(ctx, comment.Key, "locked", 1, noon); err != nil {
+	if err := store.PostFailed(ctx, failedPost(comment.Key, "locked", 1), noon); err != nil {
 		t.Fatal(err)
 	}
 	if got := left(noon); got != 0 {
@@ -144,7 +144,7 @@ func testRetriedPosts(t *testing.T, open opener) {
 		comment := commentPost("b", "abc", "run-1")
 		want(t, store, comment)
 		claimPosts(t, store, noon)
-		if err := store.PostFailed(ctx, comment.Key, "locked", 3, time.Time{}); err != nil {
+		if err := store.PostFailed(ctx, failedPost(comment.Key, "locked", 3), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := must[int](t)(store.PostsLeft(ctx, noon, noon)); got != 0 {
@@ -170,7 +170,7 @@ func TestRetriedPostsAreWantedNow(t *testing.T) {
 	comment := commentPost("b", "abc")
 	want(t, store, comment)
 	claimPosts(t, store, now)
-	if err := store.PostFailed(t.Context(), comment.Key, "locked", 3, time.Time{}); err != nil {
+	if err := store.PostFailed(t.Context(), failedPost(comment.Key, "locked", 3), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	now = noon.Add(48 * time.Hour)

@@ -36,7 +36,7 @@ func testOutboxUnshown(t *testing.T, open opener) {
 	refuse := func(key string) {
 		t.Helper()
 		claimPosts(t, store, noon)
-		if err := store.PostFailed(ctx, key, "locked", 1, time.Time{}); err != nil {
+		if err := store.PostFailed(ctx, failedPost(key, "locked", 1), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}

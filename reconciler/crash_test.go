@@ -108,8 +108,8 @@ func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) e
 	return s.write("Posted", func() error { return s.Store.Posted(ctx, post, at) })
 }
 
-func (s *mortal) PostFailed(ctx context.Context, key, cause string, failures int, notBefore time.Time) error {
-	return s.write("PostFailed", func() error { return s.Store.PostFailed(ctx, key, cause, failures, notBefore) })
+func (s *mortal) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
+	return s.write("PostFailed", func() error { return s.Store.PostFailed(ctx, post, notBefore) })
 }
 
 func (s *mortal) PostDeferred(ctx context.Context, key, cause string, notBefore time.Time) error {

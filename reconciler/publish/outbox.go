@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -113,11 +112,10 @@ func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
 func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
-	nobodyWaits := o.nobodyWaits(ctx, post, cause)
-	if !deferred(cause) && firstOfItsKind(post, cause) {
-		post.Failures = 0
+	if refusal := refusalOf(cause); refusal != post.Refusal && !deferred(cause) {
+		post.Refusal, post.Refusals = refusal, 0
 	}
-	if nobodyWaits || !deferred(cause) && hopeless(post, cause) {
+	if o.nobodyWaits(ctx, post, cause) || !deferred(cause) && hopeless(post, cause) {
 		return o.giveUp(ctx, post, cause)
 	}
 	now := o.opts.Settings.Now()
@@ -132,10 +130,20 @@ func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error
 	}
 	notBefore := now.Add(queue.Backoff(postRetryBase, post.Failures, postRetryMost))
 	o.opts.Logger.Log(ctx, levelOf(post, cause), "post failed", "post", post.Key, "err", cause, "retry_at", notBefore)
-	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), post.Failures+1, notBefore); err != nil {
+	if err := o.opts.Store.PostFailed(ctx, failedOnce(post, cause), notBefore); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	return nil
+}
+
+// failedOnce returns a post as it is on record after a failure.
+func failedOnce(post holdfast.Post, cause error) holdfast.Post {
+	post.LastError = cause.Error()
+	post.Failures++
+	if post.Refusal != "" {
+		post.Refusals++
+	}
+	return post
 }
 
 // deferred reports whether the forge takes nothing now, whatever it is.
@@ -157,7 +165,7 @@ func (o *outbox) deferPost(ctx context.Context, post holdfast.Post, why string, 
 // giveUp ends a post until its content changes, or somebody asks for it.
 func (o *outbox) giveUp(ctx context.Context, post holdfast.Post, cause error) error {
 	o.opts.Logger.Log(ctx, levelOf(post, cause), "post given up", "post", post.Key, "err", cause)
-	if err := o.opts.Store.PostFailed(ctx, post.Key, cause.Error(), post.Failures+1, time.Time{}); err != nil {
+	if err := o.opts.Store.PostFailed(ctx, failedOnce(post, cause), time.Time{}); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	o.opts.Watcher.GaveUp(post)
@@ -176,32 +184,32 @@ func levelOf(post holdfast.Post, cause error) slog.Level {
 	return slog.LevelWarn
 }
 
-// firstOfItsKind reports whether a post fails for a cause that may end it, and did not when
-// it was tried last. Failures are counted from there: those of an outage before it say
-// nothing of how long that cause has been there.
-func firstOfItsKind(post holdfast.Post, cause error) bool {
-	before := func(kind error) bool { return strings.Contains(post.LastError, kind.Error()) }
+// refusalOf names the kind of a failure that may end a post; it is empty for any other.
+// Refusals of another kind, and those before an outage, say nothing of how long this one
+// has been there: each kind is counted from its first, while the wait for the next try
+// grows with all failures.
+func refusalOf(cause error) string {
 	switch {
 	case errors.Is(cause, holdfast.ErrNotFound):
-		return !before(holdfast.ErrNotFound)
+		return "not found"
 	case errors.Is(cause, errors.ErrUnsupported):
-		return !before(errors.ErrUnsupported)
+		return "unsupported"
 	case final(cause):
-		return !slices.ContainsFunc(refusals, before)
+		return "refused"
 	default:
-		return false
+		return ""
 	}
 }
 
 // hopeless reports whether no other try of a post would be better than those that were
-// made, of which Failures has those with a cause of that kind.
+// made, of which Refusals has those with a cause of that kind.
 func hopeless(post holdfast.Post, cause error) bool {
 	switch {
 	case errors.Is(cause, holdfast.ErrNotFound):
 		return goneForGood(post)
 	case post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden):
 		return true // a repository without issues has none until somebody turns them on
-	case errors.Is(cause, errors.ErrUnsupported) && post.Failures > 2:
+	case errors.Is(cause, errors.ErrUnsupported) && post.Refusals > 2:
 		return true
 	default:
 		return refusedForGood(post, cause)
@@ -218,7 +226,7 @@ func goneForGood(post holdfast.Post) bool {
 		// everywhere on the forge yet.
 		most = 1
 	}
-	return post.Failures >= most
+	return post.Refusals >= most
 }
 
 // refusedForGood reports whether a forge has refused a post so often that it will
@@ -233,7 +241,7 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
 		most = postRefused
 	}
-	return post.Failures >= most && post.LastError == cause.Error() || post.Failures >= postLongest
+	return post.Refusals >= most && post.LastError == cause.Error() || post.Refusals >= postLongest
 }
 
 // nobodyWaits reports whether a post has failed often, for whatever cause, or is deferred

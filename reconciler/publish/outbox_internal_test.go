@@ -26,8 +26,7 @@ type records struct {
 	edited      *holdfast.Post // by somebody else
 	seen, since time.Time
 
-	failed    string
-	failures  int
+	failed    holdfast.Post
 	deferred  bool
 	dropped   bool
 	notBefore time.Time
@@ -70,13 +69,13 @@ func (r *records) PullRequests(context.Context, holdfast.PullRequestFilter) ([]h
 	return slices.Clone(r.others), nil
 }
 
-func (r *records) PostFailed(_ context.Context, _, cause string, failures int, notBefore time.Time) error {
-	r.failed, r.failures, r.notBefore = cause, failures, notBefore
+func (r *records) PostFailed(_ context.Context, post holdfast.Post, notBefore time.Time) error {
+	r.failed, r.notBefore = post, notBefore
 	return nil
 }
 
 func (r *records) PostDeferred(_ context.Context, _ string, cause string, notBefore time.Time) error {
-	r.failed, r.notBefore, r.deferred = cause, notBefore, true
+	r.failed.LastError, r.notBefore, r.deferred = cause, notBefore, true
 	return nil
 }
 
@@ -169,32 +168,33 @@ func TestPostFailed(t *testing.T) {
 		kind     holdfast.PostKind
 		failures int
 		last     string // the error before
+		refusal  string // its kind
 		cause    error
 		state    holdfast.PullRequestState
 		gaveUp   bool
 		wait     time.Duration // at least
 	}{
-		"out of reach, for hours":         {holdfast.PostComment, 29, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
-		"until nobody waits for it":       {holdfast.PostComment, 30, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestClosed, true, 0},
-		"of an open one never":            {holdfast.PostComment, 300, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
-		"limited until a time":            {holdfast.PostComment, 5, "", limited, holdfast.PullRequestOpen, false, time.Hour},
-		"limited is not refused":          {holdfast.PostComment, 29, limited.Error(), limited, holdfast.PullRequestOpen, false, time.Hour},
-		"limited is not turned off":       {holdfast.PostIssue, 0, "", refusing, holdfast.PullRequestOpen, false, time.Hour},
-		"limited, and closed":             {holdfast.PostStatus, 0, "", limited, holdfast.PullRequestClosed, false, time.Hour},
-		"a comment refused twice":         {holdfast.PostComment, 2, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
-		"refused in other words":          {holdfast.PostComment, 2, "other", locked, holdfast.PullRequestOpen, false, time.Second},
-		"trouble of our own":              {holdfast.PostComment, 29, ours.Error(), ours, holdfast.PullRequestOpen, false, time.Second},
-		"a status is refused for longer":  {holdfast.PostStatus, 9, locked.Error(), locked, holdfast.PullRequestOpen, false, time.Second},
-		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), locked, holdfast.PullRequestOpen, true, 0},
-		"not found may be hidden":         {holdfast.PostComment, 9, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
-		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
-		"a reaction, not found at last":   {holdfast.PostReaction, 9, "unavailable", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
-		"issues are turned off":           {holdfast.PostIssue, 0, "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
-		"what a host does not have":       {holdfast.PostCheck, 3, errors.ErrUnsupported.Error(), errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
+		"out of reach, for hours":         {holdfast.PostComment, 29, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
+		"until nobody waits for it":       {holdfast.PostComment, 30, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestClosed, true, 0},
+		"of an open one never":            {holdfast.PostComment, 300, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
+		"limited until a time":            {holdfast.PostComment, 5, "", "", limited, holdfast.PullRequestOpen, false, time.Hour},
+		"limited is not refused":          {holdfast.PostComment, 29, limited.Error(), "", limited, holdfast.PullRequestOpen, false, time.Hour},
+		"limited is not turned off":       {holdfast.PostIssue, 0, "", "", refusing, holdfast.PullRequestOpen, false, time.Hour},
+		"limited, and closed":             {holdfast.PostStatus, 0, "", "", limited, holdfast.PullRequestClosed, false, time.Hour},
+		"a comment refused twice":         {holdfast.PostComment, 2, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
+		"refused in other words":          {holdfast.PostComment, 2, "other", "refused", locked, holdfast.PullRequestOpen, false, time.Second},
+		"trouble of our own":              {holdfast.PostComment, 29, ours.Error(), "", ours, holdfast.PullRequestOpen, false, time.Second},
+		"a status is refused for longer":  {holdfast.PostStatus, 9, locked.Error(), "refused", locked, holdfast.PullRequestOpen, false, time.Second},
+		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
+		"not found may be hidden":         {holdfast.PostComment, 9, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"a reaction, not found at last":   {holdfast.PostReaction, 9, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
+		"issues are turned off":           {holdfast.PostIssue, 0, "", "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
+		"what a host does not have":       {holdfast.PostCheck, 3, errors.ErrUnsupported.Error(), "unsupported", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,14 +202,17 @@ func TestPostFailed(t *testing.T) {
 			r.pull.State = test.state
 			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
 			post.Failures, post.LastError, post.WantedAt = test.failures, test.last, noon.Add(-2*time.Hour)
+			if post.Refusal = test.refusal; test.refusal != "" {
+				post.Refusals = test.failures
+			}
 			p := publisher(r, w, nil)
 			var logged bytes.Buffer
 			p.outbox.opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			if err := p.postFailed(t.Context(), post, test.cause); err != nil {
 				t.Fatal(err)
 			}
-			if test.gaveUp != r.notBefore.IsZero() || test.gaveUp != (w.gaveUp == 1) || r.failed != test.cause.Error() {
-				t.Errorf("given up: %t (%d heard of it), again at %v, as %q", r.notBefore.IsZero(), w.gaveUp, r.notBefore, r.failed)
+			if test.gaveUp != r.notBefore.IsZero() || test.gaveUp != (w.gaveUp == 1) || r.failed.LastError != test.cause.Error() {
+				t.Errorf("given up: %t (%d heard of it), again at %v, as %q", r.notBefore.IsZero(), w.gaveUp, r.notBefore, r.failed.LastError)
 			}
 			if later := (*holdfast.RateLimitError)(nil); r.deferred != errors.As(test.cause, &later) {
 				t.Errorf("deferred without being a failure: %t", r.deferred)
@@ -255,7 +258,7 @@ func TestRefusedAfterAnOutage(t *testing.T) {
 				if err := p.postFailed(t.Context(), post, cause); err != nil {
 					t.Fatal(err)
 				}
-				post.Failures, post.LastError = r.failures, r.failed
+				post = r.failed
 			}
 			for range 2 {
 				for range 40 {
@@ -272,6 +275,40 @@ func TestRefusedAfterAnOutage(t *testing.T) {
 				t.Errorf("after %d tries in a row it is tried again at %v", test.tries, r.notBefore)
 			}
 		})
+	}
+}
+
+// Where refusals and other failures take turns, no kind of them ends a post. It is tried
+// as seldom as in an outage, and of a pull request that was closed it ends as in one.
+func TestRefusedInTurn(t *testing.T) {
+	t.Parallel()
+	unavailable, hidden, forbidden := holdfast.ErrUnavailable, holdfast.ErrNotFound, holdfast.ErrForbidden
+	for name, causes := range map[string][]error{
+		"forbidden, out of reach":         {forbidden, unavailable},
+		"not found, out of reach":         {hidden, unavailable},
+		"not found, forbidden":            {hidden, forbidden},
+		"forbidden, rejected, no network": {forbidden, holdfast.ErrRejected, errors.New("connection refused")},
+	} {
+		for _, state := range []holdfast.PullRequestState{holdfast.PullRequestOpen, holdfast.PullRequestClosed} {
+			t.Run(name+", "+string(state), func(t *testing.T) {
+				t.Parallel()
+				r, w := &records{}, &watcher{}
+				r.pull.State = state
+				p, now, tries := publisher(r, w, nil), noon, 0
+				p.outbox.opts.Settings.Now = func() time.Time { return now }
+				post := holdfast.Post{Key: "k", Kind: holdfast.PostStatus, Repo: ref.Repo, PullRequest: ref}
+				for ; w.gaveUp == 0 && now.Before(noon.Add(48*time.Hour)) && tries < 10_000; tries++ {
+					if err := p.postFailed(t.Context(), post, causes[tries%len(causes)]); err != nil {
+						t.Fatal(err)
+					}
+					post, now = r.failed, r.notBefore
+				}
+				closed := state == holdfast.PullRequestClosed
+				if most := map[bool]int{true: 31, false: 700}[closed]; tries > most || closed != (w.gaveUp == 1) {
+					t.Errorf("tried %d times in two days, want at most %d; given up: %d", tries, most, w.gaveUp)
+				}
+			})
+		}
 	}
 }
 
@@ -400,8 +437,8 @@ func TestIntact(t *testing.T) {
 			}
 			// Who writes it finds the same before that.
 			r.edited, post.Body, post.Wanted = nil, "the next plans", 2
-			if err := p.post(t.Context(), post); err != nil || (r.failed != "") != (test.failed != "") || !strings.Contains(r.failed, test.failed) {
-				t.Fatalf("it was written: %v, failed with %q", err, r.failed)
+			if err := p.post(t.Context(), post); err != nil || (r.failed.LastError != "") != (test.failed != "") || !strings.Contains(r.failed.LastError, test.failed) {
+				t.Fatalf("it was written: %v, failed with %q", err, r.failed.LastError)
 			}
 			if test.edited != (r.edited != nil) && (post.Echo != "" || post.Posted != 1) {
 				t.Errorf("written over: %+v", r.edited)

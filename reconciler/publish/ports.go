@@ -76,10 +76,11 @@ type Outcomes interface {
 	// claim, and sets PostedAt of post.Runs where it is not set. A comment that is
 	// Unshown begins a time in which no plan counts as shown, another one ends it.
 	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
-	// PostFailed ends the claim, records its Failures, and hides the post until
-	// notBefore. The zero time gives up on this content: it is not posted until it
-	// changes, and of a comment none of the plans that it has shown before counts as shown.
-	PostFailed(ctx context.Context, key, cause string, failures int, notBefore time.Time) error
+	// PostFailed ends the claim, records the Failures, Refusal, Refusals and LastError of
+	// post, and hides it until notBefore. The zero time gives up on this content: it is not
+	// posted until it changes, and of a comment none of the plans that it has shown before
+	// counts as shown.
+	PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error
 	// PostDeferred ends the claim and hides the post until notBefore, as the forge
 	// takes nothing now: that is not a failure, and the cause of the last one stays on record.
 	PostDeferred(ctx context.Context, key string, cause string, notBefore time.Time) error
