@@ -313,9 +313,10 @@ type ClaimFilter struct {
 	Limit     int       // at most so many
 	Turns     Turns     // the order of the lanes; nil: by priority, then the oldest run
 
-	CappedRepos []string // not those of pull requests of these repositories
-	NoFirst     bool     // not those of PriorityFirst
-	Unread      []string // no applies and destroys of pull requests of these repositories
+	CappedRepos []string         // not those of pull requests of these repositories
+	NoFirst     bool             // not those of PriorityFirst
+	Unread      []string         // no applies and destroys of pull requests of these repositories
+	Unplanned   []PullRequestRef // no plans of these pull requests
 }
 
 // PriorityFirst is the priority of the first plans of clusters: all others go first.

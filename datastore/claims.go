@@ -148,7 +148,8 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	paced := filter.NoFirst && lane.Priority == holdfast.PriorityFirst
 	unread := lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo)
-	return !paced && !unread && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
+	unplanned := lane.Kind == holdfast.RunPlan && slices.Contains(filter.Unplanned, lane.PullRequest)
+	return !paced && !unread && !unplanned && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
 		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
 		!slices.Contains(filter.Providers, lane.Provider)

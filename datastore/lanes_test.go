@@ -64,6 +64,17 @@ func testLanes(t *testing.T, open opener) {
 		}
 	}
 
+	filter.Unplanned = []holdfast.PullRequestRef{{Repo: "fleet", Number: 1}}
+	behind := of(95, 3)
+	behind.StateLocation = "shared"
+	before := of(0, 1)
+	before.ID, before.StateLocation = "run-0000a", behind.StateLocation
+	create(t, store, before, behind)
+	if diff := differ([]string{behind.ID, small.ID}, must[[]string](t)(store.Claimable(ctx, filter))); diff != "" {
+		t.Errorf("Claimable() without plans of a pull request (-want +got):\n%s", diff)
+	}
+	filter.Unplanned = nil
+
 	apply := of(94, 3)
 	apply.Kind = holdfast.RunApply
 	create(t, store, apply)

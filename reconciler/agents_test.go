@@ -1,9 +1,11 @@
 package reconciler_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,6 +212,50 @@ func TestForksArePlannedWithIsolationOnly(t *testing.T) {
 	apart.Agent = "another"
 	if a, err := f.r.Dispatcher().Claim(t.Context(), apart); err != nil || a.Cluster != "prod" {
 		t.Errorf("with isolation: a %s of %q, %v", a.Kind, a.Cluster, err)
+	}
+}
+
+// spoiled is a store in which the first pull request can become unreadable.
+type spoiled struct {
+	reconciler.Store
+	spoiled atomic.Bool
+}
+
+func (s *spoiled) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+	if s.spoiled.Load() && ref == onePR {
+		return holdfast.PullRequestRecord{}, errors.New("unseal: message authentication failed")
+	}
+	return s.Store.PullRequest(ctx, ref)
+}
+
+// TestForksKeepNoOthersWaiting: a plan of a fork that an agent does not get is not in the
+// way of other plans of the same cluster, nor is one whose pull request cannot be read.
+func TestForksKeepNoOthersWaiting(t *testing.T) {
+	t.Parallel()
+	for name, unreadable := range map[string]bool{"a fork": false, "a pull request that cannot be read": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &spoiled{}
+			f := newFleet(t, twoClusters(), func(o *reconciler.Options) {
+				o.Sources.Repositories[0].Forks = true
+				store.Store, o.Store = o.Store, store
+			})
+			f.adopt()
+			f.open(1, map[string]string{"infra/prod/main.tf": module("two")}, func(pr *holdfast.PullRequest) { pr.Fork = !unreadable })
+			f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+			store.spoiled.Store(unreadable)
+			bare := process("one", "here")
+			bare.Agent = "another"
+			bare.Isolation = holdfast.IsolationNone
+			a, err := f.r.Dispatcher().Claim(t.Context(), bare)
+			f.must(err)
+			store.spoiled.Store(false)
+			run, err := f.store.Run(t.Context(), a.Run)
+			f.must(err)
+			if got := run.PullRequest.Number; got != 2 {
+				t.Errorf("the agent got a plan of pull request %d, want 2", got)
+			}
+		})
 	}
 }
 

@@ -81,29 +81,36 @@ func (d *Dispatcher) lookAgain(ctx context.Context, doubtful bool) (<-chan time.
 const claimableLooked = 16
 
 // claim tries the claimable runs in their order. The lock is taken before the
-// record, so that a run that was claimed always had the lock.
+// record, so that a run that was claimed always had the lock. If nothing can be handed
+// out, it looks again past the pull requests whose plans this agent does not get: they
+// must not keep others waiting.
 func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	if d.draining.Load() {
-		return holdfast.Assignment{}, holdfast.ErrNotFound
-	}
-	filter, share, some, err := d.claimFilter(ctx, req)
-	if err != nil || !some {
-		return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
-	}
-	ids, err := d.opts.Store.Claimable(ctx, filter)
-	if err != nil {
-		return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
-	}
-	for _, id := range ids {
-		claimed, err := d.claimOne(ctx, id, req, filter.Now, share)
-		if errors.Is(err, holdfast.ErrConflict) {
-			continue
-		} else if err != nil {
-			return holdfast.Assignment{}, err
+	var unplanned []holdfast.PullRequestRef
+	for more := true; more && !d.draining.Load(); {
+		filter, share, some, err := d.claimFilter(ctx, req)
+		if err != nil || !some {
+			return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
 		}
-		// The run is the agent's now. If that has hung up meanwhile its lease ends,
-		// and the run continues elsewhere: it is not the run that has failed.
-		return d.begin(context.WithoutCancel(ctx), claimed)
+		filter.Unplanned = slices.Clone(unplanned)
+		ids, err := d.opts.Store.Claimable(ctx, filter)
+		if err != nil {
+			return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
+		}
+		more = false
+		for _, id := range ids {
+			claimed, err := d.claimOne(ctx, id, req, filter.Now, share)
+			if other := (*notIsolatedError)(nil); errors.As(err, &other) && !slices.Contains(unplanned, other.pr) {
+				unplanned, more = append(unplanned, other.pr), true
+			}
+			if errors.Is(err, holdfast.ErrConflict) {
+				continue
+			} else if err != nil {
+				return holdfast.Assignment{}, err
+			}
+			// The run is the agent's now. If that has hung up meanwhile its lease ends,
+			// and the run continues elsewhere: it is not the run that has failed.
+			return d.begin(context.WithoutCancel(ctx), claimed)
+		}
 	}
 	return holdfast.Assignment{}, holdfast.ErrNotFound
 }
@@ -122,27 +129,13 @@ func (d *Dispatcher) claimOne(
 		} else if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
-		if err := isolatesForks(ctx, d.opts.Fleet, run, req.Isolation); err != nil {
+		if err := d.forks.admit(ctx, run, req.Isolation); err != nil {
 			return err
 		}
 		claimed, err = d.claimAlone(ctx, run, req.Ref(), now, share.most(run))
 		return err
 	})
 	return claimed, err
-}
-
-// isolatesForks is an ErrConflict if run is of a pull request from a fork and the agent
-// isolates no engines: such a run may be queued from before isolation was taken away,
-// until its pull request is looked at.
-func isolatesForks(ctx context.Context, fleet Source, run holdfast.Run, isolation string) error {
-	if run.PullRequest.IsZero() || isolation != "" && isolation != holdfast.IsolationNone {
-		return nil
-	}
-	fork, err := fleet.Fork(ctx, run)
-	if err == nil && fork {
-		return holdfast.ErrConflict
-	}
-	return err
 }
 
 func (d *Dispatcher) claimAlone(

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ type waitingRuns struct {
 	ids   []string  // of those that wait
 	due   time.Time // none may be claimed before
 	looks int       // for claimable runs
+	forks int       // so many are of a pull request from a fork each, the first
 	read  []string  // records
 }
 
@@ -44,7 +46,21 @@ func (s *waitingRuns) Claimable(_ context.Context, filter holdfast.ClaimFilter) 
 	if filter.Now.Before(s.due) {
 		return nil, nil
 	}
-	return s.ids, nil
+	var ids []string
+	for i, id := range s.ids {
+		if len(ids) < filter.Limit && !slices.Contains(filter.Unplanned, s.pullRequest(i)) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// pullRequest is the one of the run at a place.
+func (s *waitingRuns) pullRequest(place int) (pr holdfast.PullRequestRef) {
+	if place < s.forks {
+		pr = holdfast.PullRequestRef{Repo: "fleet", Number: place + 1}
+	}
+	return pr
 }
 
 func (s *waitingRuns) Queue(context.Context, holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
@@ -57,7 +73,7 @@ func (s *waitingRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read = append(s.read, id)
-	return holdfast.Run{ID: id, Status: holdfast.RunQueued}, nil
+	return holdfast.Run{ID: id, Status: holdfast.RunQueued, RunSpec: holdfast.RunSpec{PullRequest: s.pullRequest(slices.Index(s.ids, id))}}, nil
 }
 
 func (s *waitingRuns) ClaimRun(_ context.Context, id string, _ holdfast.AgentRef, now time.Time, _ int) (holdfast.Run, error) {
@@ -70,6 +86,7 @@ type everything struct {
 	woken func(topic string)
 }
 
+func (everything) Fork(context.Context, holdfast.Run) (bool, error)    { return true, nil }
 func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return false, nil }
 func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return holdfast.Assignment{}, run, nil
@@ -108,6 +125,22 @@ func TestClaimReadsTheRunThatIsTaken(t *testing.T) {
 	}
 	if len(store.read) != 1 {
 		t.Errorf("records of %v were read", store.read)
+	}
+}
+
+// TestForksTakeNoPlaces: however many plans of forks are in front, an agent that isolates no
+// engines gets what is behind them.
+func TestForksTakeNoPlaces(t *testing.T) {
+	t.Parallel()
+	for _, more := range []int{0, 1} {
+		store := &waitingRuns{forks: 3 * claimableLooked}
+		for n := range store.forks + more {
+			store.queue(fmt.Sprint("run-", n))
+		}
+		a, err := dispatcherOf(t, store).Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Isolation: holdfast.IsolationNone})
+		if more == 0 && !errors.Is(err, holdfast.ErrNotFound) || more == 1 && (err != nil || a.Run != "run-48") {
+			t.Errorf("Claim() with %d runs behind those of forks = %q, %v", more, a.Run, err)
+		}
 	}
 }
 
