@@ -97,20 +97,22 @@ const prunable = `NOT (r.` + unfinished + `)
 // a run go together, and blobs after their rows. A step that fails keeps no other one
 // from its work.
 func (s *sweeper) prune(ctx context.Context, before time.Time) (int, error) {
-	runs, err := s.pruneRuns(ctx, before)
+	gone := removals{}
+	defer gone.report(ctx, s.log)
+	runs, err := s.pruneRuns(ctx, before, gone)
 	bundles, bundlesErr := s.pruneBundles(ctx)
 	errs := []error{described("prune runs", err), described("prune bundles", bundlesErr)}
 	for _, step := range []struct {
 		name  string
-		prune func(context.Context) error
+		prune func(context.Context, removals) error
 	}{
 		{"prune logs", s.pruneLogs},
 		{"prune audit trail", s.pruneAudit},
 		{"prune ended pull requests", s.pruneEnded},
-		{"prune impacts", s.pruneImpacts},
-		{"prune changes", s.pruneChanges},
+		{"prune impacts", func(ctx context.Context, _ removals) error { return s.pruneImpacts(ctx) }},
+		{"prune changes", func(ctx context.Context, _ removals) error { return s.pruneChanges(ctx) }},
 	} {
-		errs = append(errs, described(step.name, step.prune(ctx)))
+		errs = append(errs, described(step.name, step.prune(ctx, gone)))
 	}
 	return runs + bundles, errors.Join(errs...)
 }
@@ -134,7 +136,7 @@ func texts(ctx context.Context, q querier, query string, args ...any) ([]string,
 	return list, err
 }
 
-func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) {
+func (s *sweeper) pruneRuns(ctx context.Context, before time.Time, gone removals) (int, error) {
 	removed := 0
 	for last := ""; ; {
 		clusters, err := texts(ctx, s.db.reader(), `SELECT DISTINCT cluster FROM runs WHERE cluster > ? ORDER BY cluster LIMIT ? + 0`, last, pruneClusters)
@@ -148,34 +150,42 @@ func (s *sweeper) pruneRuns(ctx context.Context, before time.Time) (int, error) 
 			if err != nil {
 				return removed, err
 			}
-			n, err := s.removeRuns(ctx, found)
-			removed += n
-			if err != nil {
-				return removed, err
+			n := 0
+			for key, runs := range found {
+				some, err := s.removeRuns(ctx, runs)
+				gone.add("runs", key, some)
+				if n += some; err != nil {
+					return removed + n, err
+				}
 			}
-			more = n > 0 && len(found) == pruneFound
+			removed += n
+			more = n > 0 && len(found[keyRuns])+len(found[keyEnded]) == pruneFound
 		}
 	}
 }
 
-// beyond returns runs of the clusters after first up to last that are not among
-// the newest of their kind and that nothing needs.
-func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) ([]string, error) {
-	gone := int64(0) // all of clusters that there are no longer, if the last one is from before
-	if s.retention.Ended > 0 {
-		gone = nanos(s.now().Add(-s.retention.Ended))
-	}
-	return texts(ctx, s.db.reader(), `SELECT r.id FROM (
+// beyond returns runs of the clusters after first up to last that nothing needs, by the key
+// that they are beyond: those that are not among the newest of their kind, and all of
+// clusters that there are no longer, if the last one is from long ago.
+func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) (map[string][]string, error) {
+	found := make(map[string][]string)
+	return found, s.db.reader().each(ctx, func(row scanner) error {
+		var id string
+		var older bool
+		err := row.Scan(&id, &older)
+		key := map[bool]string{true: keyRuns, false: keyEnded}[older]
+		found[key] = append(found[key], id)
+		return err
+	}, `SELECT r.id, r.older FROM (SELECT o.*, o.place > CASE WHEN o.class IN ('drift', 'finding', 'state') THEN ? ELSE ? END AS older FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place,
 				MAX(created_at) OVER (PARTITION BY cluster) AS newest FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
 					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind IN ('drift', 'state') THEN kind
 						WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
-				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS r
-		WHERE (r.place > CASE WHEN r.class IN ('drift', 'finding', 'state') THEN ? ELSE ? END
-				OR r.newest < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))
+				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS o) AS r
+		WHERE (r.older OR r.newest < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))
 			AND r.created_at < ? AND `+prunable+` LIMIT ? + 0`,
-		first, last, s.retention.DriftRuns, s.retention.Runs, gone, nanos(before), pruneFound)
+		s.retention.DriftRuns, s.retention.Runs, first, last, s.endedBefore(), nanos(before), pruneFound)
 }
 
 func (s *sweeper) removeRuns(ctx context.Context, runs []string) (int, error) {
@@ -301,7 +311,7 @@ func (s *sweeper) removeLog(ctx context.Context, run string, attempt int, condit
 }
 
 // pruneLogs removes the logs of attempts that ended too long ago.
-func (s *sweeper) pruneLogs(ctx context.Context) error {
+func (s *sweeper) pruneLogs(ctx context.Context, gone removals) error {
 	if s.retention.Logs <= 0 {
 		return nil
 	}
@@ -321,6 +331,7 @@ func (s *sweeper) pruneLogs(ctx context.Context) error {
 			if err := s.removeLog(ctx, ref.Run, ref.Attempt, `SELECT COUNT(*) FROM runs WHERE id = ?`); err != nil {
 				return err
 			}
+			gone.add("logs", "retention.logs", 1)
 		}
 	}
 }
@@ -369,7 +380,7 @@ func (s *sweeper) pruneBundles(ctx context.Context) (int, error) {
 }
 
 // pruneAudit removes the oldest entries of the audit trail.
-func (s *sweeper) pruneAudit(ctx context.Context) error {
+func (s *sweeper) pruneAudit(ctx context.Context, gone removals) error {
 	if s.retention.Audit <= 0 {
 		return nil
 	}
@@ -386,6 +397,7 @@ func (s *sweeper) pruneAudit(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
+		gone.add("audit entries", "retention.audit", int(n))
 	}
 }
 

@@ -31,9 +31,17 @@ func knownPull(repo, number string) string {
 	return `EXISTS (SELECT 1 FROM pull_requests AS p WHERE p.repo = ` + repo + ` AND p.number = ` + number + `)`
 }
 
+// endedBefore is before when something ended that is not kept; zero keeps all.
+func (s *sweeper) endedBefore() int64 {
+	if s.retention.Ended < 0 {
+		return 0
+	}
+	return nanos(s.now().Add(-s.retention.Ended))
+}
+
 // pruneEnded removes what is left of pull requests that ended before the retention:
 // records, posts, commands, and what the forge without a code host keeps of them.
-func (s *sweeper) pruneEnded(ctx context.Context) error {
+func (s *sweeper) pruneEnded(ctx context.Context, gone removals) error {
 	now := s.now()
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `UPDATE pull_requests SET ended_at = CASE WHEN state = 'open' THEN 0 ELSE ? END
@@ -43,13 +51,13 @@ func (s *sweeper) pruneEnded(ctx context.Context) error {
 	if err != nil || s.retention.Ended < 0 {
 		return err
 	}
-	before := nanos(now.Add(-s.retention.Ended))
+	before := s.endedBefore()
 	return errors.Join(
-		s.prunePullRequests(ctx, before), s.prunePosts(ctx, before), s.pruneCommands(ctx, before), s.pruneLocal(ctx, before),
+		s.prunePullRequests(ctx, before, gone), s.prunePosts(ctx, before, gone), s.pruneCommands(ctx, before, gone), s.pruneLocal(ctx, before, gone),
 	)
 }
 
-func (s *sweeper) prunePullRequests(ctx context.Context, before int64) error {
+func (s *sweeper) prunePullRequests(ctx context.Context, before int64, gone removals) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -88,13 +96,14 @@ func (s *sweeper) prunePullRequests(ctx context.Context, before int64) error {
 		if err != nil || removed == 0 {
 			return err
 		}
+		gone.add("pull requests", keyEnded, int(removed))
 	}
 }
 
 // prunePosts removes posts that are of no pull request that is known: statuses of
 // commits that no cluster is of any longer, and answers where there was nothing. Those of
 // issues stay: they say which issue is a cluster's.
-func (s *sweeper) prunePosts(ctx context.Context, before int64) error {
+func (s *sweeper) prunePosts(ctx context.Context, before int64, gone removals) error {
 	for last := ""; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -105,6 +114,7 @@ func (s *sweeper) prunePosts(ctx context.Context, before int64) error {
 			return err
 		}
 		last = keys[len(keys)-1]
+		removed := int64(0)
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 			for _, key := range keys {
 				var n int
@@ -113,15 +123,18 @@ func (s *sweeper) prunePosts(ctx context.Context, before int64) error {
 				} else if n > 0 {
 					continue
 				}
-				if _, err := q.exec(ctx, `DELETE FROM posts WHERE post_key = ? AND wanted_at < ?`, key, before); err != nil {
+				deleted, err := q.exec(ctx, `DELETE FROM posts WHERE post_key = ? AND wanted_at < ?`, key, before)
+				if err != nil {
 					return err
 				}
+				removed += deleted
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+		gone.add("posts", keyEnded, int(removed))
 	}
 }
 
@@ -138,7 +151,7 @@ func revisionOf(key string) string {
 // pruneCommands removes commands that were carried out, but not those of comments of
 // a pull request that is known: such a comment must never count a second time. One that
 // cannot be read stays, as nobody knows what it is of.
-func (s *sweeper) pruneCommands(ctx context.Context, before int64) error {
+func (s *sweeper) pruneCommands(ctx context.Context, before int64, gone removals) error {
 	for last := ""; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -161,37 +174,46 @@ func (s *sweeper) pruneCommands(ctx context.Context, before int64) error {
 		if err != nil || last == from {
 			return err
 		}
+		removed := int64(0)
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 			for _, c := range some {
-				if _, err := q.exec(ctx, `DELETE FROM commands WHERE id = ? AND NOT EXISTS (SELECT 1 FROM pull_requests AS p
-					WHERE p.repo = ? AND p.number = ?)`, c.ID, c.PullRequest.Repo, c.PullRequest.Number); err != nil {
+				n, err := q.exec(ctx, `DELETE FROM commands WHERE id = ? AND NOT EXISTS (SELECT 1 FROM pull_requests AS p
+					WHERE p.repo = ? AND p.number = ?)`, c.ID, c.PullRequest.Repo, c.PullRequest.Number)
+				if err != nil {
 					return err
 				}
+				removed += n
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+		gone.add("commands", keyEnded, int(removed))
 	}
 }
 
 // pruneLocal removes statuses of the forge without a code host that were set long
 // ago, and comments of pull requests that are not known any longer.
-func (s *sweeper) pruneLocal(ctx context.Context, before int64) error {
+func (s *sweeper) pruneLocal(ctx context.Context, before int64, gone removals) error {
+	remove := func(records, query string) error {
+		var n int64
+		err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+			n, err = q.exec(ctx, query, before)
+			return err
+		})
+		if err == nil {
+			gone.add(records, keyEnded, int(n))
+		}
+		return err
+	}
 	return errors.Join(
 		s.db.write(ctx, func(ctx context.Context, q querier) error {
 			_, err := q.exec(ctx, `UPDATE local_statuses SET set_at = ? WHERE set_at = 0`, nanos(s.now()))
 			return err
 		}),
-		s.db.write(ctx, func(ctx context.Context, q querier) error {
-			_, err := q.exec(ctx, `DELETE FROM local_statuses WHERE set_at < ?
-				AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.revision = local_statuses.revision)`, before)
-			return err
-		}),
-		s.db.write(ctx, func(ctx context.Context, q querier) error {
-			_, err := q.exec(ctx, `DELETE FROM local_comments WHERE updated_at < ? AND NOT `+knownPull("local_comments.repo", "local_comments.number"), before)
-			return err
-		}),
+		remove("statuses", `DELETE FROM local_statuses WHERE set_at < ?
+			AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.revision = local_statuses.revision)`),
+		remove("comments", `DELETE FROM local_comments WHERE updated_at < ? AND NOT `+knownPull("local_comments.repo", "local_comments.number")),
 	)
 }

@@ -1,0 +1,119 @@
+package datastore_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+)
+
+// aState is too large for a row.
+var aState = fmt.Appendf(nil, "%x", noise(20<<10))
+
+// states has an apply of a cluster write so many versions of its state.
+func (p *past) states(cluster string, versions int) {
+	p.t.Helper()
+	p.now.Add(int64(time.Hour))
+	run := newRun(p.runs)
+	run.Kind, run.Cluster, run.StateLocation, run.CreatedAt = holdfast.RunApply, cluster, "clusters/"+cluster, time.Unix(0, p.now.Load()).UTC()
+	p.runs++
+	run = claim(p.t, p.Store, run)
+	for serial := range versions {
+		must[holdfast.StateVersion](p.t)(p.PutState(p.t.Context(), holdfast.StateWrite{
+			Location: run.StateLocation, By: run.Ref(), Data: stateJSON(int64(serial+1), "lineage", string(aState)),
+		}))
+	}
+	putArtefact(p.t, p.Store, run.Ref(), "summary", []byte(`{}`))
+	run.FinishedAt = run.CreatedAt
+	end(p.t, p.Store, run, holdfast.RunApplied)
+}
+
+// lives has the nth of many clusters come by a pull request and go, all that is kept of it
+// included.
+func (p *past) lives(n int) {
+	p.t.Helper()
+	ctx, name := p.t.Context(), fmt.Sprint("preview-", n)
+	p.states(name, 3)
+	rec := holdfast.ClusterRecord{Name: name, Phase: holdfast.PhaseDeleted}
+	rec.Applied = holdfast.Applied{Run: "another"}
+	must[holdfast.ClusterRecord](p.t)(p.SaveCluster(ctx, rec))
+
+	at := time.Unix(0, p.now.Load()).UTC()
+	ref := holdfast.PullRequestRef{Repo: "fleet", Number: n + 1}
+	pr := holdfast.PullRequest{PullRequestRef: ref, State: holdfast.PullRequestMerged, Branch: name, UpdatedAt: at}
+	must[holdfast.PullRequest](p.t)(p.SaveLocalPullRequest(ctx, pr))
+	must[holdfast.PullRequestRecord](p.t)(p.SavePullRequest(ctx, holdfast.PullRequestRecord{
+		PullRequest: pr, Clusters: []holdfast.PullRequestCluster{{Name: name}},
+	}))
+	status := holdfast.CommitStatus{Revision: holdfast.Revision(name), Context: holdfast.ContextPlan, State: holdfast.StatusSuccess}
+	want(p.t, p.Store, holdfast.Post{Key: fmt.Sprintf("comment:fleet#%d", ref.Number), Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "planned"})
+	want(p.t, p.Store, holdfast.Post{Key: "status:fleet:" + name + ":plan", Kind: holdfast.PostStatus, Repo: ref.Repo, Status: status})
+	for _, post := range claimPosts(p.t, p.Store, at) {
+		posted(p.t, p.Store, post, at)
+	}
+	must[holdfast.Comment](p.t)(p.SaveLocalComment(ctx, holdfast.Comment{PullRequest: ref, Body: "planned"}))
+	must[bool](p.t)(p.StoreCommand(ctx, holdfast.Command{
+		ID: name, PullRequest: ref, CommentID: name, Text: "/holdfast plan", Status: holdfast.CommandDone, CreatedAt: at,
+	}))
+	for _, err := range []error{
+		p.SaveLocalStatus(ctx, ref.Repo, status),
+		p.Audit(ctx, holdfast.NewAuditEntry(at, "ana", "run.cancel", name, "")),
+	} {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// TestSweepSaysWhatItHasRemoved: it is gone for good, and after an upgrade or a change of
+// the configuration it may be much.
+func TestSweepSaysWhatItHasRemoved(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	p := &past{t: t}
+	p.now.Store(noon.UnixNano())
+	p.Store = openAt(t, datastore.Options{
+		Path: filepath.Join(memory.Dir(t), "holdfast.db"), Retention: datastore.Retention{Audit: 365 * 24 * time.Hour, Logs: 100 * 24 * time.Hour},
+		Now:    func() time.Time { return time.Unix(0, p.now.Load()).UTC() },
+		Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+	})
+	for n := range 2 {
+		p.lives(n)
+	}
+	must[holdfast.ClusterRecord](t)(p.SaveCluster(t.Context(), holdfast.ClusterRecord{Name: "c"}))
+	for range 12 {
+		p.run(holdfast.RunDrift, nil)
+	}
+	p.sweep()
+	if n := strings.Count(logged.String(), "key=retention."); n != 0 {
+		t.Errorf("after days it says of what is kept longer\n%s", logged.String())
+	}
+	for range 2 {
+		p.now.Add(int64(200 * 24 * time.Hour))
+		p.sweep()
+	}
+	for _, want := range []string{
+		`records="audit entries" removed=2 key=retention.audit`,
+		`records="pull requests" removed=2 key=retention.pullRequests`,
+		`records=commands removed=2 key=retention.pullRequests`,
+		`records=logs removed=5 key=retention.logs`,
+		`records=posts removed=2 key=retention.pullRequests`,
+		`records=runs removed=2 key=retention.pullRequests`,
+		`records=runs removed=7 key="retention.runs, retention.driftRuns"`,
+		`records=statuses removed=2 key=retention.pullRequests`,
+	} {
+		if n := strings.Count(logged.String(), want); n != 1 {
+			t.Errorf("%q is there %d times", want, n)
+		}
+	}
+	if t.Failed() {
+		t.Log(logged.String())
+	}
+}
