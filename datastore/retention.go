@@ -43,6 +43,8 @@ type Retention struct {
 	// Ended is how long pull requests are kept after they were closed or merged,
 	// with what was shown of them and said in them. Zero means 180 days; less than
 	// 30 days is 30, negative keeps all. One whose merge a cluster waits with stays.
+	// It is also how long the older versions of the state of a cluster that there is no
+	// longer are kept after its last run.
 	Ended time.Duration
 }
 
@@ -109,6 +111,7 @@ func (s *sweeper) prune(ctx context.Context, before time.Time) (int, error) {
 		{"prune logs", s.pruneLogs},
 		{"prune audit trail", s.pruneAudit},
 		{"prune ended pull requests", s.pruneEnded},
+		{"prune states", s.pruneStates},
 		{"prune impacts", func(ctx context.Context, _ removals) error { return s.pruneImpacts(ctx) }},
 		{"prune changes", func(ctx context.Context, _ removals) error { return s.pruneChanges(ctx) }},
 	} {

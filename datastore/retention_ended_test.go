@@ -1,6 +1,7 @@
 package datastore_test
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ var kept = map[string]string{
 	"transitions":          "the newest 100 of each cluster",
 	"resources":            "those that there are",
 	"states":               "a row for each location",
-	"state_versions":       "the newest 50 of each location, and in quarantine the newest 20 of each attempt, for a person to judge",
+	"state_versions":       "the newest 50 of each location, of clusters that are gone one after retention.pullRequests; and in quarantine the newest 20 of each attempt, for a person to judge",
 	"state_locks":          "a row for each location that is locked",
 	"changes":              "a row for each cluster, run and pull request, and for the newest 10,000 that were deleted",
 	"unsaved_states":       "a row for each location with a state that is to be saved",
@@ -43,7 +44,7 @@ var kept = map[string]string{
 	"runs":           "retention.runs, retention.driftRuns; of clusters that are gone retention.pullRequests",
 	"attempts":       "as runs",
 	"artefacts":      "as runs",
-	"run_references": "as runs",
+	"run_references": "as runs, and as clusters",
 	"log_chunks":     "as runs, retention.logs",
 	"bundles":        "those that a run or a cluster refers to",
 	"audit":          "retention.audit",
@@ -59,7 +60,9 @@ var kept = map[string]string{
 	"local_pull_requests":   "a small row for each branch that was ever proposed: one that is left behind is not proposed again, and no number is given twice",
 }
 
-func TestEveryTableIsBounded(t *testing.T) {
+// TestEveryTableHasABound names one for each table; TestWhatIsGoneLeavesLittle sees that
+// they hold.
+func TestEveryTableHasABound(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(memory.Dir(t), "holdfast.db")
 	openAt(t, datastore.Options{Path: path})
@@ -107,8 +110,10 @@ func TestRetentionOfClustersThatAreGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := openPast(t, memory.Dir(t), datastore.Retention{Ended: tt.retention})
+			dir := memory.Dir(t)
+			p := openPast(t, dir, datastore.Retention{Ended: tt.retention})
 			p.run(holdfast.RunPlan, nil)
+			p.states("c", 3)
 			for range 150 { // it had been there for long
 				p.now.Add(int64(24 * time.Hour))
 			}
@@ -123,8 +128,18 @@ func TestRetentionOfClustersThatAreGone(t *testing.T) {
 				p.now.Add(int64(24 * time.Hour))
 			}
 			p.sweep()
-			if got := len(p.left()); got != map[bool]int{true: 2}[tt.want] {
+			if got := len(p.left()); got != map[bool]int{true: 3}[tt.want] {
 				t.Errorf("%d of its runs are there, want all: %v", got, tt.want)
+			}
+			versions := must[[]holdfast.StateVersion](t)(p.StateVersions(t.Context(), "clusters/c"))
+			if len(versions) != map[bool]int{true: 3, false: 1}[tt.want] || versions[0].Serial != 3 {
+				t.Errorf("of its state there is %+v, want all: %v", versions, tt.want)
+			}
+			if data, _, err := p.State(t.Context(), "clusters/c"); err != nil || !bytes.Contains(data, aState) {
+				t.Errorf("its state is %d bytes, %v", len(data), err)
+			}
+			if n := len(blobFiles(t, dir)); n != map[bool]int{true: 5, false: 1}[tt.want] {
+				t.Errorf("the bucket holds %d blobs, want all: %v", n, tt.want)
 			}
 		})
 	}

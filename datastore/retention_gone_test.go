@@ -2,6 +2,7 @@ package datastore_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -72,6 +73,53 @@ func (p *past) lives(n int) {
 	}
 }
 
+// rows counts those of each table of a database.
+func rows(t testing.TB, path string) map[string]int {
+	t.Helper()
+	db := must[*sql.DB](t)(sql.Open("sqlite", "file:"+path+"?mode=ro"))
+	defer db.Close()
+	counts := make(map[string]int)
+	for table := range kept {
+		var n int
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {
+			if !strings.Contains(err.Error(), "no such table") { // what SQLite makes when it needs it
+				t.Fatal(err)
+			}
+		}
+		counts[table] = n
+	}
+	return counts
+}
+
+// TestWhatIsGoneLeavesLittle: of a cluster that came with a pull request and went there
+// is, two years later, its record and its last state.
+func TestWhatIsGoneLeavesLittle(t *testing.T) {
+	t.Parallel()
+	left := func(clusters int) map[string]int {
+		dir := memory.Dir(t)
+		p := openPast(t, dir, datastore.Retention{Audit: 365 * 24 * time.Hour})
+		for n := range clusters {
+			p.lives(n)
+		}
+		for range 3 { // of which the first finds that pull requests have ended
+			p.now.Add(int64(200 * 24 * time.Hour))
+			p.sweep()
+		}
+			return rows(t, filepath.Join(dir, "holdfast.db"))
+	}
+	const more = 3
+	few, many := left(1), left(1+more)
+	each := map[string]int{"clusters": 1, "summaries": 1, "run_references": 1, "states": 1, "state_versions": 1, "local_pull_requests": 1}
+	for table := range kept {
+		if grown := many[table] - few[table]; table != "changes" && grown != each[table]*more {
+			t.Errorf("%d clusters more have left %d rows more in %s, want %d", more, grown, table, each[table]*more)
+		}
+	}
+	if few["clusters"] != 1 || few["audit"] != 0 {
+		t.Errorf("one has left %v", few)
+	}
+}
+
 // TestSweepSaysWhatItHasRemoved: it is gone for good, and after an upgrade or a change of
 // the configuration it may be much.
 func TestSweepSaysWhatItHasRemoved(t *testing.T) {
@@ -108,6 +156,7 @@ func TestSweepSaysWhatItHasRemoved(t *testing.T) {
 		`records=runs removed=2 key=retention.pullRequests`,
 		`records=runs removed=7 key="retention.runs, retention.driftRuns"`,
 		`records=statuses removed=2 key=retention.pullRequests`,
+		`records="versions of states of clusters that are gone" removed=4 key=retention.pullRequests`,
 	} {
 		if n := strings.Count(logged.String(), want); n != 1 {
 			t.Errorf("%q is there %d times", want, n)

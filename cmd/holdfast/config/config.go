@@ -258,7 +258,7 @@ type Retention struct {
 	Logs      time.Duration `yaml:"logs" doc:"How long logs are kept. Left out: as long as their runs."`
 	Audit     time.Duration `yaml:"audit" default:"8760h" doc:"How long the audit trail is kept. 0s keeps all."`
 	// PullRequests: zero keeps all.
-	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster has not applied yet is always kept. At least 720h; 0s keeps all."`
+	PullRequests time.Duration `yaml:"pullRequests" default:"4320h" doc:"How long pull requests are kept after they were closed or merged, with comments, statuses, answers and commands. One whose merge a cluster has not applied yet is always kept. Also how long, after their last run, the older versions of states in Holdfast's own backend are kept of clusters that no longer exist; the newest version is always kept. At least 720h; 0s keeps all."`
 }
 
 // Engines says how Terraform and OpenTofu are found.
