@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,5 +228,39 @@ func TestRenameOfDamagedStates(t *testing.T) {
 	c := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "c"))
 	if err := store.RenameCluster(ctx, c, holdfast.ClusterRecord{Name: "there", Applied: c.Applied}); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("RenameCluster() to a name whose state is damaged = %v, want ErrConflict", err)
+	}
+}
+
+// TestADamagedLocalRecordHoldsUpNoOther: of the forge without a code host, the others are
+// read without it, and it is logged once, however often they are.
+func TestADamagedLocalRecordHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
+	var logged bytes.Buffer
+	store := openAt(t, datastore.Options{Path: path, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for n := range 3 {
+		ref := holdfast.PullRequestRef{Repo: "fleet", Number: n + 1}
+		state := []holdfast.PullRequestState{holdfast.PullRequestMerged, holdfast.PullRequestOpen, holdfast.PullRequestClosed}[n]
+		must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, holdfast.PullRequest{PullRequestRef: ref, State: state}))
+		must[holdfast.Comment](t)(store.SaveLocalComment(ctx, holdfast.Comment{PullRequest: thePullRequest, Body: string(state)}))
+	}
+	execute(t, path, `UPDATE local_pull_requests SET doc = x'00' WHERE number = 2`)
+	execute(t, path, `UPDATE local_comments SET doc = x'00' WHERE id = 2`)
+	for range 3 {
+		prs := must[[]holdfast.PullRequest](t)(store.LocalPullRequests(ctx, "fleet"))
+		if len(prs) != 2 || prs[0].Number != 3 || prs[1].Number != 1 {
+			t.Errorf("LocalPullRequests() = %+v", prs)
+		}
+		comments := must[[]holdfast.Comment](t)(store.LocalComments(ctx, thePullRequest))
+		if len(comments) != 2 || comments[0].ID != "1" || comments[1].ID != "3" {
+			t.Errorf("LocalComments() = %+v", comments)
+		}
+	}
+	if n := strings.Count(logged.String(), "cannot be read"); n != 2 {
+		t.Errorf("it is logged %d times:\n%s", n, logged.String())
+	}
+	again := holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "fleet"}, State: holdfast.PullRequestOpen}
+	if got := must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, again)); got.Number != 4 {
+		t.Errorf("the next one is #%d", got.Number)
 	}
 }

@@ -88,7 +88,7 @@ func newStore(opts Options) *Store {
 		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates, quarantine: maxQuarantinedBytes},
 		PullRequestStore: &PullRequestStore{r},
 		PostStore:        &PostStore{r},
-		LocalStore:       &LocalStore{r},
+		LocalStore:       newLocalStore(r, opts.Retention.Ended),
 		TemplateStore:    &TemplateStore{r},
 		RepositoryStore:  &RepositoryStore{r},
 		ArtefactStore:    artefacts,

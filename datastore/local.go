@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -13,29 +14,128 @@ import (
 
 // LocalStore keeps what plain Git has no place for: pull requests, comments and
 // statuses of the local forge.
-type LocalStore struct{ *records }
+type LocalStore struct {
+	*records
+	retention time.Duration // of pull requests that have ended; negative: for ever
+
+	mu    sync.Mutex
+	ended map[holdfast.PullRequestRef]holdfast.PullRequest // as they were read: they are asked for with each look, and do not change; guarded
+	told  sync.Map                                         // names of what cannot be read, of which that was logged
+}
+
+func newLocalStore(r *records, retention time.Duration) *LocalStore {
+	return &LocalStore{records: r, retention: retention, ended: make(map[holdfast.PullRequestRef]holdfast.PullRequest)}
+}
 
 // What a code host would keep for a plain Git repository that has none: pull
 // requests, comments and statuses of the local forge.
 
-// LocalPullRequests returns the pull requests of a repository, newest number first.
+// LocalPullRequests returns the pull requests of a repository that can be read, newest
+// number first.
 func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
-	var found []holdfast.PullRequest
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refs []holdfast.PullRequestRef
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		ref := holdfast.PullRequestRef{Repo: repo}
-		var doc []byte
-		if err := row.Scan(&ref.Number, &doc); err != nil {
-			return err
-		}
-		var pr holdfast.PullRequest
-		err := s.keys.UnsealJSON("local pull request", ref.String(), doc, &pr)
-		found = append(found, pr)
+		err := row.Scan(&ref.Number)
+		refs = append(refs, ref)
 		return err
-	}, `SELECT number, doc FROM local_pull_requests WHERE repo = ? ORDER BY number DESC`, repo)
+	}, `SELECT number FROM local_pull_requests WHERE repo = ? ORDER BY number DESC`, repo)
+	var found []holdfast.PullRequest
+	for _, ref := range refs {
+		pr, ok := s.ended[ref]
+		if !ok && err == nil {
+			pr, ok, err = s.readLocal(ctx, ref)
+		}
+		if ok {
+			found = append(found, pr)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list local pull requests of %q: %w", repo, err)
 	}
 	return found, nil
+}
+
+// readLocal reads a pull request, and remembers one that has ended. It is false for one
+// that cannot be read: the others go on without it.
+func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef) (pr holdfast.PullRequest, ok bool, err error) {
+	var doc []byte
+	err = s.db.reader().row(ctx, `SELECT doc FROM local_pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number).Scan(&doc)
+	if errors.Is(err, sql.ErrNoRows) {
+		return pr, false, nil
+	} else if err != nil {
+		return pr, false, err
+	}
+	if !s.unsealLocal(ctx, "local pull request", ref.String(), doc, &pr) {
+		return pr, false, nil
+	}
+	if pr.State != holdfast.PullRequestOpen {
+		s.ended[ref] = pr
+	}
+	return pr, true, nil
+}
+
+// unsealLocal reports whether a record can be read. One that cannot is logged once.
+func (s *LocalStore) unsealLocal(ctx context.Context, kind, name string, doc []byte, into any) bool {
+	err := s.keys.UnsealJSON(kind, name, doc, into)
+	if err == nil {
+		return true
+	}
+	if _, told := s.told.LoadOrStore(kind+" "+name, true); !told {
+		s.log.WarnContext(ctx, "a record cannot be read and is left out", "kind", kind, "id", name, "err", err)
+	}
+	return false
+}
+
+// ForgetLocalPullRequests removes the pull requests of a repository that ended before the
+// retention and that no record is of, without those that needed reports, and without the
+// highest number: none is given twice. What fails is logged, and tried again next time.
+func (s *LocalStore) ForgetLocalPullRequests(ctx context.Context, repo string, needed func(holdfast.PullRequest) bool) {
+	removed := removals{}
+	defer removed.report(ctx, s.log)
+	if err := s.forgetLocal(ctx, repo, needed, removed); err != nil {
+		s.log.WarnContext(ctx, "pull requests that ended long ago were not removed", "repo", repo, "err", err)
+	}
+}
+
+func (s *LocalStore) forgetLocal(
+	ctx context.Context, repo string, needed func(holdfast.PullRequest) bool, removed removals,
+) error {
+	if s.retention < 0 {
+		return nil
+	}
+	prs, err := s.LocalPullRequests(ctx, repo)
+	if err != nil {
+		return err
+	}
+	before := s.now().Add(-s.retention)
+	for _, pr := range prs {
+		if pr.State == holdfast.PullRequestOpen || !pr.UpdatedAt.Before(before) || needed(pr) {
+			continue
+		}
+		var n int64
+		err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+			n, err = q.exec(ctx, `DELETE FROM local_pull_requests WHERE repo = ? AND number = ?
+				AND number < (SELECT MAX(l.number) FROM local_pull_requests AS l WHERE l.repo = local_pull_requests.repo)
+				AND NOT `+knownPull("local_pull_requests.repo", "local_pull_requests.number"), repo, pr.Number)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove %s: %w", pr, err)
+		}
+		removed.add("pull requests of a repository without a code host", keyEnded, int(n))
+		s.changedLocal(pr.PullRequestRef)
+	}
+	return nil
+}
+
+// changedLocal has a pull request read again.
+func (s *LocalStore) changedLocal(ref holdfast.PullRequestRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ended, ref)
 }
 
 // SaveLocalPullRequest creates or replaces a pull request; one with number zero
@@ -58,6 +158,7 @@ func (s *LocalStore) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullR
 			ON CONFLICT (repo, number) DO UPDATE SET doc = excluded.doc`, pr.Repo, pr.Number, doc)
 		return err
 	})
+	s.changedLocal(pr.PullRequestRef)
 	if err != nil {
 		return holdfast.PullRequest{}, fmt.Errorf("save local pull request %s: %w", pr, err)
 	}
@@ -84,9 +185,10 @@ func (s *LocalStore) localComments(ctx context.Context, where string, args ...an
 			return err
 		}
 		var c holdfast.Comment
-		err := s.keys.UnsealJSON("local comment", strconv.FormatInt(id, 10), doc, &c)
-		found = append(found, c)
-		return err
+		if s.unsealLocal(ctx, "local comment", strconv.FormatInt(id, 10), doc, &c) {
+			found = append(found, c)
+		}
+		return nil
 	}, `SELECT id, doc FROM local_comments WHERE `+where+` ORDER BY id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list local comments: %w", err)

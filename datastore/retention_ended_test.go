@@ -57,7 +57,7 @@ var kept = map[string]string{
 	"local_comments":        "retention.pullRequests",
 	"local_statuses":        "retention.pullRequests",
 	"lane_turns":            "an hour: each claim deletes what is older",
-	"local_pull_requests":   "a small row for each branch that was ever proposed: one that is left behind is not proposed again, and no number is given twice",
+	"local_pull_requests":   "retention.pullRequests; one for each branch that is left behind, which is not proposed again; and the last, as no number is given twice",
 }
 
 // TestEveryTableHasABound names one for each table; TestWhatIsGoneLeavesLittle sees that

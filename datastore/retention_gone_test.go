@@ -105,17 +105,18 @@ func TestWhatIsGoneLeavesLittle(t *testing.T) {
 			p.now.Add(int64(200 * 24 * time.Hour))
 			p.sweep()
 		}
-			return rows(t, filepath.Join(dir, "holdfast.db"))
+		p.ForgetLocalPullRequests(t.Context(), "fleet", func(holdfast.PullRequest) bool { return false })
+		return rows(t, filepath.Join(dir, "holdfast.db"))
 	}
 	const more = 3
 	few, many := left(1), left(1+more)
-	each := map[string]int{"clusters": 1, "summaries": 1, "run_references": 1, "states": 1, "state_versions": 1, "local_pull_requests": 1}
+	each := map[string]int{"clusters": 1, "summaries": 1, "run_references": 1, "states": 1, "state_versions": 1}
 	for table := range kept {
 		if grown := many[table] - few[table]; table != "changes" && grown != each[table]*more {
 			t.Errorf("%d clusters more have left %d rows more in %s, want %d", more, grown, table, each[table]*more)
 		}
 	}
-	if few["clusters"] != 1 || few["audit"] != 0 {
+	if few["clusters"] != 1 || few["audit"] != 0 || few["local_pull_requests"] != 1 {
 		t.Errorf("one has left %v", few)
 	}
 }
@@ -147,6 +148,7 @@ func TestSweepSaysWhatItHasRemoved(t *testing.T) {
 		p.now.Add(int64(200 * 24 * time.Hour))
 		p.sweep()
 	}
+	p.ForgetLocalPullRequests(t.Context(), "fleet", func(holdfast.PullRequest) bool { return false })
 	for _, want := range []string{
 		`records="audit entries" removed=2 key=retention.audit`,
 		`records="pull requests" removed=2 key=retention.pullRequests`,
@@ -157,6 +159,7 @@ func TestSweepSaysWhatItHasRemoved(t *testing.T) {
 		`records=runs removed=7 key="retention.runs, retention.driftRuns"`,
 		`records=statuses removed=2 key=retention.pullRequests`,
 		`records="versions of states of clusters that are gone" removed=4 key=retention.pullRequests`,
+		`records="pull requests of a repository without a code host" removed=1 key=retention.pullRequests`,
 	} {
 		if n := strings.Count(logged.String(), want); n != 1 {
 			t.Errorf("%q is there %d times", want, n)
@@ -164,5 +167,51 @@ func TestSweepSaysWhatItHasRemoved(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(logged.String())
+	}
+}
+
+// TestRetentionOfLocalPullRequests: those that ended long ago go, but for one that is
+// needed, one that a record is of, and the highest number.
+func TestRetentionOfLocalPullRequests(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		retention time.Duration
+		days      int
+		want      []int
+	}{
+		"long ago":     {0, 200, []int{6, 5, 3, 2}},
+		"a while ago":  {0, 100, []int{6, 5, 4, 3, 2, 1}},
+		"all are kept": {-1, 2000, []int{6, 5, 4, 3, 2, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := openPast(t, memory.Dir(t), datastore.Retention{Ended: tt.retention})
+			ctx := t.Context()
+			save := func(branch string, state holdfast.PullRequestState) holdfast.PullRequest {
+				return must[holdfast.PullRequest](t)(p.SaveLocalPullRequest(ctx, holdfast.PullRequest{
+					PullRequestRef: holdfast.PullRequestRef{Repo: "fleet"}, Branch: branch, State: state, UpdatedAt: noon,
+				}))
+			}
+			save("merged", holdfast.PullRequestMerged)
+			save("left behind", holdfast.PullRequestMerged)
+			known := save("known", holdfast.PullRequestMerged)
+			must[holdfast.PullRequestRecord](t)(p.SavePullRequest(ctx, holdfast.PullRequestRecord{PullRequest: known}))
+			save("closed", holdfast.PullRequestClosed)
+			save("open", holdfast.PullRequestOpen)
+			save("last", holdfast.PullRequestClosed)
+			must[[]holdfast.PullRequest](t)(p.LocalPullRequests(ctx, "fleet"))
+			p.now.Add(int64(tt.days) * int64(24*time.Hour))
+			p.ForgetLocalPullRequests(ctx, "fleet", func(pr holdfast.PullRequest) bool { return pr.Branch == "left behind" })
+			var got []int
+			for _, pr := range must[[]holdfast.PullRequest](t)(p.LocalPullRequests(ctx, "fleet")) {
+				got = append(got, pr.Number)
+			}
+			if diff := differ(tt.want, got); diff != "" {
+				t.Errorf("numbers (-want +got):\n%s", diff)
+			}
+			if next := save("next", holdfast.PullRequestOpen); next.Number != 7 {
+				t.Errorf("the next one is #%d", next.Number)
+			}
+		})
 	}
 }

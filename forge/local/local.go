@@ -56,6 +56,9 @@ type PullRequests interface {
 	LocalPullRequests(ctx context.Context, repo string) ([]holdfast.PullRequest, error)
 	// SaveLocalPullRequest stores a pull request; Number zero takes the next one.
 	SaveLocalPullRequest(ctx context.Context, pr holdfast.PullRequest) (holdfast.PullRequest, error)
+	// ForgetLocalPullRequests removes those that ended long ago, without those that needed
+	// reports.
+	ForgetLocalPullRequests(ctx context.Context, repo string, needed func(holdfast.PullRequest) bool)
 }
 
 // Comments keeps comments of pull requests.

@@ -40,7 +40,9 @@ func newHost(t *testing.T) *host {
 	h.git = git
 	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
 	h.must(err)
-	h.store, err = datastore.Open(t.Context(), datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Keys: keys})
+	h.store, err = datastore.Open(t.Context(), datastore.Options{
+		Path: filepath.Join(dir, "holdfast.db"), Keys: keys, Now: func() time.Time { return h.now },
+	})
 	h.must(err)
 	t.Cleanup(func() { _ = h.store.Close() })
 	h.forge, err = local.New(local.Options{
@@ -289,6 +291,48 @@ func TestSquashedBranchIsLeftBehind(t *testing.T) {
 	h.commit("old", "c", "new work") // on the old branch, which conflicts now
 	if prs, err = h.forge.PullRequests(t.Context(), infra, time.Time{}); err != nil || len(prs) != 1 || prs[0].State != holdfast.PullRequestOpen {
 		t.Errorf("after new work on it: %+v, %v", prs, err)
+	}
+}
+
+// A pull request that ended long ago is not kept, nor given another number. The branch that
+// one has left behind is not a new one, however long ago that was.
+func TestPullRequestsThatEndedLongAgo(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.branch("gone")
+	h.pullRequest(1)
+	h.repo.Branch("left", "main")
+	h.commit("left", "a", "2")
+	h.pullRequest(2)
+	h.branch("open")
+	h.pullRequest(3)
+	h.repo.DeleteBranch("gone")
+	h.repo.Squash("main", "left", "two")
+	h.pullRequest(2)
+	h.commit("main", "a", "3")
+	numbers := func() (list []int) {
+		t.Helper()
+		prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+		h.must(err)
+		for _, pr := range prs {
+			list = append(list, pr.Number)
+		}
+		return list
+	}
+	for _, test := range []struct {
+		days int
+		want []int
+	}{{100, []int{3, 2, 1}}, {100, []int{3, 2}}} {
+		h.now = h.now.Add(time.Duration(test.days) * 24 * time.Hour)
+		numbers() // is when they go
+		if diff := cmp.Diff(test.want, numbers()); diff != "" {
+			t.Errorf("%d days later there are (-want +got):\n%s", test.days, diff)
+		}
+	}
+	h.branch("next")
+	if pr := h.pullRequest(4); pr.Branch != "next" {
+		t.Errorf("the next one is %+v", pr)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -24,6 +25,8 @@ type repository struct {
 	turn chan struct{} // one look at the branches at a time: a branch becomes one pull request
 	past map[holdfast.Revision]past
 	seen map[int]holdfast.Revision // what the tracked branch was at when a merge was first seen, by pull request
+
+	forgotAt time.Time // when pull requests that ended long ago were last removed
 }
 
 // take returns a repository whose branches nobody else looks at until it is released.
@@ -62,8 +65,26 @@ func (r *repository) look(ctx context.Context) (holdfast.Refs, []holdfast.PullRe
 	if err != nil {
 		return nil, nil, fmt.Errorf("list pull requests of %s: %w", r.name, err)
 	}
-	prs, err = r.compare(ctx, refs, prs)
+	if prs, err = r.compare(ctx, refs, prs); err == nil {
+		r.forget(ctx, refs)
+	}
 	return refs, prs, err
+}
+
+// forgetEvery is how often pull requests that ended long ago are removed.
+const forgetEvery = 24 * time.Hour
+
+// forget removes pull requests that ended long ago. One whose branch was left behind stays:
+// without it, the branch would be a new pull request.
+func (r *repository) forget(ctx context.Context, refs holdfast.Refs) {
+	now := r.opts.Now()
+	if now.Sub(r.forgotAt) < forgetEvery || refs["refs/heads/"+r.tracked] == "" {
+		return
+	}
+	r.forgotAt = now
+	r.opts.Store.ForgetLocalPullRequests(ctx, r.name, func(pr holdfast.PullRequest) bool {
+		return refs["refs/heads/"+pr.Branch] != ""
+	})
 }
 
 // compare makes stored pull requests say what the branches do.
