@@ -69,6 +69,7 @@ type LockHolder struct {
 // ErrUnavailable.
 type RateLimitError struct {
 	RetryAt time.Time
+	Wait    time.Duration // until RetryAt, from when the error was made: whoever waits needs no clock
 	Err     error
 }
 

@@ -58,7 +58,7 @@ func (a *Agent) showLife(ctx context.Context) (done func()) {
 			if !a.wellInside() {
 				continue
 			}
-			now := time.Now()
+			now := a.opts.Now()
 			if err := os.Chtimes(path, now, now); err != nil && !failed {
 				failed = true
 				a.opts.Logger.WarnContext(ctx, "agent cannot show that it lives", "err", err)

@@ -73,7 +73,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err != nil {
 		return cli.UsageError("%w", err)
 	}
-	f.executor.WorkDir, f.executor.Logger = filepath.Join(f.dir, "work"), logger
+	f.executor.WorkDir, f.executor.Logger, f.executor.Now = filepath.Join(f.dir, "work"), logger, a.Now
 	users := slotUsers{first: f.isolation.firstUser, count: f.slots}
 	defer users.release()
 	var mode string
@@ -103,7 +103,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		Server: runner.Server{URL: f.server, CAFile: f.caFile, Token: token},
 		Claims: runner.Claims{Slots: f.slots, Kinds: kinds},
 		Stop:   runner.Stop{Grace: f.grace},
-		Dir:    f.dir, Executor: executor, Logger: logger,
+		Dir:    f.dir, Executor: executor, Logger: logger, Now: a.Now,
 	})
 	if err != nil {
 		return err

@@ -16,14 +16,20 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint" // time zones of schedules, in images that have none
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/holdfast-dev/holdfast/internal/clock"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to stop; a second one does not wait for it.
 	context.AfterFunc(ctx, stop)
+	now, err := clock.OfProcess()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(cli.ExitError)
+	}
 	a := app{&cli.App{In: os.Stdin, Getenv: os.Getenv, Poll: time.Second, Version: buildVersion()}}
-	a.Printer = table.Printer{Out: os.Stdout, Err: os.Stderr, Now: time.Now, Terminal: isTerminal(os.Stdout)}
+	a.Printer = table.Printer{Out: os.Stdout, Err: os.Stderr, Now: now, Terminal: isTerminal(os.Stdout)}
 	if a.Terminal {
 		a.Width = terminalWidth(os.Stdout)
 	}

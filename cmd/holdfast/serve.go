@@ -32,7 +32,7 @@ func newServeCommand(a *app) *cobra.Command {
 				serve.DescribeForges(a.Out, cfg)
 				return nil
 			}
-			return serve.Run(c.Context(), cfg, serve.Options{Version: buildVersion(), Log: a.Err, Hurry: onSecondSignal})
+			return serve.Run(c.Context(), cfg, serve.Options{Version: buildVersion(), Log: a.Err, Now: a.Now, Hurry: onSecondSignal})
 		},
 	}
 	c.Flags().StringVarP(&path, "config", "c", "holdfast.yaml", "configuration file")

@@ -26,8 +26,8 @@ func newArchives(now func() time.Time) *archives {
 	return &archives{now: now, until: make(map[string]time.Time)}
 }
 
-func refusal(until time.Time) error {
-	return later(until, errors.New("GitHub takes nothing: the repository is archived"))
+func refusal(now, until time.Time) error {
+	return later(now, until, errors.New("GitHub takes nothing: the repository is archived"))
 }
 
 // check returns an error if a write would be to a repository that was archived a
@@ -36,11 +36,11 @@ func (a *archives) check(path string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	until, known := a.until[repositoryOf(path)]
-	switch {
+	switch now := a.now(); {
 	case !known:
 		return nil
-	case a.now().Before(until):
-		return refusal(until)
+	case now.Before(until):
+		return refusal(now, until)
 	default:
 		delete(a.until, repositoryOf(path))
 		return nil
@@ -54,9 +54,10 @@ func (a *archives) note(path string, status int, body []byte) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	until := a.now().Add(archivedPause)
+	now := a.now()
+	until := now.Add(archivedPause)
 	a.until[repositoryOf(path)] = until
-	return refusal(until)
+	return refusal(now, until)
 }
 
 // repositoryOf is the part of a call's path that is the repository's: up to its name,

@@ -93,7 +93,7 @@ func (m *checkMemory) check(repo string, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if until := m.until[repo]; now.Before(until) {
-		return lacksChecks(until)
+		return lacksChecks(now, until)
 	}
 	return nil
 }
@@ -106,11 +106,11 @@ func (m *checkMemory) refuse(repo string, now time.Time) error {
 		m.until = make(map[string]time.Time)
 	}
 	m.until[repo] = now.Add(checksRetry)
-	return lacksChecks(m.until[repo])
+	return lacksChecks(now, m.until[repo])
 }
 
-func lacksChecks(until time.Time) error {
-	return later(until, errors.New("no annotations: the App lacks the permission checks: write"))
+func lacksChecks(now, until time.Time) error {
+	return later(now, until, errors.New("no annotations: the App lacks the permission checks: write"))
 }
 
 // checkID identifies what a check run says, so that one whose answer was lost is

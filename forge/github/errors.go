@@ -28,8 +28,8 @@ func (e finalError) Is(target error) bool { return target == holdfast.ErrRejecte
 // tried again then: no rate limit, but to be waited for like one.
 type laterError struct{ limit holdfast.RateLimitError }
 
-func later(until time.Time, cause error) error {
-	return &laterError{holdfast.RateLimitError{RetryAt: until, Err: cause}}
+func later(now, until time.Time, cause error) error {
+	return &laterError{holdfast.RateLimitError{RetryAt: until, Wait: until.Sub(now), Err: cause}}
 }
 
 func (e *laterError) Error() string {

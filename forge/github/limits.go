@@ -47,7 +47,7 @@ func (l *limits) check(write bool) error {
 	now := l.now()
 	for _, p := range []*pause{&l.all, &l.writes} {
 		if now.Before(p.until) && (write || p == &l.all) {
-			return &holdfast.RateLimitError{RetryAt: p.until, Err: fmt.Errorf("not asked: %s", p.cause)}
+			return &holdfast.RateLimitError{RetryAt: p.until, Wait: p.until.Sub(now), Err: fmt.Errorf("not asked: %s", p.cause)}
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (l *limits) note(resp *http.Response, body []byte, write bool) error {
 		concerned.extend(now, min(firstPause<<min(concerned.strikes, 8), maxBlindPause), cause)
 		concerned.strikes++
 	}
-	return &holdfast.RateLimitError{RetryAt: concerned.until, Err: errors.New(cause)}
+	return &holdfast.RateLimitError{RetryAt: concerned.until, Wait: concerned.until.Sub(now), Err: errors.New(cause)}
 }
 
 // extend remembers that no call may be made for d. The time is ours plus a

@@ -60,7 +60,7 @@ func (p *pace) begin(ctx context.Context) (done func(), err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return &holdfast.RateLimitError{RetryAt: p.now().Add(d), Err: errors.New("not asked: other writes come first")}
+		return &holdfast.RateLimitError{RetryAt: p.now().Add(d), Wait: d, Err: errors.New("not asked: other writes come first")}
 	}
 	select {
 	case p.turn <- struct{}{}:

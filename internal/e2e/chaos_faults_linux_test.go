@@ -114,6 +114,12 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 		m.w.hub.SetNow(func() time.Time { return time.Now().Add(off) })
 		return func() bool { return off != 0 }
 	}},
+	{"the server's clock differs", true, func(m *monkey) func() bool {
+		m.w.crash()
+		m.w.setClock(m.w.dir, m.wrongTime())
+		return m.serverIsBack
+	}},
+	{"an agent's clock differs", false, (*monkey).agentWithWrongTime},
 	{"the disk is full", true, func(m *monkey) func() bool {
 		if !m.smallDisk {
 			return nil
@@ -189,6 +195,21 @@ func (m *monkey) serverIsBack() bool {
 // fetches is how often the Git host was asked what the repository has.
 func (m *monkey) fetches() int {
 	return m.w.git.Requests("GET /" + m.w.fleet().name + ".git/info/refs")
+}
+
+// wrongTime is how far a clock is off.
+func (m *monkey) wrongTime() time.Duration {
+	return time.Duration(m.luck.IntN(20*60+1)-10*60) * time.Second
+}
+
+// agentWithWrongTime ends an agent and has the next one in its folder start with another clock.
+func (m *monkey) agentWithWrongTime() func() bool {
+	m.w.t.Helper()
+	dirs := m.w.agentDirs()
+	dir := dirs[m.luck.IntN(len(dirs))]
+	m.w.setClock(dir, m.wrongTime())
+	pids := slices.DeleteFunc([]int{livingIn(dir)}, func(pid int) bool { return pid == 0 })
+	return m.killed(pids)
 }
 
 // codeHostAnswers lets the next few calls of the code host have one of these answers. Posts

@@ -209,8 +209,8 @@ func TestWorkThatFailsComesAgain(t *testing.T) {
 		fail func() error
 		want time.Duration // until the sixth attempt
 	}{
-		"rate limits":          {func() error { return &holdfast.RateLimitError{RetryAt: time.Now().Add(3 * time.Second)} }, 15 * time.Second},
-		"a limit that is over": {func() error { return &holdfast.RateLimitError{RetryAt: time.Now()} }, 5 * time.Second},
+		"rate limits":          {func() error { return &holdfast.RateLimitError{Wait: 3 * time.Second} }, 15 * time.Second},
+		"a limit that is over": {func() error { return &holdfast.RateLimitError{} }, 5 * time.Second},
 		"failures":             {func() error { return holdfast.ErrUnavailable }, 62 * time.Second},
 		"conflicts":            {func() error { return holdfast.ErrConflict }, 250 * time.Millisecond},
 	} {

@@ -76,7 +76,7 @@ func Step[K comparable](ctx context.Context, q *Queue[K], do func(context.Contex
 // failed, and comes again as soon as the host listens.
 func RetryIn(err error, failures int, ceiling time.Duration) time.Duration {
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
-		return max(time.Until(limited.RetryAt), time.Second)
+		return max(limited.Wait, time.Second)
 	}
 	return Backoff(time.Second, failures, ceiling)
 }

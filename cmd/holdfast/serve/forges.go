@@ -17,7 +17,7 @@ func (s *services) openGitHub() error {
 	s.githubs = make(map[string]*github.Client)
 	for _, f := range s.cfg.Forges {
 		opts := github.Options{
-			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.called, Logger: s.logger,
+			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.called, Logger: s.logger, Now: s.now,
 		}
 		for _, r := range s.cfg.Repositories {
 			if r.Forge == f.Name {

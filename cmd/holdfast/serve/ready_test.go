@@ -2,6 +2,7 @@ package serve
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,7 +70,7 @@ func TestRepositoriesThatCanNoLongerBeRead(t *testing.T) {
 
 func TestAgentMetric(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
+	m := newMetrics(time.Now)
 	m.watchAgents(func() []holdfast.AgentStatus {
 		return []holdfast.AgentStatus{
 			{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},

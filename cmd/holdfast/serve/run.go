@@ -33,8 +33,9 @@ func listenError(err error) error {
 
 // Options are what Run needs of the process.
 type Options struct {
-	Version string    // of the binary, for people
-	Log     io.Writer // where the log is written
+	Version string           // of the binary, for people
+	Log     io.Writer        // where the log is written
+	Now     func() time.Time // nil means time.Now
 	// Hurry has do called when whoever asked the server to stop asks again: it waits
 	// for runs no longer then. stop ends that. Nil means nobody does.
 	Hurry func(do func()) (stop func())
@@ -46,7 +47,7 @@ type Options struct {
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	logger := newLogger(opts.Log, cfg.Telemetry)
 	began := time.Now()
-	s, err := build(ctx, cfg, opts.Version, logger)
+	s, err := build(ctx, cfg, opts, logger)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	case <-fail:
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
-	stopping := time.Now()
+	stopping := s.now()
 	graceful, over := context.WithTimeout(last, cfg.Server.Grace)
 	defer over()
 	if opts.Hurry != nil {

@@ -31,6 +31,7 @@ type services struct {
 	cfg        *config.Config
 	logger     *slog.Logger
 	version    string
+	now        func() time.Time
 	metrics    *metrics
 	tracer     *tracer // nil: nothing is traced
 	store      *datastore.Store
@@ -51,8 +52,12 @@ func (s *services) path(elem ...string) string {
 	return filepath.Join(append([]string{s.cfg.DataDir}, elem...)...)
 }
 
-func build(ctx context.Context, cfg *config.Config, version string, logger *slog.Logger) (*services, error) {
-	s := &services{cfg: cfg, logger: logger, version: version, metrics: newMetrics()}
+func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
+	now := opts.Now
+	if now == nil {
+		now = time.Now
+	}
+	s := &services{cfg: cfg, logger: logger, version: opts.Version, now: now, metrics: newMetrics(now)}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openServer,
 	} {
@@ -183,7 +188,7 @@ func (s *services) openStore(ctx context.Context) error {
 		return fmt.Errorf("load encryption keys: %w", err)
 	}
 	s.store, err = datastore.Open(ctx, datastore.Options{
-		Path: s.path("db", "holdfast.db"), Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger,
+		Path: s.path("db", "holdfast.db"), Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
 	})
 	if err != nil {
 		return fmt.Errorf("open datastore: %w", err)
@@ -253,6 +258,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		},
 		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues},
 		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
+		Now:       s.now,
 	}
 	if site := strings.TrimRight(s.cfg.Server.API.URL, "/"); site != "" {
 		opts.Reports.LogURL = func(run string) string { return site + server.RunPage(run) }
@@ -283,7 +289,9 @@ func (s *services) openReconciler(ctx context.Context) error {
 		branches[r.Name] = r.Branch
 		opts.Sources.Repositories = append(opts.Sources.Repositories, repo)
 	}
-	plain, err := forgelocal.New(forgelocal.Options{Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories)})
+	plain, err := forgelocal.New(forgelocal.Options{
+		Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories), Now: s.now,
+	})
 	if err != nil {
 		return err
 	}
@@ -350,7 +358,7 @@ func (s *services) openServer(context.Context) error {
 		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},
 		Listen: server.Listeners{Socket: server.Socket{Path: s.path("run", "agent.sock")}},
 		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
-		System: server.System{Version: s.version, Logger: s.logger},
+		System: server.System{Version: s.version, Logger: s.logger, Now: s.now},
 	}
 	if site, err := url.Parse(s.cfg.Server.API.URL); err == nil && site.Hostname() != "" {
 		opts.API.Hosts = []string{site.Hostname()}
@@ -386,7 +394,7 @@ func (s *services) openServer(context.Context) error {
 
 func (s *services) webhooks() (*webhook.Handler, error) {
 	opts := webhook.Options{
-		Store: s.store, Enqueue: s.enqueue, Logger: s.logger,
+		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.now,
 		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered},
 	}
 	for _, r := range s.cfg.Repositories {

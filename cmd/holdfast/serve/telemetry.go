@@ -61,7 +61,7 @@ type metrics struct {
 
 var _ reconciler.Metrics = (*metrics)(nil)
 
-func newMetrics() *metrics {
+func newMetrics(now func() time.Time) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "holdfast", Name: name, Help: help}, labels)
 	}
@@ -83,7 +83,7 @@ func newMetrics() *metrics {
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
 		refusals:   counter("claim_refusals_total", "Claims of agents that were refused: their token was unknown, or bound to another agent or other kinds, another process had their id, or their isolation was too weak.", "reason"),
-		held:       newHeldProviders(time.Now),
+		held:       newHeldProviders(now),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
 		}),

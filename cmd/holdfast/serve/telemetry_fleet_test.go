@@ -36,9 +36,8 @@ func (f *countedFleet) CountClusters(_ context.Context, filter holdfast.ClusterF
 
 func TestFleetMetrics(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m.held.now = func() time.Time { return clock }
+	m := newMetrics(func() time.Time { return clock })
 	f := &countedFleet{
 		phases: map[holdfast.Phase]int{holdfast.PhaseActive: 7, holdfast.PhaseDeleted: 2},
 		drift:  map[holdfast.DriftStatus]int{holdfast.DriftFound: 1, holdfast.DriftNone: 4}, all: 8,

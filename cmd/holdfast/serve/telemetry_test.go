@@ -21,7 +21,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
+	m := newMetrics(time.Now)
 	m.RunEnded(holdfast.RunApply, holdfast.RunApplied, "")
 	m.RunClaimed(holdfast.RunPlan, 2*time.Second)
 	m.Step("plan", time.Second)
