@@ -174,6 +174,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
 	}
+	s.endPauses(ctx)
 	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
 	return err
 }

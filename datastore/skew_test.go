@@ -1,10 +1,12 @@
 package datastore_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
 )
 
 // TestClaimsOfAWrongClock: a server whose clock was days ahead, and that is gone,
@@ -68,6 +70,47 @@ func TestPausesOfAWrongClock(t *testing.T) {
 		}
 		if posts := claimPosts(t, store, noon); (len(posts) == 1) != test.due {
 			t.Errorf("what is to be posted again in %s is due: %+v", test.ahead, posts)
+		}
+	}
+}
+
+// TestClockIsPutBack: a server that starts with a clock that was put back tries at once what
+// the former one had put off, for as long as that clock was ahead, and leaves alone what
+// waits by a clock that was right.
+func TestClockIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		back time.Duration
+		due  bool
+	}{{10 * time.Minute, true}, {10 * time.Hour, true}, {0, false}} {
+		ctx, path := t.Context(), filepath.Join(t.TempDir(), "holdfast.db")
+		store := openAt(t, datastore.Options{Path: path})
+		run := claim(t, store, newRun(1))
+		run.NotBefore = noon.Add(time.Minute)
+		run = end(t, store, run, holdfast.RunRetrying)
+		if err := store.Want(ctx, holdfast.Post{Key: "key", Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if posts := claimPosts(t, store, noon); len(posts) != 1 {
+			t.Fatalf("%d posts are to be posted", len(posts))
+		}
+		if err := store.PostFailed(ctx, "key", "away", 1, noon.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		now := noon.Add(time.Second - test.back)
+		store = openAt(t, datastore.Options{Path: path, Now: func() time.Time { return now }})
+		if posts := claimPosts(t, store, now); (len(posts) == 1) != test.due {
+			t.Errorf("%s back: what is to be posted again is due: %+v", test.back, posts)
+		}
+		if got := must[[]string](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: now, Limit: 1})); (len(got) == 1) != test.due {
+			t.Errorf("%s back: what is to be tried again is claimable: %+v", test.back, got)
+		}
+		if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now, 0); (err == nil) != test.due {
+			t.Errorf("%s back: what is to be tried again is claimed: %v", test.back, err)
 		}
 	}
 }
