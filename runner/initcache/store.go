@@ -175,7 +175,8 @@ func (s *Store) open(key string, maxAge time.Duration) (Folder, bool) {
 		return Folder{}, false
 	}
 	now := s.opts.Now()
-	if m.moves() && maxAge > 0 && now.Sub(m.PreparedAt) > maxAge {
+	// One from the future was prepared by a clock that was ahead, and may be of any age.
+	if age := now.Sub(m.PreparedAt); m.moves() && maxAge > 0 && (age > maxAge || age < 0) {
 		return Folder{}, false
 	}
 	_ = os.Chtimes(dir, now, now) // for Prune

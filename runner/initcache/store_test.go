@@ -426,6 +426,10 @@ func TestModulesThatMove(t *testing.T) {
 	if got := code(s.Open("k")); got != "first" {
 		t.Errorf("what came back is not found, but %s", got)
 	}
+	now.Add(-1) // it was fetched by a clock that was ahead, at nobody knows what time
+	if got := code(s.Open("k")); got != "nothing" {
+		t.Errorf("after the clock was put back Open finds %s", got)
+	}
 }
 
 // TestModulesOfATagThatWasMoved: modules that count as pinned have a folder for each content,
