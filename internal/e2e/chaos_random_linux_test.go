@@ -85,7 +85,7 @@ type content struct {
 func (c *chaos) round() {
 	c.w.t.Helper()
 	c.rounds++
-	c.person = newPerson(c.m.rng.IntN(2) == 0)
+	c.person = newPerson(c.m.rng.IntN(2) == 0, func(text string) { c.w.t.Error(text) })
 	names := []string{"alpha", "beta", "gamma"}
 	c.m.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+c.m.rng.IntN(len(names))]

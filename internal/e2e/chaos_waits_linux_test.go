@@ -16,7 +16,6 @@ import (
 // wait offers, or what the answer to that offers.
 
 const (
-	silence    = time.Minute      // how long a cluster may be behind without a reason: nothing fails meanwhile
 	askAgain   = time.Second      // when a command that was refused is given again
 	impatience = 20 * time.Second // when one that was accepted, and has changed nothing, is
 )
@@ -26,8 +25,8 @@ type person struct {
 	comments bool                 // they write on the pull request first; else they use the command line
 	said     map[string]remark    // by cluster, run and words
 	given    map[string]time.Time // when a command line may be given again
-	silent   map[string]time.Time // since when a cluster has been behind without a reason
-	noted    map[string]bool      // waits that are counted, or reported, already
+	noted    map[string]bool      // waits that are counted already
+	check    *waitCheck
 }
 
 // remark is a comment that commands.
@@ -36,10 +35,10 @@ type remark struct {
 	at time.Time
 }
 
-func newPerson(comments bool) person {
+func newPerson(comments bool, wrong func(text string)) person {
 	return person{
 		comments: comments, said: make(map[string]remark), given: make(map[string]time.Time),
-		silent: make(map[string]time.Time), noted: make(map[string]bool),
+		noted: make(map[string]bool), check: newWaitCheck(wrong),
 	}
 }
 
@@ -58,54 +57,24 @@ func (c *chaos) help(pr *pull, name string, rec v1.Cluster) string {
 	c.w.t.Helper()
 	runs, last := c.w.runs(name), c.w.newestOnBranch(name)
 	c.free(name, runs)
-	if rec.Waiting == "" {
-		c.mayBeSilent(name, rec, runs)
-	} else {
-		delete(c.person.silent, name)
-		c.leadOut(pr, name, rec, last)
+	if rec.Waiting != "" && c.person.once("waits", name, last.ID, rec.Waiting) {
+		c.waits[rec.Waiting]++
+	}
+	if line := c.person.check.see(name, rec, runs, last); line != "" {
+		c.leadOut(pr, name, rec.Waiting, last, line)
 	}
 	return fmt.Sprintf("%s, waits for %q (%s), for which %q is offered; last: %s %s %s; replies: %q; given: %v",
 		rec.Phase, rec.Waiting, rec.WaitingDetail, rec.Waiting.Command(name), last.ID, last.Status, last.Reason, pr.replies(), c.person.given)
 }
 
-// mayBeSilent fails the test if a cluster that gives no reason is behind for long while
-// nothing runs for it.
-func (c *chaos) mayBeSilent(name string, rec v1.Cluster, runs []v1.Run) {
+// leadOut gives the command line that the reason of a wait offers, as a comment where there
+// is one for it.
+func (c *chaos) leadOut(pr *pull, name string, reason holdfast.Reason, last v1.Run, line string) {
 	c.w.t.Helper()
-	behind := rec.Name != "" && rec.Phase != holdfast.PhaseDeleted && (rec.Desired.Removed || !rec.UpToDate())
-	if !behind || slices.ContainsFunc(runs, func(run v1.Run) bool { return !run.Status.Done() }) {
-		delete(c.person.silent, name)
-	} else if since, ok := c.person.silent[name]; !ok {
-		c.person.silent[name] = time.Now()
-	} else if time.Since(since) > silence && c.person.once("silent", name) {
-		c.w.t.Errorf("%s is %s, not as Git says, nothing runs for it, and no reason is given", name, rec.Phase)
-	}
-}
-
-// leadOut gives the command that the reason of a wait offers, if it does not end automatically.
-func (c *chaos) leadOut(pr *pull, name string, rec v1.Cluster, last v1.Run) {
-	c.w.t.Helper()
-	info, line := rec.Waiting.Info(), rec.Waiting.Command(name)
-	if c.person.once("waits", name, last.ID, rec.Waiting) {
-		c.waits[rec.Waiting]++
-	}
-	switch {
-	case !rec.Waiting.Known():
-		c.fault(name, rec.Waiting, "which is not a reason that Holdfast has")
-	case info.Effect == holdfast.Passes:
-	case line == "":
-		c.fault(name, rec.Waiting, "which does not end automatically, and no command is offered for it")
-	case len(info.Next) > 0:
-		c.ask(pr, name, last, info.Next[0], line)
-	default:
+	if next := reason.Info().Next; len(next) > 0 {
+		c.ask(pr, name, last, next[0], line)
+	} else {
 		c.give(name, last, line)
-	}
-}
-
-func (c *chaos) fault(name string, reason holdfast.Reason, what string) {
-	c.w.t.Helper()
-	if c.person.once("fault", name, reason) {
-		c.w.t.Errorf("%s waits for %s, %s", name, reason, what)
 	}
 }
 
@@ -117,7 +86,12 @@ func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line 
 	words := "/holdfast " + string(verb) + " " + name
 	key := fmt.Sprint(name, run.ID, words)
 	remark, said := c.person.said[key]
-	switch reactions := c.w.fleet().hub.Reactions(remark.id); {
+	reactions := c.w.fleet().hub.Reactions(remark.id)
+	accepted := said && slices.Contains(reactions, string(holdfast.ReactionDone))
+	if accepted {
+		c.person.check.accept(name, line)
+	}
+	switch {
 	case !c.person.comments:
 		c.give(name, run, line)
 	case !said && run.Status == holdfast.RunPlanned && run.PostedAt.IsZero(): // nobody has seen it yet
@@ -126,7 +100,7 @@ func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line 
 		c.w.t.Logf("%s is held by %s (%s): %s", name, run.ID, run.Reason, words)
 		remark.id, remark.at = pr.say(dev, words), time.Now()
 		c.person.said[key] = remark
-	case slices.Contains(reactions, string(holdfast.ReactionDone)) && time.Since(remark.at) < impatience: // it was accepted
+	case accepted && time.Since(remark.at) < impatience:
 	case slices.Contains(reactions, string(holdfast.ReactionRefused)), time.Since(remark.at) > impatience:
 		c.give(name, run, line)
 	}
@@ -150,6 +124,7 @@ func (c *chaos) give(name string, run v1.Run, line string) string {
 	switch code {
 	case 0:
 		c.person.given[key] = time.Now().Add(impatience)
+		c.person.check.accept(name, line)
 		return out
 	case 3: // refused
 		c.person.given[key] = time.Now().Add(askAgain)
