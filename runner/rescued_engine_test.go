@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 
 // leaving is a backend of somebody else's that goes away after so many requests.
 type leaving struct {
-	store *stateServer
+	store http.Handler
 
 	mu   sync.Mutex
 	left int // requests until then; negative: it stays
@@ -58,7 +57,8 @@ func TestBackendGoesAway(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
 	e, _ := newExecutor(t, nil)
-	backend := &leaving{store: newStateServer(t)}
+	states := newStateServer(t)
+	backend := &leaving{store: states}
 	server := httptest.NewServer(backend)
 	t.Cleanup(server.Close)
 
@@ -92,7 +92,7 @@ resource "terraform_data" "x" { input = "made" }
 		backend.stay(-1)
 
 		made := len(got.Steps) > 0 && strings.Contains(s.logged(), "Creation complete")
-		saved := strings.Contains(backend.store.state("/"+name), `"made"`)
+		saved := strings.Contains(states.state("/"+name), `"made"`)
 		rescued := s.artefacts[holdfast.ArtefactErrored]
 		switch {
 		case !made, saved:
@@ -105,7 +105,7 @@ resource "terraform_data" "x" { input = "made" }
 		}
 		unsaved++
 		push(t, e, s, foreign(name+"-push", holdfast.RunState), rescued)
-		if !strings.Contains(backend.store.state("/"+name), `"made"`) {
+		if !strings.Contains(states.state("/"+name), `"made"`) {
 			t.Errorf("%s: the state was not pushed", name)
 		}
 		wantStatus(t, e.Execute(t.Context(), foreign(name+"-again", holdfast.RunPlan), s), holdfast.RunNoChanges, "", s)
@@ -123,60 +123,81 @@ resource "terraform_data" "x" { input = "made" }
 	}
 }
 
-// TestS3GoesAway: an object store that goes away when an apply saves its state leaves the
-// state to the agent, and its lock in the store. Once it is back and the lock is
-// released, the state is pushed, and nothing is made twice.
+// TestS3GoesAway has an object store go away at each request of an apply: what was made is in
+// the store, or in the state that was rescued. Once the store is back and the lock that was
+// left in it is released, that state is pushed, and nothing is made twice.
 func TestS3GoesAway(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
-	var leaves, away atomic.Bool
-	b := newBucket(t, func(store http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if leaves.Load() && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, stateKey) {
-				away.Store(true)
-			}
-			if away.Load() {
-				panic(http.ErrAbortHandler)
-			}
-			store.ServeHTTP(w, r)
-		})
+	store := &leaving{left: -1}
+	b := newBucket(t, func(s http.Handler) http.Handler {
+		store.store = s
+		return store
 	})
 	e, _ := newExecutor(t, nil)
-	s := newMemorySession(b.code(`resource "terraform_data" "x" { input = "made" }`))
+	files := b.code(`resource "terraform_data" "x" { input = "made" }`)
 	foreign := func(run string, kind holdfast.RunKind) holdfast.Assignment {
 		a := engineAssignment(run, kind)
 		a.OwnState, a.LockTimeout = false, new(time.Duration) // what is locked is not waited for
 		return a
 	}
-	planned := e.Execute(t.Context(), foreign("run-1", holdfast.RunPlan), s)
+	s := newMemorySession(files)
+	planned := e.Execute(t.Context(), foreign("plan", holdfast.RunPlan), s)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 
-	leaves.Store(true)
-	a := foreign("run-2", holdfast.RunApply)
-	a.Reviews = review("run-1", planned)
-	got := e.Execute(t.Context(), a, s)
-	wantStatus(t, got, holdfast.RunErrored, holdfast.CauseStateUnsaved, s)
-	rescued := s.artefacts[holdfast.ArtefactErrored]
-	if !away.Load() || got.Failure.Transient || !strings.Contains(string(rescued), `"made"`) {
-		t.Fatalf("away %v, transient %v, rescued %q", away.Load(), got.Failure.Transient, rescued)
-	}
+	unsaved := 0
+	apply := func(left int) (requests int) {
+		name, s := fmt.Sprintf("at-%d", left+1), newMemorySession(files)
+		a := foreign(name, holdfast.RunApply)
+		a.Reviews = review("plan", planned)
+		store.stay(left)
+		got := e.Execute(t.Context(), a, s)
+		requests = store.requests()
+		store.stay(-1)
 
-	leaves.Store(false)
-	away.Store(false)
-	if b.has(stateKey) || !b.has(stateKey+".tflock") {
-		t.Error("the store has the state, or no lock")
+		made, saved, rescued := strings.Contains(s.logged(), "Creation complete"), b.has(stateKey), s.artefacts[holdfast.ArtefactErrored]
+		switch {
+		case !made && saved:
+			t.Errorf("%s: there is a state of nothing", name)
+		case !made, saved:
+			if got.Reason == holdfast.CauseStateUnsaved || rescued != nil {
+				t.Errorf("%s: made %t, saved %t, but %s, rescued %q", name, made, saved, got.Reason, rescued)
+			}
+		case got.Status != holdfast.RunErrored, got.Reason != holdfast.CauseStateUnsaved, got.Failure.Transient, !strings.Contains(string(rescued), `"made"`):
+			t.Fatalf("%s: something was made and is not in the state: %s %s %+v, rescued %q\n%s", name, got.Status, got.Reason, got.Failure, rescued, s.logged())
+		default:
+			unsaved++
+			b.unlock(e, foreign(name+"-locked", holdfast.RunPlan), foreign(name+"-unlock", holdfast.RunState), s)
+			push(t, e, s, foreign(name+"-push", holdfast.RunState), rescued)
+			wantStatus(t, e.Execute(t.Context(), foreign(name+"-again", holdfast.RunPlan), s), holdfast.RunNoChanges, "", s)
+		}
+		b.remove(stateKey)
+		b.remove(stateKey + ".tflock")
+		return requests
 	}
-	found := e.Execute(t.Context(), foreign("run-3", holdfast.RunPlan), s)
-	wantStatus(t, found, holdfast.RunErrored, holdfast.CauseStateLocked, s)
+	all := apply(-1)
+	if all < 5 {
+		t.Fatalf("an apply makes %d requests only", all)
+	}
+	for left := range all {
+		apply(left)
+	}
+	if unsaved == 0 {
+		t.Error("it was never away when the state was to be saved")
+	}
+}
+
+// unlock releases the lock that keeps a run from its state, whose failure names it.
+func (b bucket) unlock(e *runner.Executor, locked, unlock holdfast.Assignment, s *memorySession) {
+	b.t.Helper()
+	found := e.Execute(b.t.Context(), locked, s)
+	wantStatus(b.t, found, holdfast.RunErrored, holdfast.CauseStateLocked, s)
 	lock, ok := holdfast.LockOf(holdfast.Run{RunOutcome: holdfast.RunOutcome{Failure: found.Failure}})
 	if !ok {
-		t.Fatalf("the failure names no lock: %+v", found.Failure)
+		b.t.Fatalf("the failure names no lock: %+v", found.Failure)
 	}
-	unlock := foreign("run-4", holdfast.RunState)
 	unlock.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: lock.ID}
-	wantStatus(t, e.Execute(t.Context(), unlock, s), holdfast.RunApplied, "", s)
-	push(t, e, s, foreign("run-5", holdfast.RunState), rescued)
-	wantStatus(t, e.Execute(t.Context(), foreign("run-6", holdfast.RunPlan), s), holdfast.RunNoChanges, "", s)
+	wantStatus(b.t, e.Execute(b.t.Context(), unlock, s), holdfast.RunApplied, "", s)
 }
 
 func push(t *testing.T, e *runner.Executor, s *memorySession, a holdfast.Assignment, state []byte) holdfast.Result {

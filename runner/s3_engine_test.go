@@ -66,6 +66,14 @@ func (b bucket) has(key string) bool {
 	return b.ask(http.MethodHead, key, "", false) == http.StatusOK
 }
 
+// remove takes an object away, if it is there.
+func (b bucket) remove(key string) {
+	b.t.Helper()
+	if status := b.ask(http.MethodDelete, key, "", false); status != http.StatusNoContent && status != http.StatusNotFound {
+		b.t.Fatalf("%s was not removed: %d", key, status)
+	}
+}
+
 func (b bucket) ask(method, key, body string, unlessThere bool) (status int) {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+"/states/"+key, strings.NewReader(body))
