@@ -7,7 +7,7 @@ func newCommands(r *Reconciler) (*commands.Operator, *commands.Handler) {
 		Store: r.opts.Store, Forges: make(map[string]commands.Forge, len(r.opts.Sources.Forges)),
 		Lease: r.opts.Limits.Lease, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 		Rooms: commands.Rooms{
-			Catalogs: r.catalogs, Records: r.records, Agenda: r.agenda, Gates: r.gates, Looking: &r.looking,
+			Catalogs: r.catalogs, Lineage: r.lineage, Records: r.records, Agenda: r.agenda, Gates: r.gates, Looking: &r.looking,
 		},
 		Peers: commands.Peers{
 			Decider: r.loop, Drift: r.drift, Dispatcher: r.dispatcher, Publisher: r.publish, Intake: r.intake,

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
-	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
@@ -47,8 +46,8 @@ func (a assessing) Forbidden(repo string, doc document.Document, stateLocation s
 }
 
 // OwnedElsewhere reports whether a cluster's name belongs to another repository.
-func (assessing) OwnedElsewhere(repo string, rec holdfast.ClusterRecord) bool {
-	return lineage.BelongsElsewhere(repo, rec)
+func (a assessing) OwnedElsewhere(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error) {
+	return a.r.lineage.BelongsElsewhere(ctx, repo, rec)
 }
 
 // upgrading is the Reconciler as the keeper of upgrades sees it.

@@ -283,6 +283,11 @@ func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decisio
 	if err := l.Agenda.RequestOpen(ctx, rec.Name); err != nil {
 		return err
 	}
+	if saved.Deletion != nil {
+		if err := l.Intake.Freed(ctx, saved); err != nil {
+			return err
+		}
+	}
 	return l.Agenda.RequestRelated(ctx, in.Cluster, saved)
 }
 

@@ -98,6 +98,8 @@ type Intake interface {
 	Seen(repo string) bool
 	// Awaited reports whether this process has not, and has only just begun.
 	Awaited(repo string) bool
+	// Freed has looked at again what other repositories say of a cluster that is gone.
+	Freed(ctx context.Context, rec holdfast.ClusterRecord) error
 }
 
 // Grants are what clusters may do and get. None of them may be nil.

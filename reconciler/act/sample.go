@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 )
 
@@ -55,7 +54,11 @@ func (f *filler) fillSample(ctx context.Context, in decision.Input, want holdfas
 	if err != nil {
 		return err
 	}
-	if faults := slices.Concat(f.opts.Grants.Forbidden(want.Repo, res.Doc, res.Location), lineage.OwnedElsewhere(want.Repo, in.Cluster, res), shared); len(faults) > 0 {
+	owned, err := f.Lineage.OwnedElsewhere(ctx, want.Repo, in.Cluster, res)
+	if err != nil {
+		return err
+	}
+	if faults := slices.Concat(f.opts.Grants.Forbidden(want.Repo, res.Doc, res.Location), owned, shared); len(faults) > 0 {
 		return fmt.Errorf("resolve: %w", faults)
 	}
 	return f.fillFormerState(ctx, want.Repo, in, run)

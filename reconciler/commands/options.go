@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
@@ -35,6 +36,7 @@ type Options struct {
 // Rooms are the small rooms that commands share with others.
 type Rooms struct {
 	Catalogs *catalog.Reader
+	Lineage  *lineage.Reader
 	Records  *record.Writer
 	Agenda   *agenda.Agenda
 	Gates    *gate.Keeper

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
 // records has one pull request, the clusters and the runs.
@@ -260,6 +261,16 @@ type recorded struct {
 
 func (r recorded) Cluster(context.Context, string) (holdfast.ClusterRecord, error) { return r.rec, nil }
 
+// executed are the runs of a cluster, the newest first.
+type executed struct {
+	lineage.Store
+	runs []holdfast.Run
+}
+
+func (e executed) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) {
+	return e.runs, nil
+}
+
 // A pull request commands what belongs to its repository, or to nobody. Its own plans can be
 // canceled, and a run of the former owner of a free name is not its own.
 func TestElsewhere(t *testing.T) {
@@ -269,24 +280,27 @@ func TestElsewhere(t *testing.T) {
 	theirs := holdfast.ClusterRecord{Name: "app", Owner: "acme/other"}
 	free, gone := theirs, theirs
 	free.Desired.Removed, gone.Deletion = true, &holdfast.Deletion{}
+	apply := holdfast.Run{ID: "run-1", Kind: holdfast.RunApply, Status: holdfast.RunRunning}
 	for name, test := range map[string]struct {
 		rec    holdfast.ClusterRecord
 		verb   holdfast.Verb
 		state  holdfast.PullRequestState
 		barred bool
+		runs   []holdfast.Run
 	}{
-		"its own":                    {own, holdfast.VerbUnlock, merged, false},
-		"another's":                  {theirs, holdfast.VerbUnlock, open, true},
-		"another's, merged":          {theirs, holdfast.VerbCancel, merged, true},
-		"its own plans":              {theirs, holdfast.VerbCancel, open, false},
-		"a free name":                {free, holdfast.VerbPlan, open, false},
-		"a run that is there still":  {free, holdfast.VerbUnlock, open, true},
-		"a name that was given back": {gone, holdfast.VerbUnlock, open, false},
+		"its own":                    {own, holdfast.VerbUnlock, merged, false, nil},
+		"another's":                  {theirs, holdfast.VerbUnlock, open, true, nil},
+		"another's, merged":          {theirs, holdfast.VerbCancel, merged, true, nil},
+		"its own plans":              {theirs, holdfast.VerbCancel, open, false, nil},
+		"a free name":                {free, holdfast.VerbPlan, open, false, nil},
+		"a run that is there still":  {free, holdfast.VerbUnlock, open, true, nil},
+		"during its first apply":     {free, holdfast.VerbPlan, open, true, []holdfast.Run{apply}},
+		"a name that was given back": {gone, holdfast.VerbUnlock, open, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := handler(records{}, host{})
-			h.opts.Store = recorded{rec: test.rec}
+			h.opts.Store, h.Lineage = recorded{rec: test.rec}, lineage.NewReader(executed{runs: test.runs}, nil)
 			pr := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: ref, State: test.state}}
 			barred, err := h.elsewhere(t.Context(), test.verb, pr, "app")
 			if err != nil || (barred != "") != test.barred {

@@ -103,7 +103,12 @@ func (h *Handler) elsewhere(
 		return "", fmt.Errorf("read cluster %q: %w", cluster, err)
 	case verb == holdfast.VerbCancel && pr.State != holdfast.PullRequestMerged:
 		return "", nil
-	case lineage.BelongsElsewhere(pr.Repo, rec):
+	}
+	elsewhere, err := h.Lineage.BelongsElsewhere(ctx, pr.Repo, rec)
+	switch {
+	case err != nil:
+		return "", err
+	case elsewhere:
 	case verb != holdfast.VerbUnlock || rec.Owner == pr.Repo || rec.Deletion != nil:
 		return "", nil // of a name that is free there, a run may be running still
 	}

@@ -75,7 +75,9 @@ func (k *Keeper) dropForeign(ctx context.Context, repo string, users map[string]
 			return err
 		}
 		for name, rec := range records {
-			if k.opts.Fleet.OwnedElsewhere(repo, rec) {
+			if elsewhere, err := k.opts.Fleet.OwnedElsewhere(ctx, repo, rec); err != nil {
+				return err
+			} else if elsewhere {
 				delete(users, name)
 			}
 		}

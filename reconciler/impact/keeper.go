@@ -32,7 +32,7 @@ type Fleet interface {
 	// Forbidden is why a repository may not define a cluster with that state.
 	Forbidden(repo string, doc document.Document, stateLocation string) holdfast.Faults
 	// OwnedElsewhere reports whether a cluster's name belongs to another repository.
-	OwnedElsewhere(repo string, rec holdfast.ClusterRecord) bool
+	OwnedElsewhere(ctx context.Context, repo string, rec holdfast.ClusterRecord) (bool, error)
 }
 
 // Repository is a repository that may publish templates.

@@ -194,7 +194,8 @@ func (p *pullRequests) faultsOf(
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(res.Faults, lineage.OwnedElsewhere(to.Repo, known, res), others), nil
+	owned, err := p.Lineage.OwnedElsewhere(ctx, to.Repo, known, res)
+	return slices.Concat(res.Faults, owned, others), err
 }
 
 // changedSettings says what the documents of two trees say differently that no plan shows.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -50,7 +49,7 @@ func (b *branches) desireAll(
 	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
 	again, asked := make(map[string]bool), make(map[string]bool)
 	var claimed []string
-	defer func() { b.recheckHeirs(ctx, repo, claimed) }()
+	defer func() { b.recheckHeirs(ctx, repo.Name, claimed) }()
 	for some := range slices.Chunk(names, byname.AtOnce) {
 		records, err := byname.Records(ctx, b.opts.Store, some)
 		if err != nil {
@@ -74,30 +73,6 @@ func (b *branches) desireAll(
 	}
 	b.marks.setRecheck(repo.Name, again)
 	return asked, nil
-}
-
-// recheckHeirs has the documents of other repositories looked at again that have a former
-// name which this one has claimed just now: they must not begin as new clusters.
-func (b *branches) recheckHeirs(ctx context.Context, repo Repository, claimed []string) {
-	for name, other := range b.repos {
-		head := b.mirror.last(name)["refs/heads/"+other.Branch]
-		if len(claimed) == 0 || name == repo.Name || head == "" || !b.marks.isReady(name) {
-			continue // what is not taken in yet will find these names on record
-		}
-		cat, err := b.Catalogs.Read(ctx, name, string(head))
-		if err != nil { // its head has moved: all of it is looked at again
-			b.marks.setBehind(name)
-			b.Agenda.Look(agenda.Look{Repo: name})
-			continue
-		}
-		for _, former := range claimed {
-			for _, heir := range cat.Renamed(former) {
-				b.marks.addRecheck(name, heir)
-				b.marks.setRelook(name)
-				b.Agenda.Look(agenda.Look{Repo: name})
-			}
-		}
-	}
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -249,8 +224,8 @@ func (b *branches) desireOnce(
 		return taken{}, err
 	}
 	was := rec.Owner
-	if rec.Owner != repo.Name && !b.claimName(ctx, repo, res, &rec) {
-		return taken{doubt: true}, nil
+	if ours, err := b.claimName(ctx, repo, res, &rec); err != nil || !ours {
+		return taken{doubt: true}, err
 	}
 	before := rec
 	branch := lineage.Branch{Waiting: b.marks.recheckIn(now.cat.Repo), Adopted: now.adopted}
@@ -327,12 +302,18 @@ func (b *branches) saveDesired(ctx context.Context, before, rec holdfast.Cluster
 }
 
 // claimName gives a cluster's name to a repository, unless it is another's.
-func (b *branches) claimName(ctx context.Context, repo Repository, res *catalog.Resolution, rec *holdfast.ClusterRecord) bool {
+func (b *branches) claimName(
+	ctx context.Context, repo Repository, res *catalog.Resolution, rec *holdfast.ClusterRecord,
+) (ours bool, err error) {
 	name := res.Doc.Cluster.Name
-	if faults := lineage.OwnedElsewhere(repo.Name, *rec, res); len(faults) > 0 {
+	faults, err := b.Lineage.OwnedElsewhere(ctx, repo.Name, *rec, res)
+	if err != nil {
+		return false, err
+	}
+	if len(faults) > 0 {
 		b.opts.Logger.WarnContext(ctx, "cluster was refused", "cluster", name, "repo", repo.Name, "err", faults.Err())
-		return false
+		return false, nil
 	}
 	rec.Name, rec.Owner = name, repo.Name
-	return true
+	return true, nil
 }

@@ -50,6 +50,7 @@ func (b *branches) takeOver(
 		if err == nil { // merges that have brought the new name and nothing else say so, and those that waited
 			b.Publisher.Waited(ctx, rec)
 			b.Publisher.Waited(ctx, old)
+			err = b.freed(ctx, old)
 		}
 		return taken{ask: true}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // DestroyedFirst are the clusters that have to be gone before one that was removed, whose
@@ -50,15 +51,22 @@ func (r *Reader) DestroyedFirst(ctx context.Context, rec holdfast.ClusterRecord)
 }
 
 // standsOn are the clusters that one depended on when it was last applied, or when an apply
-// since then has begun.
+// since then has begun or was queued.
 func (r *Reader) standsOn(ctx context.Context, rec holdfast.ClusterRecord) ([]string, error) {
 	applied := rec.Applied.Document.DependsOn
 	further := func(name string) bool { return !slices.Contains(applied, name) }
 	if !slices.ContainsFunc(rec.Desired.Document.DependsOn, further) {
 		return applied, nil
 	}
-	last, err := r.Inherited(ctx, rec)
-	return slices.Concat(applied, last.Document.DependsOn), err
+	runs, err := history.Branch(ctx, r.store, rec.Name)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Concat(applied, inherited(rec, runs).Document.DependsOn)
+	for _, run := range underWay(rec, runs) {
+		names = append(names, run.Document.DependsOn...)
+	}
+	return names, nil
 }
 
 // removedCircle returns the names of the clusters that depend on one, and it on them, by way

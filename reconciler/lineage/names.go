@@ -131,7 +131,9 @@ func (r *Reader) notRenamed(
 	} else if wrong.message != "" {
 		return fault(wrong.hint, "%s", wrong.message), nil
 	}
-	if BelongsElsewhere(cat.Repo, known) {
+	if elsewhere, err := r.BelongsElsewhere(ctx, cat.Repo, known); err != nil {
+		return nil, err
+	} else if elsewhere {
 		return fault("transfer it under its old name first, then rename it; remove renamedFrom if it is another cluster",
 			"which belongs to repository %q", known.Owner), nil
 	}

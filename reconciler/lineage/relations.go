@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -56,10 +55,17 @@ func (r *Reader) dependents(ctx context.Context, cluster string) ([]holdfast.Clu
 	if err != nil {
 		return nil, fmt.Errorf("list what depends on %q: %w", cluster, err)
 	}
-	// Nothing stands on what was never applied and is gone.
-	return slices.DeleteFunc(records, func(rec holdfast.ClusterRecord) bool {
-		return rec.Applied.Run == "" && rec.Desired.Removed
-	}), nil
+	out := make([]holdfast.ClusterRecord, 0, len(records))
+	for _, rec := range records {
+		never, err := r.neverApplied(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		if !never {
+			out = append(out, rec)
+		}
+	}
+	return out, nil
 }
 
 // Family returns what a cluster depends on and what depends on it, each with its

@@ -128,7 +128,9 @@ func (r *Reader) ownersElsewhere(
 			return nil, err
 		}
 		for name, rec := range records {
-			if BelongsElsewhere(cat.Repo, rec) {
+			if elsewhere, err := r.BelongsElsewhere(ctx, cat.Repo, rec); err != nil {
+				return nil, err
+			} else if elsewhere {
 				owners[name] = rec.Owner
 			}
 		}

@@ -1,0 +1,77 @@
+// What one cluster has looked at again of others, although no head has moved.
+
+package intake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+)
+
+// recheckHeirs has the documents of other repositories looked at again that have a former
+// name which this one has claimed just now: they must not begin as new clusters.
+func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []string) {
+	if len(claimed) == 0 {
+		return
+	}
+	b.recheckOthers(ctx, repo, func(cat *catalog.Catalog) (heirs []string) {
+		for _, former := range claimed {
+			heirs = append(heirs, cat.Renamed(former)...)
+		}
+		return heirs
+	})
+}
+
+// recheckOthers has those of the clusters that the tracked branches of the other
+// repositories define looked at again which are chosen. What was not taken in yet will find
+// on record what there is to know.
+func (b *branches) recheckOthers(ctx context.Context, repo string, choose func(cat *catalog.Catalog) []string) {
+	for name, other := range b.repos {
+		head := b.mirror.last(name)["refs/heads/"+other.Branch]
+		if name == repo || head == "" || !b.marks.isReady(name) {
+			continue
+		}
+		cat, err := b.Catalogs.Read(ctx, name, string(head))
+		if err != nil { // its head has moved: all of it is looked at again
+			b.marks.setBehind(name)
+			b.Agenda.Look(agenda.Look{Repo: name})
+			continue
+		}
+		for _, cluster := range choose(cat) {
+			b.marks.addRecheck(name, cluster)
+			b.marks.setRelook(name)
+			b.Agenda.Look(agenda.Look{Repo: name})
+		}
+	}
+}
+
+// Freed has the documents and the open pull requests of other repositories looked at again
+// that define a cluster of a name which is free now: they were refused. Rec was the record
+// of the cluster that had it.
+func (i *Intake) Freed(ctx context.Context, rec holdfast.ClusterRecord) error {
+	return i.branches.freed(ctx, rec)
+}
+
+func (b *branches) freed(ctx context.Context, rec holdfast.ClusterRecord) error {
+	b.recheckOthers(ctx, rec.Owner, func(cat *catalog.Catalog) []string {
+		if len(cat.Named(rec.Name)) == 0 {
+			return nil
+		}
+		return []string{rec.Name}
+	})
+	open, err := b.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
+		States: []holdfast.PullRequestState{holdfast.PullRequestOpen}, Cluster: rec.Name, Limit: 10_000,
+	})
+	if err != nil {
+		return fmt.Errorf("list pull requests of %q: %w", rec.Name, err)
+	}
+	for _, pr := range open {
+		if pr.Repo != rec.Owner {
+			b.Agenda.Look(agenda.Look{Repo: pr.Repo, Number: pr.Number, Known: true})
+		}
+	}
+	return nil
+}
