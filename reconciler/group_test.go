@@ -121,3 +121,26 @@ func TestMergeGroupOfAnUnreadableBranch(t *testing.T) {
 	}
 	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", head))
 }
+
+// A group is green in which one pull request removes a cluster and another one adds one in
+// its place: each of them was planned alone. Merged at once, both are done.
+func TestMergeGroupThatReplacesACluster(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	q := mergeQueue{f, &partlyReadableGit{Git: f.opts.Sources.Git}}
+	q.openTwoInOnePlace()
+	first := q.queue(q.repo.Rev(master), 1)
+	second := q.queue(first, 2)
+	q.must(q.judge())
+	q.wants(first, "success 1 cluster as planned: #1")
+	q.wants(second, "success 2 clusters as planned: #1, #2")
+	q.mergeUnnoticed(1, byMerge)
+	q.merge(2, byMerge)
+	q.executeAll(withEngine)
+	if rec := q.cluster("prod"); rec.Phase != holdfast.PhaseDeleted {
+		t.Errorf("prod is %s, and waits for %q: %s", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+	if rec := q.cluster("live"); rec.Applied.Run == "" {
+		t.Errorf("live is %s, and waits for %q: %s", rec.Phase, rec.Waiting, rec.WaitingDetail)
+	}
+}

@@ -243,3 +243,82 @@ func TestHeldNameIsNotPlannedByChangedCode(t *testing.T) {
 		}
 	}
 }
+
+// Once a cluster of the new name is applied, the one that was held for it is removed,
+// without another commit: also if its removal and the new document are of two pull requests
+// that were planned next to each other and come to the branch at once.
+func TestHeldUntilTheOtherIsApplied(t *testing.T) {
+	t.Parallel()
+	retitle := func(f *fleet) {
+		f.repo.Commit(master, "retitle", map[string]string{"clusters/prod.yaml": changedProd("live"), "infra/live/main.tf": module("one")})
+		f.look()
+		f.executeAll(withEngine)
+		f.held("prod", "live")
+	}
+	for name, tc := range map[string]struct {
+		change func(f *fleet)
+		merges int // of pull requests
+	}{
+		"by a command": {change: func(f *fleet) {
+			retitle(f)
+			f.apply("live")
+		}},
+		"by two merges": {merges: 2, change: func(f *fleet) {
+			f.openTwoInOnePlace()
+			f.mergeUnnoticed(1, byMerge)
+			f.merge(2, byMerge)
+			f.held("prod", "live")
+		}},
+		"by another replica": {change: func(f *fleet) {
+			first := f.r
+			f.restart()
+			f.look() // it does not take in what follows
+			second := f.r
+			f.r = first
+			retitle(f)
+			f.r = second
+			f.apply("live")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := built(t, twoClusters())
+			tc.change(f)
+			f.executeAll(withEngine)
+			if rec := f.cluster("live"); rec.Applied.Run == "" {
+				t.Errorf("live waits for %q: %s", rec.Waiting, rec.WaitingDetail)
+			}
+			rec := f.cluster("prod")
+			if !rec.Desired.Removed || rec.Desired.Missing != "" {
+				t.Errorf("it is not removed: %s", rec.Desired.Missing)
+			}
+			if reviewed := tc.merges > 0; reviewed != (rec.Deletion != nil) {
+				t.Errorf("prod is %s, and waits for %q: %s", rec.Phase, rec.Waiting, rec.WaitingDetail)
+			}
+		})
+	}
+}
+
+// openTwoInOnePlace opens and plans two pull requests: one removes prod, the other one adds
+// live in a file of that name.
+func (f *fleet) openTwoInOnePlace() {
+	f.t.Helper()
+	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
+	f.open(2, map[string]string{"clusters/eu/prod.yaml": changedProd("live"), "infra/live/main.tf": module("one")})
+	f.executeAll(withEngine)
+	for _, number := range []int{1, 2} {
+		if rec := f.pullRequest(number); len(rec.Faults) > 0 {
+			f.t.Fatalf("pull request %d has faults: %v", number, rec.Faults)
+		}
+	}
+}
+
+// held expects that a cluster is not removed, because of the document of another one.
+func (f *fleet) held(cluster, other string) {
+	f.t.Helper()
+	rec := f.cluster(cluster)
+	if rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, `its document, with the name "`+other+`"`) {
+		f.t.Errorf("%s: removed is %t, it waits for %q: %s", cluster, rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+	}
+	f.noDestroy(cluster, "held")
+}

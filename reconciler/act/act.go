@@ -254,6 +254,9 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	if err := l.Agenda.RequestOpen(ctx, run.Cluster); err != nil {
 		return err
 	}
+	if err := l.Intake.Applied(ctx, saved); err != nil {
+		return err
+	}
 	return l.Agenda.RequestRelated(ctx, in.Cluster, saved)
 }
 

@@ -98,6 +98,8 @@ type Intake interface {
 	Seen(repo string) bool
 	// Awaited reports whether this process has not, and has only just begun.
 	Awaited(repo string) bool
+	// Applied has looked at again what was held until a cluster is applied.
+	Applied(ctx context.Context, rec holdfast.ClusterRecord) error
 	// Freed has looked at again what other repositories say of a cluster that is gone.
 	Freed(ctx context.Context, rec holdfast.ClusterRecord) error
 }

@@ -14,8 +14,11 @@ import (
 )
 
 // compare fills in the clusters that differ between two trees, and what is
-// wrong with the files that the pull request brings.
-func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error {
+// wrong with the files that the pull request brings. Proven are clusters whose removal
+// needs no further proof.
+func (p *pullRequests) compare(
+	ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord, proven ...string,
+) error {
 	differ, err := p.Catalogs.Diff(ctx, from, to)
 	if err != nil {
 		return err
@@ -47,8 +50,10 @@ func (p *pullRequests) compare(ctx context.Context, from, to *catalog.Catalog, r
 			if len(heirs) > 0 || known.Name != "" && known.Owner != to.Repo {
 				continue // it continues under another name, or in another repository
 			}
-			if err := p.compareGone(ctx, from, to, known, &c, rec); err != nil {
-				return err
+			if !slices.Contains(proven, name) {
+				if err := p.compareGone(ctx, from, to, known, &c, rec); err != nil {
+					return err
+				}
 			}
 		} else {
 			faults, err := p.faultsOf(ctx, to, res, known)

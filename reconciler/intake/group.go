@@ -95,7 +95,7 @@ func (p *pullRequests) groupStatus(
 		return holdfast.CommitStatus{}, err
 	}
 	var result holdfast.PullRequestRecord
-	if err := p.compare(ctx, from, to, &result); err != nil {
+	if err := p.compare(ctx, from, to, &result, mergequeue.Removed(members)...); err != nil {
 		return holdfast.CommitStatus{}, err
 	}
 	unproven := ""

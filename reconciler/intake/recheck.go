@@ -48,6 +48,16 @@ func (b *branches) recheckOthers(ctx context.Context, repo string, choose func(c
 	}
 }
 
+// Applied has the clusters looked at again that were held for the document of one which was
+// applied: it is another cluster's then. Rec is the record of that.
+func (i *Intake) Applied(ctx context.Context, rec holdfast.ClusterRecord) error {
+	held, err := i.Lineage.HeldFor(ctx, rec.Owner, rec.Name, i.marks.recheckIn(rec.Owner))
+	for _, name := range held {
+		i.Recheck(rec.Owner, name)
+	}
+	return err
+}
+
 // Freed has the documents and the open pull requests of other repositories looked at again
 // that define a cluster of a name which is free now: they were refused. Rec was the record
 // of the cluster that had it.

@@ -186,16 +186,9 @@ func newName(rec holdfast.ClusterRecord) (string, bool) {
 // firstNameOf returns the cluster whose new name has not taken over from it yet;
 // empty if there is none. One of which a run is executed is among those that wait.
 func (r *Reader) firstNameOf(ctx context.Context, repo, name string, waiting []string) (string, error) {
-	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: holdfast.ReasonMissing})
+	records, err := missing(ctx, r.store, repo, waiting)
 	if err != nil {
-		return "", fmt.Errorf("list missing clusters of %q: %w", repo, err)
-	}
-	if len(waiting) > 0 {
-		more, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: waiting})
-		if err != nil {
-			return "", fmt.Errorf("read waiting clusters of %q: %w", repo, err)
-		}
-		records = append(records, more...)
+		return "", err
 	}
 	for _, rec := range records {
 		if is, ok := newName(rec); ok && is == name {
@@ -203,4 +196,21 @@ func (r *Reader) firstNameOf(ctx context.Context, repo, name string, waiting []s
 		}
 	}
 	return "", nil
+}
+
+// missing returns the clusters of a repository whose documents are missing, and those that
+// wait, some of them twice. While a run is executed, a cluster waits for that.
+func missing(ctx context.Context, store Records, repo string, waiting []string) ([]holdfast.ClusterRecord, error) {
+	records, err := store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Waiting: holdfast.ReasonMissing})
+	if err != nil {
+		return nil, fmt.Errorf("list missing clusters of %q: %w", repo, err)
+	}
+	if len(waiting) > 0 {
+		more, err := store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: waiting})
+		if err != nil {
+			return nil, fmt.Errorf("read waiting clusters of %q: %w", repo, err)
+		}
+		records = append(records, more...)
+	}
+	return records, nil
 }

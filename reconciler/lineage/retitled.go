@@ -48,6 +48,22 @@ func holder(rec holdfast.ClusterRecord) string {
 	return name
 }
 
+// HeldFor returns the clusters that are held for the document of another one of their
+// repository. Waiting are those that are looked at again with each head.
+func (r *Reader) HeldFor(ctx context.Context, repo, document string, waiting []string) ([]string, error) {
+	records, err := missing(ctx, r.store, repo, waiting)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, rec := range records {
+		if holder(rec) == document {
+			names = append(names, rec.Name)
+		}
+	}
+	return names, nil
+}
+
 // Retitled returns the documents that are perhaps that of a cluster which was applied and
 // is gone, with another name: they say what it said, are in its place, or it was held for
 // them before, whatever they say by now. Those that were next to it are clusters of their

@@ -99,6 +99,20 @@ func Unreadable(commit holdfast.Revision, cause error) holdfast.CommitStatus {
 	return says(commit, holdfast.StatusError, "the merge result cannot be read: %s", why)
 }
 
+// Removed returns the clusters that pull requests remove, each of these alone: people were
+// shown that, whatever takes the places of their documents with the others.
+func Removed(members []Member) []string {
+	var names []string
+	for _, m := range members {
+		for _, c := range m.Clusters {
+			if c.Removed && !c.Sample {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	return names
+}
+
 func says(commit holdfast.Revision, state holdfast.StatusState, format string, args ...any) holdfast.CommitStatus {
 	return holdfast.CommitStatus{Revision: commit, Context: holdfast.ContextPlan, State: state, Description: fmt.Sprintf(format, args...)}
 }
