@@ -103,7 +103,12 @@ type Desired struct {
 	// Missing says why a document that is not there is not taken for removed;
 	// empty if it is there, or Removed.
 	Missing string `json:"missing,omitempty"`
-	Faults  Faults `json:"faults,omitempty"`
+	// HeldFor is the name of the document that may be this cluster's, and NewNames are those
+	// under which documents said that it continues. What Missing has said of them stays on
+	// record here until it is settled, whatever else Missing says meanwhile.
+	HeldFor  string   `json:"heldFor,omitempty"`
+	NewNames []string `json:"newNames,omitempty"`
+	Faults   Faults   `json:"faults,omitempty"`
 }
 
 // Applied is the last applied configuration of a cluster.

@@ -322,3 +322,80 @@ func (f *fleet) held(cluster, other string) {
 	}
 	f.noDestroy(cluster, "held")
 }
+
+// What a cluster is held for is not forgotten while it is held for something else, nor by the
+// records of the former version, which have it in words only.
+func TestHeldNameOutlastsASpoiledFile(t *testing.T) {
+	t.Parallel()
+	for name, former := range map[string]bool{"on record": false, "on record of the former version": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := built(t, twoClusters())
+			f.repo.Commit(master, "retitle", map[string]string{"clusters/prod.yaml": changedProd("production"), "infra/production/main.tf": module("one")})
+			f.look()
+			f.held("prod", "production")
+			if former {
+				f.withoutNames("prod")
+			}
+			f.spoil("clusters/prod.yaml", changedProd("production"))
+			mend := map[string]string{"clusters/prod.yaml": gitserver.Delete, "clusters/production.yaml": changedProd("production")}
+			f.open(1, mend)
+			if rec := f.pullRequest(1); !strings.Contains(rec.Faults.Error(), `cluster "production" may be "prod"`) {
+				t.Errorf("the faults are %v", rec.Faults)
+			}
+			f.merge(1, byMerge)
+			f.executeAll(withEngine)
+			f.held("prod", "production")
+		})
+	}
+}
+
+// Nor is the new name forgotten that a cluster waits for.
+func TestNewNameOutlastsASpoiledFile(t *testing.T) {
+	t.Parallel()
+	for name, former := range map[string]bool{"on record": false, "on record of the former version": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := built(t, twoClusters())
+			apply := f.applyOf(1, "two")
+			f.repo.Commit(master, "rename", map[string]string{
+				"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("two"),
+			})
+			f.look()
+			if former {
+				f.withoutNames("prod")
+			}
+			f.spoil("clusters/live.yaml", renamedDocument("live", "prod"))
+			f.repo.Commit(master, "remove", map[string]string{"clusters/live.yaml": gitserver.Delete})
+			f.look()
+			f.finish(apply, withEngine(apply))
+			f.executeAll(withEngine)
+			rec := f.cluster("prod")
+			if rec.Desired.Removed || rec.Waiting != holdfast.ReasonMissing || !strings.Contains(rec.WaitingDetail, "its new name, live, went before it had taken over") {
+				t.Errorf("removed is %t, it waits for %q: %s", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
+			}
+		})
+	}
+}
+
+// spoil has a document that cannot be read be why prod is held.
+func (f *fleet) spoil(file, document string) {
+	f.t.Helper()
+	f.repo.Commit(master, "spoil", map[string]string{file: strings.Replace(document, "spec:", "spec: [", 1)})
+	f.look()
+	if why := f.cluster("prod").Desired.Missing; !strings.Contains(why, "cannot be read") {
+		f.t.Fatalf("it is missing as %q", why)
+	}
+}
+
+// withoutNames makes a record one of the former version.
+func (f *fleet) withoutNames(cluster string) {
+	f.t.Helper()
+	rec := f.cluster(cluster)
+	if rec.Desired.HeldFor == "" && len(rec.Desired.NewNames) == 0 {
+		f.t.Fatalf("there are no names on record of %s, which is missing as %s", cluster, rec.Desired.Missing)
+	}
+	rec.Desired.HeldFor, rec.Desired.NewNames = "", nil
+	_, err := f.store.SaveCluster(f.t.Context(), rec)
+	f.must(err)
+}

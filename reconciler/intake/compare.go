@@ -113,7 +113,8 @@ func (p *pullRequests) unsettled(ctx context.Context, from *catalog.Catalog, dif
 func (p *pullRequests) compareGone(
 	ctx context.Context, from, to *catalog.Catalog, known holdfast.ClusterRecord, c *holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) error {
-	why, since := "", from.ID
+	var doubt lineage.Doubt
+	since := from.ID
 	var documents []holdfast.Cluster
 	for _, gone := range from.Named(c.Name) { // several are a fault, and each may still be there
 		documents = append(documents, gone.Doc.Cluster)
@@ -124,7 +125,7 @@ func (p *pullRequests) compareGone(
 	for _, document := range documents {
 		var err error
 		c.Document = document
-		if why, err = p.Lineage.Unproven(ctx, to, since, c.Document, known); err != nil {
+		if doubt, err = p.Lineage.Unproven(ctx, to, since, c.Document, known); err != nil {
 			return err
 		}
 		others, err := p.Lineage.Retitled(ctx, to, since, c.Document, known)
@@ -139,14 +140,14 @@ func (p *pullRequests) compareGone(
 					"else add it in a later change than the one that removes %[1]s", c.Name),
 			})
 		}
-		if why != "" {
+		if doubt.Why != "" {
 			break
 		}
 	}
-	if why != "" {
+	if doubt.Why != "" {
 		c.Removed = false
 		rec.Faults = append(rec.Faults, holdfast.Fault{
-			File: c.Document.Path, Cluster: c.Name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", c.Name, why),
+			File: c.Document.Path, Cluster: c.Name, Message: fmt.Sprintf("cluster %q is gone, and not removed: %s", c.Name, doubt.Why),
 			Hint: "fix the file; to remove a cluster, delete its document, and the file if nothing else is in it",
 		})
 	}

@@ -185,23 +185,21 @@ func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHe
 	if rec.Name == "" || rec.Deletion != nil {
 		return taken{ask: rec.Name != ""}, nil
 	}
-	why, err := b.missing(ctx, repo, now, rec)
+	doubt, err := b.missing(ctx, repo, now, rec)
+	if err == nil && doubt.Why == "" {
+		doubt, err = b.Lineage.WaitsForHeir(ctx, now.cat, rec)
+	}
 	if err != nil {
 		return taken{}, err
-	}
-	if why == "" {
-		if why, err = b.Lineage.WaitsForHeir(ctx, now.cat, rec); err != nil {
-			return taken{}, err
-		}
 	}
 	// What was removed is looked at with each head until it is gone: by then its
 	// document may be in a file that cannot be read.
 	before, took := rec, taken{ask: true, doubt: true}
-	rec.Desired.Missing, rec.Desired.Removed = why, why == ""
+	rec.Desired = lineage.Held(rec.Desired, doubt)
 	switch {
-	case rec.Desired.Missing == before.Desired.Missing && rec.Desired.Removed == before.Desired.Removed:
+	case record.Same(before.Desired, rec.Desired):
 		return took, nil
-	case why == "":
+	case rec.Desired.Removed:
 		rec.Desired.Revision, rec.Desired.Faults = now.revision, nil
 		rec.Desired.RemovedWith, rec.Desired.RemovedFrom = max(rec.Desired.RemovedWith, now.removed), now.applied
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
 // rewritten reports whether the branch was forced to another history: where a
@@ -37,11 +38,11 @@ func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHea
 		if rec.Name == "" || rec.Deletion != nil || rec.Desired.Removed {
 			continue
 		}
-		why, err := b.missing(ctx, repo, now, rec)
+		doubt, err := b.missing(ctx, repo, now, rec)
 		if err != nil {
 			return 0, 0, err
 		}
-		if why == "" {
+		if doubt.Why == "" {
 			n++
 		}
 	}
@@ -72,28 +73,31 @@ func emptied(ctx context.Context, store Clusters, repo Repository) (string, erro
 	return "", nil
 }
 
-// missing is why a document that is not there is not proven to be removed; empty
-// if it is: gone from a tree that parsed, on a branch that continues from where it
+// missing is why a document that is not there is not proven to be removed. It
+// is: gone from a tree that parsed, on a branch that continues from where it
 // was. A file that cannot be read, the same document under another name, an emptied
 // branch, a path that is no longer looked at, or another history prove nothing.
-func (b *branches) missing(ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord) (string, error) {
+func (b *branches) missing(
+	ctx context.Context, repo Repository, now branchHead, rec holdfast.ClusterRecord,
+) (lineage.Doubt, error) {
+	none := lineage.Doubt{}
 	since := now.former // where it was still there
 	if rec.Desired.Missing != "" {
 		since = rec.Desired.Revision
 	}
 	gone, err := b.Lineage.DocumentsAt(ctx, repo.Name, since, rec)
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	for _, doc := range gone { // several are a fault, and each may still be there
-		if why, err := b.Lineage.Unproven(ctx, now.cat, string(since), doc, rec); err != nil || why != "" {
-			return why, err
+		if doubt, err := b.Lineage.Unproven(ctx, now.cat, string(since), doc, rec); err != nil || doubt.Why != "" {
+			return doubt, err
 		}
 	}
 	if now.cat.Len() == 0 {
 		why, err := emptied(ctx, b.opts.Store, repo)
 		if err != nil || why != "" {
-			return why, err
+			return lineage.Doubt{Why: why}, err
 		}
 	}
 	last := rec.Applied.Revision
@@ -101,14 +105,14 @@ func (b *branches) missing(ctx context.Context, repo Repository, now branchHead,
 		last = rec.Desired.Revision
 	}
 	if last == "" {
-		return "", nil
+		return none, nil
 	}
 	before, err := b.opts.Sources.Git.IsAncestor(ctx, repo.Name, last, now.revision)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return "", fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
+		return none, fmt.Errorf("look for %s in %s: %w", last.Short(), now.revision.Short(), err)
 	}
 	if err != nil || !before {
-		return fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short()), nil
+		return lineage.Doubt{Why: fmt.Sprintf("branch %q does not contain %s, where it was applied", repo.Branch, last.Short())}, nil
 	}
-	return "", nil
+	return none, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
 // errBusy: something has to end first. errTaken: there is something
@@ -24,11 +25,11 @@ var (
 func (b *branches) takeOver(
 	ctx context.Context, repo Repository, now branchHead, old, rec holdfast.ClusterRecord,
 ) (taken, error) {
-	why, err := b.missing(ctx, repo, now, old)
+	doubt, err := b.missing(ctx, repo, now, old)
 	if err != nil {
 		return taken{}, err
 	}
-	if why == "" {
+	if doubt.Why == "" {
 		err = b.rename(ctx, old, rec, now.revision)
 	}
 	switch {
@@ -41,12 +42,12 @@ func (b *branches) takeOver(
 			return taken{}, fmt.Errorf("read cluster %q: %w", old.Name, readErr)
 		}
 		waits := before
-		waits.Desired.Missing = fmt.Sprintf("its new name, %s, cannot take over: %v", rec.Name, err)
+		waits.Desired = lineage.CannotTakeOver(before.Desired, rec.Name, err)
 		if err := b.saveDesired(ctx, before, waits); err != nil {
 			return taken{}, err
 		}
 		b.Agenda.RequestCluster(old.Name)
-	case why == "":
+	case doubt.Why == "":
 		if err == nil { // merges that have brought the new name and nothing else say so, and those that waited
 			b.Publisher.Waited(ctx, rec)
 			b.Publisher.Waited(ctx, old)
@@ -55,7 +56,7 @@ func (b *branches) takeOver(
 		return taken{ask: true}, err
 	}
 	// Until then it must not begin with an empty state of its own.
-	b.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", why, "err", err)
+	b.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", doubt.Why, "err", err)
 	return taken{doubt: true}, nil
 }
 
@@ -98,8 +99,8 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 	}
 	gone := old
 	gone.Deletion = &holdfast.Deletion{At: now, Reason: holdfast.ReasonRenamed, Revision: head, To: rec.Name}
-	gone.Desired.Missing = ""
-	gone.Desired.Removed, gone.Applied, gone.Drift = true, holdfast.Applied{}, holdfast.DriftState{}
+	gone.Desired = lineage.Held(gone.Desired, lineage.Doubt{})
+	gone.Applied, gone.Drift = holdfast.Applied{}, holdfast.DriftState{}
 	gone.Left = holdfast.Leftover{}
 	gone.Waiting, gone.WaitingDetail, gone.Phase, gone.Conditions = "", "", holdfast.PhaseDeleted, nil
 	gone.Life, gone.UpdatedAt = max(old.Life, decision.Newest(runs).ID), now

@@ -149,38 +149,28 @@ func (r *Reader) notRenamed(
 }
 
 // WaitsForHeir is why a cluster that has a new name is not gone: that has not
-// taken over yet. Empty if it has none.
-func (r *Reader) WaitsForHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (string, error) {
+// taken over yet.
+func (r *Reader) WaitsForHeir(ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord) (Doubt, error) {
 	heirs, err := r.Heirs(ctx, cat, rec.Name)
 	if err != nil {
-		return "", err
+		return Doubt{}, err
 	}
 	if len(heirs) == 0 { // a new name that came and went is not a removal
-		if names, ok := newName(rec); ok {
-			return heirPrefix + names + heirGone + rec.Name + " where it continues, or restore it before it is removed", nil
+		names := newNames(rec.Desired)
+		if len(names) == 0 {
+			return Doubt{}, nil
 		}
-		return "", nil
+		why := heirPrefix + strings.Join(names, heirOr) + heirGone + rec.Name + " where it continues, or restore it before it is removed"
+		return Doubt{Why: why, NewNames: names}, nil
 	}
 	if applied, err := r.Inherited(ctx, rec); err != nil || applied.Run == "" {
-		return "", err // there is nothing to take over
+		return Doubt{}, err // there is nothing to take over
 	}
-	heirText := heirPrefix + strings.Join(heirs, " or ")
+	heirText := heirPrefix + strings.Join(heirs, heirOr)
 	if why := rec.Desired.Missing; strings.HasPrefix(why, heirText+", ") && !strings.HasPrefix(why, heirText+heirGone) {
-		return why, nil // it says why that is not so yet
+		return Doubt{Why: why, NewNames: heirs}, nil // it says why that is not so yet
 	}
-	return heirText + ", takes over when nothing runs and it has no faults", nil
-}
-
-const (
-	heirPrefix = "its new name, "
-	heirGone   = ", went before it had taken over: set renamedFrom: "
-)
-
-// newName is what a cluster that is missing is to be called, if that is why.
-func newName(rec holdfast.ClusterRecord) (string, bool) {
-	rest, ok := strings.CutPrefix(rec.Desired.Missing, heirPrefix)
-	name, _, _ := strings.Cut(rest, ", ")
-	return name, ok
+	return Doubt{Why: heirText + ", takes over when nothing runs and it has no faults", NewNames: heirs}, nil
 }
 
 // firstNameOf returns the cluster whose new name has not taken over from it yet;
@@ -191,7 +181,7 @@ func (r *Reader) firstNameOf(ctx context.Context, repo, name string, waiting []s
 		return "", err
 	}
 	for _, rec := range records {
-		if is, ok := newName(rec); ok && is == name {
+		if names := newNames(rec.Desired); len(names) == 1 && names[0] == name {
 			return rec.Name, nil
 		}
 	}

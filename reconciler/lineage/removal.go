@@ -16,23 +16,22 @@ import (
 // a revision or a tree that had the document; empty if none is known.
 func (r *Reader) Unproven(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) (string, error) {
-	if why, err := cat.Unproven(gone.Name, gone.Path); err != nil || why != "" {
-		return why, err
+) (Doubt, error) {
+	for _, why := range []func() (string, error){
+		func() (string, error) { return cat.Unproven(gone.Name, gone.Path) },
+		func() (string, error) { return r.misplaced(ctx, cat, since, gone) },
+		func() (string, error) { return r.takenName(ctx, cat, since, gone, rec) },
+		func() (string, error) { return r.doubtfulHeir(ctx, cat, rec) },
+	} {
+		if text, err := why(); err != nil || text != "" {
+			return Doubt{Why: text}, err
+		}
 	}
-	if why, err := r.misplaced(ctx, cat, since, gone); err != nil || why != "" {
-		return why, err
+	if doubt, err := r.retitled(ctx, cat, since, gone, rec); err != nil || doubt.Why != "" {
+		return doubt, err
 	}
-	if why, err := r.takenName(ctx, cat, since, gone, rec); err != nil || why != "" {
-		return why, err
-	}
-	if why, err := r.doubtfulHeir(ctx, cat, rec); err != nil || why != "" {
-		return why, err
-	}
-	if why, err := r.retitled(ctx, cat, since, gone, rec); err != nil || why != "" {
-		return why, err
-	}
-	return r.stateElsewhere(ctx, cat, rec)
+	why, err := r.stateElsewhere(ctx, cat, rec)
+	return Doubt{Why: why}, err
 }
 
 // DocumentsAt returns what claimed the name of a cluster, whose record is rec, at a

@@ -13,39 +13,23 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
-// How the reason continues that a cluster is held because of a document with another name.
-const (
-	withName = `, with the name "`
-	sameOr   = ": if it is the same cluster, "
-)
-
 // retitled is why a cluster that is gone must not be destroyed: its document is perhaps
-// still there, with another name. Empty if it is not.
+// still there, with another name.
 func (r *Reader) retitled(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
-) (string, error) {
+) (Doubt, error) {
 	others, err := r.Retitled(ctx, cat, since, gone, rec)
 	if err != nil || len(others) == 0 {
-		return "", err
+		return Doubt{}, err
 	}
 	other, is := others[0], "may be"
 	if cat.Says(other.Name, gone) {
 		is = "is"
 	}
-	return fmt.Sprintf("%s:%d %s its document", other.Path, other.Line, is) + withName + other.Name + `"` + sameOr +
+	why := fmt.Sprintf("%s:%d %s its document", other.Path, other.Line, is) + withName + other.Name + `"` + sameOr +
 		fmt.Sprintf("correct the name, or set metadata.renamedFrom: %[1]s there; if it is another one, add it in a later change "+
-			"than the one that removes %[1]s (once merged, `holdfast apply %[2]s` settles it, too)", rec.Name, other.Name), nil
-}
-
-// holder is the name of the document that a cluster was held for when its branch was last
-// taken in; empty if there was none.
-func holder(rec holdfast.ClusterRecord) string {
-	_, rest, _ := strings.Cut(rec.Desired.Missing, withName)
-	name, rest, _ := strings.Cut(rest, `"`)
-	if !strings.HasPrefix(rest, sameOr) {
-		return ""
-	}
-	return name
+			"than the one that removes %[1]s (once merged, `holdfast apply %[2]s` settles it, too)", rec.Name, other.Name)
+	return Doubt{Why: why, HeldFor: other.Name}, nil
 }
 
 // HeldFor returns the clusters that are held for the document of another one of their
@@ -57,7 +41,7 @@ func (r *Reader) HeldFor(ctx context.Context, repo, document string, waiting []s
 	}
 	var names []string
 	for _, rec := range records {
-		if holder(rec) == document {
+		if holder(rec.Desired) == document {
 			names = append(names, rec.Name)
 		}
 	}
@@ -83,7 +67,7 @@ func (r *Reader) Retitled(
 		return nil, err
 	}
 	var out []holdfast.Cluster
-	for _, other := range candidates(cat, before, gone, holder(rec)) {
+	for _, other := range candidates(cat, before, gone, holder(rec.Desired)) {
 		is, err := r.isAnother(ctx, cat, gone, other)
 		if err != nil {
 			return nil, err
