@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,17 +13,26 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// partlyReadableGit has all trees but those of some commits.
+// partlyReadableGit has all trees but those of some commits, and all commits but some.
 type partlyReadableGit struct {
 	reconciler.Git
 	without []string
+	cause   error // nil: there are too many files in them
+	lost    []holdfast.Revision
 }
 
 func (g *partlyReadableGit) Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error) {
 	if slices.Contains(g.without, revision) {
-		return nil, errors.New("too many files")
+		return nil, cmp.Or(g.cause, errors.New("too many files"))
 	}
 	return g.Git.Tree(ctx, repo, revision)
+}
+
+func (g *partlyReadableGit) IsAncestor(ctx context.Context, repo string, a, b holdfast.Revision) (bool, error) {
+	if slices.Contains(g.lost, a) {
+		return false, fmt.Errorf("look for %s in %s: %w", a.Short(), repo, holdfast.ErrNotFound)
+	}
+	return g.Git.IsAncestor(ctx, repo, a, b)
 }
 
 // mergeQueue is a fleet whose pull requests are planned and queued.
@@ -88,6 +98,44 @@ func TestMergeGroupThatCannotBeRead(t *testing.T) {
 		t.Errorf("once its status is final: %v", err)
 	}
 	q.wants(first, says)
+}
+
+// So does a group whose commit is gone from the mirror.
+func TestMergeGroupThatIsLost(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	group := holdfast.Revision(q.queue(q.repo.Rev(master), 1))
+	q.git.lost = []holdfast.Revision{group}
+	if q.judge() == nil {
+		t.Error("nobody is told of a group that is lost")
+	}
+	q.wants(string(group))
+	q.clock.Advance(time.Minute)
+	if q.judge() == nil {
+		t.Error("nobody is told of a group that is given up")
+	}
+	q.wants(string(group), fmt.Sprintf("error the merge result cannot be read: look for %s in infra: not found", group.Short()))
+}
+
+// An error before an outage and one after it are not a group that cannot be read for as long
+// as the outage took.
+func TestMergeGroupDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	group := q.queue(q.repo.Rev(master), 1)
+	q.git.without = []string{group}
+	for _, cause := range []error{nil, holdfast.ErrUnavailable, nil} {
+		q.git.cause = cause
+		if q.judge() == nil {
+			t.Fatalf("nobody is told of %v", cause)
+		}
+		q.wants(group)
+		q.clock.Advance(10 * time.Minute)
+	}
+	if q.judge() == nil {
+		t.Error("nobody is told of a group that is given up")
+	}
+	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", holdfast.Revision(group).Short()))
 }
 
 // A group with a red pull request is red, whether or not it can be read.

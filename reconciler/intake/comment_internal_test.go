@@ -113,3 +113,27 @@ func TestOutages(t *testing.T) {
 		t.Error("an outage ends once")
 	}
 }
+
+// What cannot be looked at for a while shows that: but not for the time of an outage, of
+// which nobody knows what a look would have said.
+func TestFailuresThatLast(t *testing.T) {
+	t.Parallel()
+	f, at, broken := newFailures[string](), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), errors.New("too many files")
+	for i, look := range []struct {
+		after time.Duration
+		cause error
+		lasts bool
+	}{
+		{0, broken, false},
+		{unreadablePatience - 1, broken, false},
+		{1, broken, true},
+		{1, holdfast.ErrUnavailable, false},
+		{unreadablePatience, broken, false},
+		{unreadablePatience, broken, true},
+	} {
+		at = at.Add(look.after)
+		if lasts := f.last("a", look.cause, at); lasts != look.lasts {
+			t.Errorf("look %d, which fails with %v, lasts: %t", i, look.cause, lasts)
+		}
+	}
+}

@@ -58,15 +58,14 @@ func (p *pullRequests) judgeGroup(
 	if done, err := p.Publisher.Judged(ctx, repo.Name, group.Commit); done || err != nil {
 		return holdfast.CommitStatus{}, err
 	}
-	if merged, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, group.Commit, head); merged || err != nil {
-		return holdfast.CommitStatus{}, err
-	}
 	key := groupKey{repo.Name, group.Commit}
 	status, err := p.groupStatus(ctx, repo, head, group, entries)
 	switch {
+	case err == nil && status.State == "":
+		return status, nil
 	case err == nil:
 		p.groups.end(key)
-	case transient(err) || p.groups.begin(key, p.opts.Now()) < unreadablePatience:
+	case !p.groups.last(key, err, p.opts.Now()):
 		return holdfast.CommitStatus{}, err
 	default:
 		status = mergequeue.Unreadable(group.Commit, err)
@@ -74,11 +73,14 @@ func (p *pullRequests) judgeGroup(
 	return status, errors.Join(err, p.Publisher.WantGroup(ctx, repo.Name, status))
 }
 
-// groupStatus is what a group's commit is judged to be. The trees are read only if its
-// pull requests are all green.
+// groupStatus is what a group's commit is judged to be; the zero value once it is merged. The
+// trees are read only if its pull requests are all green.
 func (p *pullRequests) groupStatus(
 	ctx context.Context, repo Repository, head holdfast.Revision, group mergequeue.Entry, entries []mergequeue.Entry,
 ) (holdfast.CommitStatus, error) {
+	if merged, err := p.opts.Sources.Git.IsAncestor(ctx, repo.Name, group.Commit, head); merged || err != nil {
+		return holdfast.CommitStatus{}, err
+	}
 	members, err := p.groupMembers(ctx, repo, head, group, entries)
 	if err != nil {
 		return holdfast.CommitStatus{}, err

@@ -22,16 +22,22 @@ type failures[K comparable] struct {
 
 func newFailures[K comparable]() *failures[K] { return &failures[K]{since: make(map[K]time.Time)} }
 
-// begin notes a look that has failed, and returns how long there was none that has not.
-func (f *failures[K]) begin(key K, now time.Time) time.Duration {
+// last notes a look that has failed, and reports whether this lasts: all looks have failed for
+// a while with what does not pass. During an outage nothing is known, and the while begins
+// afresh after it.
+func (f *failures[K]) last(key K, cause error, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if transient(cause) {
+		delete(f.since, key)
+		return false
+	}
 	since, ok := f.since[key]
 	if !ok {
 		since = now
 		f.since[key] = since
 	}
-	return now.Sub(since)
+	return now.Sub(since) >= unreadablePatience
 }
 
 func (f *failures[K]) end(key K) {
@@ -66,7 +72,7 @@ func transient(cause error) bool {
 func (p *pullRequests) unreadable(
 	ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord, cause error,
 ) error {
-	if transient(cause) || p.failures.begin(rec.PullRequestRef, p.opts.Now()) < unreadablePatience {
+	if !p.failures.last(rec.PullRequestRef, cause, p.opts.Now()) {
 		return cause
 	}
 	why := cause.Error()
