@@ -101,6 +101,9 @@ type Publisher interface {
 type Shows interface {
 	// Show has what a pull request shows made true.
 	Show(ref holdfast.PullRequestRef)
+	// HeadLeft has it made true of those that still have the head which a pull request had
+	// while it was open; before is its record of then.
+	HeadLeft(ctx context.Context, before holdfast.PullRequestRecord)
 	OwnComments
 }
 

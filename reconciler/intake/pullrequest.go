@@ -57,7 +57,8 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 	}
 	var made *origin
 	if rec.BaseBranch != repo.Branch {
-		rec.Clusters, rec.Assessed, rec.Result, rec.Reason = nil, "", "", holdfast.ReasonOtherBase
+		rec.Clusters, rec.Faults, rec.Settings = nil, nil, nil
+		rec.Assessed, rec.Result, rec.Reason = "", "", holdfast.ReasonOtherBase
 		if before.Version == 0 {
 			return nil // never ours
 		}
@@ -188,6 +189,9 @@ func (p *pullRequests) savePullRequest(
 	}
 	if saved.State != before.State || saved.Head != before.Head {
 		p.Upgrades.Moved(saved)
+		if before.State == holdfast.PullRequestOpen {
+			p.Publisher.HeadLeft(ctx, before)
+		}
 	}
 	p.Publisher.Show(saved.PullRequestRef)
 	return saved, nil

@@ -66,6 +66,22 @@ func (p *Publisher) withHeadFaults(ctx context.Context, view report.PullRequest)
 	return view, nil
 }
 
+// HeadLeft has the check run made true of a head that a pull request had while it was open,
+// if that shows faults of its own: an open one that has the same head is shown. Before is
+// its record of then.
+func (p *Publisher) HeadLeft(ctx context.Context, before holdfast.PullRequestRecord) {
+	if _, can := p.opts.Forges[before.Repo].(Checker); !can || len(before.Faults) == 0 {
+		return
+	}
+	open, err := p.openAt(ctx, before.Repo, before.Head)
+	if err != nil {
+		p.opts.Logger.WarnContext(ctx, "pull requests of the same head were not shown", "pull_request", before.PullRequestRef.String(), "err", err)
+	}
+	if len(open) > 0 { // each would show the same
+		p.Show(open[0].PullRequestRef)
+	}
+}
+
 // turned reports whether it was told that nothing more would happen automatically,
 // and something does: who was told to wait for a person reads that at once.
 func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
