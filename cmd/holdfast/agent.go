@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
@@ -98,6 +99,9 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.exposed(executor.Exposes, mode); err != nil {
+		return err
+	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
 		About:  runner.About{ID: f.id, Isolation: mode, Version: buildVersion()},
 		Server: runner.Server{URL: f.server, CAFile: f.caFile, Token: token},
@@ -111,6 +115,28 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	defer onSecondSignal(agent.Interrupt)()
 	if err := agent.Run(c.Context()); err != nil {
 		return errors.Join(errors.New("the agent stopped"), err)
+	}
+	return nil
+}
+
+// exposed returns which of the agent's own places code in every plan can read, as engines
+// have the agent's user; nil if none. By returns through what a path can be read.
+func (f agentFlags) exposed(by func(path string) string, mode string) error {
+	for _, place := range []struct{ flag, path, hint string }{
+		{"--dir", f.dir, "choose a folder that engines do not see, such as /var/lib/holdfast"},
+		{"--token-file", f.tokenFile, "move it out of there, such as to /etc/holdfast, or pass the token on the standard input (--token-file -)"},
+	} {
+		if place.path == "-" {
+			continue
+		}
+		path, err := filepath.Abs(place.path)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", place.flag, err)
+		}
+		if dir := by(path); dir != "" {
+			return hint.New(fmt.Errorf("%s: %s is in %s, which the code of every plan can read: in mode %s engines run as the agent's user",
+				place.flag, path, dir, mode), place.hint)
+		}
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func newServeCommand(a *app) *cobra.Command {
 				return configError(path, err)
 			}
 			if onlyCheck {
-				if err := serve.Check(cfg, a.Now()); err != nil {
+				if err := serve.Check(c.Context(), cfg, a.Now()); err != nil {
 					return configError(path, err)
 				}
 				fmt.Fprintf(a.Out, "%s is valid: %s\n", path, table.Count(len(cfg.Repositories), "repository"))

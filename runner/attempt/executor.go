@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,6 +147,20 @@ func NewExecutor(opts Options) (*Executor, error) {
 
 // mode returns how engines are kept from all else.
 func (e *Executor) mode() sandbox.Mode { return e.opts.Isolation.mode() }
+
+// readOnly are the files and folders of the machine that engines with that environment find,
+// besides what every engine needs and what belongs to an attempt.
+func (e *Executor) readOnly(env map[string]string) []string {
+	return slices.Concat(
+		e.opts.Isolation.ReadOnly, e.cli.Mirrors, filepath.SplitList(env["SSL_CERT_DIR"]), []string{env["SSL_CERT_FILE"]},
+	)
+}
+
+// Exposes returns through which file or folder code in every plan can read path, as it has
+// the agent's own user; empty if it cannot.
+func (e *Executor) Exposes(path string) string {
+	return e.mode().Exposes(path, slices.Concat(e.opts.Isolation.Writable, e.readOnly(e.opts.Engines.Env))...)
+}
 
 // passable is the mode of folders that lead to what engines are given.
 func (e *Executor) passable() fs.FileMode {

@@ -93,10 +93,7 @@ func (t *space) mounts(env map[string]string) []sandbox.Mount {
 		}
 	}
 	add(true, true, t.exec.opts.Isolation.Writable...)
-	add(false, true, t.exec.opts.Isolation.ReadOnly...)
-	add(false, true, t.exec.cli.Mirrors...)
-	add(false, true, filepath.SplitList(env["SSL_CERT_DIR"])...)
-	add(false, true, env["SSL_CERT_FILE"])
+	add(false, true, t.exec.readOnly(env)...)
 	add(false, true, t.a.Env["SSH_AUTH_SOCK"]) // only one that the run's credentials name
 	return list
 }

@@ -52,6 +52,7 @@ var attacks = []struct {
 	{name: "a private file of another run is read", works: []sandbox.Mode{none}, try: readPeer(0o700, 0o600)},
 	{name: "an open file of another run is read", works: []sandbox.Mode{users, none}, try: readPeer(0o755, 0o644)},
 	{name: "the files of another run are read", works: []sandbox.Mode{none}, try: readGiven},
+	{name: "a private file of the agent below /usr or /opt is read", works: []sandbox.Mode{userNamespace, landlock, none}, try: readInstalled},
 	{name: "a file is written outside of the workspace", works: []sandbox.Mode{none}, try: writeOutside},
 	{name: "a file is written where everybody may", works: []sandbox.Mode{users, none}, try: writeOpen},
 	{name: "a file outlives the engine where everybody may write", works: []sandbox.Mode{none}, try: leaveFiles},
@@ -273,6 +274,36 @@ func readGiven(t *testing.T, l *lab) bool {
 	}
 	read(p, true)
 	return read(l, false)
+}
+
+// readInstalled reads a file of the agent's user where every sandbox finds programs.
+func readInstalled(t *testing.T, l *lab) bool {
+	path := os.Getenv("SANDBOX_TEST_INSTALLED")
+	if path == "" && os.Geteuid() != 0 {
+		path = "/usr/bin/env" // this user has nothing there: root runs this as other users
+	}
+	if path == "" {
+		path = installed(t, os.Getuid())
+	}
+	if dir := l.Mode().Exposes(path); (dir != "") != (l.Mode() == userNamespace || l.Mode() == landlock) {
+		t.Errorf("%s is exposed by %q", path, dir)
+	}
+	return verb("read", path)(t, l)
+}
+
+// installed is a file below /opt that only that user can read.
+func installed(t *testing.T, user int) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/opt", "sandbox-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "key")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, user, user), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func writeOutside(t *testing.T, l *lab) bool {

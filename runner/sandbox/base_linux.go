@@ -24,6 +24,19 @@ var settings = []string{
 // devices are those of /dev that every sandbox has.
 var devices = []string{"null", "zero", "full", "random", "urandom"}
 
+// shown are the files and folders of the machine that every sandbox of a mode finds.
+func (m Mode) shown() []string {
+	spec := &stage.Spec{Root: m.OwnRoot()}
+	base(spec)
+	var paths []string
+	for _, mount := range spec.Mount {
+		if mount.Kind != stage.Device && mount.Source != "/proc" { // neither has files of anybody
+			paths = append(paths, mount.Source)
+		}
+	}
+	return paths
+}
+
 // base adds what every sandbox sees that holds files at all.
 func base(spec *stage.Spec) {
 	for _, dir := range system {

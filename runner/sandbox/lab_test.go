@@ -222,9 +222,10 @@ func TestAsOthers(t *testing.T) {
 			if err := os.Chmod(setuid, 0o755|os.ModeSetuid); err != nil {
 				t.Fatal(err)
 			}
+			private := installed(t, map[string]int{"plain": plainUser, "range": plainUser + 1}[name])
 			cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run=^(TestStart|TestAttacks|TestProbe|TestGive|TestTake)", "-test.timeout=9m")
 			cmd.Dir = "/"
-			cmd.Env = append(os.Environ(), "SANDBOX_TEST_PROGRAM="+program, "SANDBOX_TEST_SETUID="+setuid, "SANDBOX_TEST_AS="+name, "HOME=/", "TMPDIR=/tmp")
+			cmd.Env = append(os.Environ(), "SANDBOX_TEST_PROGRAM="+program, "SANDBOX_TEST_SETUID="+setuid, "SANDBOX_TEST_INSTALLED="+private, "SANDBOX_TEST_AS="+name, "HOME=/", "TMPDIR=/tmp")
 			cmd.SysProcAttr = attr
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -45,6 +47,41 @@ func (m Mode) OwnRoot() bool {
 
 // OwnUser says whether the engine runs as the Slot's user, not as the agent's.
 func (m Mode) OwnUser() bool { return m == ModeSlots || m == ModeRange || m == ModeUsers }
+
+// Exposes returns through which file or folder an engine can read path because it has the
+// agent's own user: one of more, which are absolute, or one that every sandbox finds. It is
+// empty if there is none, and in modes in which the user does not matter: where each Slot
+// has its own, the permissions of files hold, and in ModeNone nothing does. Links are followed.
+func (m Mode) Exposes(path string, more ...string) string {
+	if m != ModeUserNamespace && m != ModeLandlock {
+		return ""
+	}
+	path = resolve(path)
+	for _, shown := range slices.Concat(more, m.shown()) {
+		if filepath.IsAbs(shown) && below(path, resolve(shown)) {
+			return shown
+		}
+	}
+	return ""
+}
+
+// resolve follows the links of an absolute path, of which the end need not exist.
+func resolve(path string) string {
+	path = filepath.Clean(path)
+	for at := path; ; at = filepath.Dir(at) {
+		if followed, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(followed, strings.TrimPrefix(path, at))
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
+
+// below says whether path is dir or in it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
 
 // ErrUnavailable is in the error of Probe if the mode that was asked for, or
 // any mode at all, does not work here.

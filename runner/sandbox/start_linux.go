@@ -150,11 +150,6 @@ func (s *Starter) spec(c Command) (*stage.Spec, error) {
 	return spec, nil
 }
 
-// below says whether path is dir or in it.
-func below(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
 func linked(links []stage.Link, path string) bool {
 	return slices.ContainsFunc(links, func(l stage.Link) bool { return below(path, l.Path) })
 }

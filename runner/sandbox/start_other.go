@@ -26,6 +26,9 @@ type Options struct {
 // HoldUsers holds nothing: on this platform engines have no users of their own.
 func HoldUsers(int, int) (release func(), err error) { return func() {}, nil }
 
+// shown is empty: on this platform there are no sandboxes.
+func (m Mode) shown() []string { return nil }
+
 // Starter starts engines without isolation: this platform has no other mode.
 type Starter struct{}
 

@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"reflect"
 	"slices"
@@ -19,14 +21,16 @@ import (
 // Check reports everything that would keep a server with this configuration from doing
 // its work: certificates, and each secret, key and file that cannot be read. It makes and
 // changes nothing.
-func Check(cfg *config.Config, now time.Time) error {
+func Check(ctx context.Context, cfg *config.Config, now time.Time) error {
 	wrong, _ := certificateFaults(cfg.Server, now)
 	wrong = append(wrong, keyFaults(cfg.Encryption)...)
 	// Who is not root cannot say whom agents of a server that is root run as.
 	if accounts, err := agentAccounts(cfg.Agent); err == nil {
 		wrong = append(wrong, slotUsersFault(cfg.Agent, accounts))
 	}
-	wrong = append(wrong, unreadable(reflect.ValueOf(cfg).Elem(), "")...)
+	wrong = append(wrong, unreadable(cfg)...)
+	s := &services{cfg: cfg, logger: slog.New(slog.DiscardHandler)}
+	wrong = append(wrong, s.exposed(ctx)...)
 	for i, f := range cfg.Forges {
 		if f.App.PrivateKeyFile == "" {
 			continue
@@ -55,48 +59,56 @@ func keyFaults(e config.Encryption) (wrong []error) {
 // readFiles are the keys that name a file which has to be there, apart from secrets.
 var readFiles = []string{"privateKeyFile", "sshKeyFile", "knownHostsFile", "cliConfigFile"}
 
-// unreadable finds the secrets and files of a part of the configuration that cannot be
-// read, each with its place.
-func unreadable(v reflect.Value, at string) (wrong []error) {
-	if secret, ok := v.Interface().(config.Secret); ok {
-		if _, err := secret.Value(); !secret.IsZero() && err != nil {
-			return []error{fmt.Errorf("%s: %w", at, err)}
+// unreadable finds the secrets and files of a configuration that cannot be read, each with
+// its place.
+func unreadable(cfg *config.Config) (wrong []error) {
+	eachSetting(reflect.ValueOf(cfg).Elem(), "", "", func(at, key string, v reflect.Value) {
+		var err error
+		if secret, ok := v.Interface().(config.Secret); ok {
+			if !secret.IsZero() {
+				_, err = secret.Value()
+			}
+		} else if slices.Contains(readFiles, key) && v.String() != "" {
+			_, err = os.ReadFile(v.String())
 		}
-		return nil
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", at, err))
+		}
+	})
+	return wrong
+}
+
+// eachSetting calls visit with each secret and each text of a part of the configuration, in
+// order, with its place and the key that it is under.
+func eachSetting(v reflect.Value, at, key string, visit func(at, key string, v reflect.Value)) {
+	if _, ok := v.Interface().(config.Secret); ok || v.Kind() == reflect.String {
+		visit(at, key, v)
+		return
 	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-			if key == "" || key == "-" {
-				continue
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if name != "" && name != "-" {
+				eachSetting(v.Field(i), strings.TrimPrefix(at+"."+name, "."), name, visit)
 			}
-			place := strings.TrimPrefix(at+"."+key, ".")
-			if field := v.Field(i); field.Kind() == reflect.String && slices.Contains(readFiles, key) && field.String() != "" {
-				if _, err := os.ReadFile(field.String()); err != nil {
-					wrong = append(wrong, fmt.Errorf("%s: %w", place, err))
-				}
-				continue
-			}
-			wrong = append(wrong, unreadable(v.Field(i), place)...)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			wrong = append(wrong, unreadable(v.Index(i), fmt.Sprintf("%s[%d]", at, i))...)
+			eachSetting(v.Index(i), fmt.Sprintf("%s[%d]", at, i), key, visit)
 		}
 	case reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
-			wrong = append(wrong, unreadable(v.MapIndex(key), at+"."+key.String())...)
+		for _, name := range keys {
+			eachSetting(v.MapIndex(name), at+"."+name.String(), key, visit)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return unreadable(v.Elem(), at)
+			eachSetting(v.Elem(), at, key, visit)
 		}
-	default: // neither a secret nor a file
+	default: // neither a secret nor a text
 	}
-	return wrong
 }
 
 func isPrivateKey(data []byte) bool {

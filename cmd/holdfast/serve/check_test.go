@@ -22,7 +22,7 @@ func TestCheckReadsFiles(t *testing.T) {
 		Repositories: []config.Repository{{Name: "acme/clusters", WebhookSecret: config.Secret{File: hook}}},
 		Credentials:  []config.Credential{{Secrets: map[string]config.Secret{"TOKEN": {Env: "HOLDFAST_NOT_SET_HERE"}}}},
 	}
-	err := Check(cfg, time.Now())
+	err := Check(t.Context(), cfg, time.Now())
 	if err == nil {
 		t.Fatal("nothing is missed")
 	}
@@ -37,7 +37,7 @@ func TestCheckReadsFiles(t *testing.T) {
 		}
 	}
 	cfg.Credentials = nil
-	if err := Check(cfg, time.Now()); err == nil || !strings.HasSuffix(err.Error(), pem+" is not a private key in PEM") {
+	if err := Check(t.Context(), cfg, time.Now()); err == nil || !strings.HasSuffix(err.Error(), pem+" is not a private key in PEM") {
 		t.Errorf("a file that is not a key: %v", err)
 	}
 	cfg.Forges = nil
@@ -49,16 +49,16 @@ func TestCheckReadsFiles(t *testing.T) {
 	}
 	for file, want := range map[string]string{key: "everybody may read or write it", short: "it has 31 bytes"} {
 		cfg.Encryption = config.Encryption{KeyFile: file}
-		if err := Check(cfg, time.Now()); err == nil || !strings.HasPrefix(err.Error(), "encryption.keyFile: read key file "+file+": ") || !strings.Contains(err.Error(), want) {
+		if err := Check(t.Context(), cfg, time.Now()); err == nil || !strings.HasPrefix(err.Error(), "encryption.keyFile: read key file "+file+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("with the key %s: %v, want %q", file, err, want)
 		}
 	}
 	cfg.Encryption = config.Encryption{KeyFile: missing, OldKeyFiles: []string{short, missing}}
-	if err := Check(cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "encryption.oldKeyFiles[0]: read key file "+short) || !strings.Contains(err.Error(), "encryption.oldKeyFiles[1]: ") {
+	if err := Check(t.Context(), cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "encryption.oldKeyFiles[0]: read key file "+short) || !strings.Contains(err.Error(), "encryption.oldKeyFiles[1]: ") {
 		t.Errorf("former keys that cannot be read: %v", err)
 	}
 	cfg.Encryption.OldKeyFiles = nil // the first start makes the current one
-	if err := Check(cfg, time.Now()); err != nil {
+	if err := Check(t.Context(), cfg, time.Now()); err != nil {
 		t.Errorf("all is there: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -92,7 +93,7 @@ func (s *services) openTraces(ctx context.Context) error {
 
 // openFolders makes dataDir. It may be passed through by the agent's user, and
 // is otherwise nobody's business.
-func (s *services) openFolders(context.Context) error {
+func (s *services) openFolders(ctx context.Context) error {
 	mode := fs.FileMode(0o700)
 	accounts, err := agentAccounts(s.cfg.Agent)
 	if err != nil {
@@ -106,6 +107,9 @@ func (s *services) openFolders(context.Context) error {
 		mode = 0o711
 	}
 	s.warnOfNoIsolation()
+	if err := errors.Join(s.exposed(ctx)...); err != nil {
+		return hint.New(err, hintExposed)
+	}
 	if err := makeFolder(s.cfg.DataDir, mode); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
