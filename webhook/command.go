@@ -63,6 +63,20 @@ func editedBy(comment holdfast.Comment) string {
 	return "the comment was edited, " + who + "; write the command in a new comment"
 }
 
+// keptCommand says why the command of an edited comment is not carried out.
+const keptCommand = "the comment had this command before it was edited, and the code host does not say who wrote it; " +
+	"write the command in a new comment"
+
+// keeps reports whether an edit has left the first command of a body as it was. Who wrote
+// it is not known if the delivery of that got lost: the sender, or whoever edited the
+// comment before. What is too long to be read may have had every command.
+func keeps(former, body string) bool {
+	commands := ParseCommands(body)
+	return len(commands) > 0 && slices.ContainsFunc(ParseCommands(former), func(c holdfast.Command) bool {
+		return c.Barred != "" || c.Text == commands[0].Text
+	})
+}
+
 // isOurs reports whether a body has a line that begins with our marker. One
 // that quotes such a line is not ours.
 func isOurs(body string) bool {

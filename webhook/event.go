@@ -22,6 +22,7 @@ type delivery struct {
 	comment     holdfast.Comment // zero: none that can hold a command
 	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
 	withdrawn   withdrawal       // of a person's comment: what it said does not stand
+	kept        bool             // an edit whose sender did not write the comment's command
 }
 
 // withdrawal is why the commands do not stand that a comment gave before some time.
@@ -73,6 +74,11 @@ type (
 			CreatedAt time.Time `json:"created_at"`
 			UpdatedAt time.Time `json:"updated_at"`
 		} `json:"comment"`
+		Changes struct {
+			Body *struct { // nil: the edit was of something else
+				From string `json:"from"`
+			} `json:"body"`
+		} `json:"changes"`
 	}
 )
 
@@ -187,6 +193,7 @@ func (d *delivery) parseComment(payload []byte) error {
 	// sender.
 	if p.Action == "edited" {
 		d.comment.Editor = p.Sender.Login
+		d.kept = p.Changes.Body == nil || keeps(p.Changes.Body.From, c.Body)
 		if !d.comment.UpdatedAt.After(d.comment.CreatedAt) {
 			// GitHub's clock has seconds only.
 			d.comment.UpdatedAt = d.comment.CreatedAt.Add(time.Nanosecond)

@@ -334,17 +334,18 @@ func (h *Handler) act(ctx context.Context, repo hosted, d delivery) answer {
 func (h *Handler) storeAll(ctx context.Context, repo hosted, d delivery) (commands int, err error) {
 	for _, entry := range repo.entries {
 		d.comment.PullRequest.Repo = entry.Name
-		if commands, err = h.storeCommands(ctx, d.comment, d.withdrawn); err != nil {
+		if commands, err = h.storeCommands(ctx, d); err != nil {
 			return 0, err
 		}
 	}
 	return commands, nil
 }
 
-// storeCommands stores the commands of a comment, withdraws those that it gave before
-// it was changed, and returns how many it has. The delivery's end does not end it: a
+// storeCommands stores the commands of a delivery's comment, withdraws those that it gave
+// before it was changed, and returns how many it has. The delivery's end does not end it: a
 // command that arrived is kept.
-func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment, withdrawn withdrawal) (int, error) {
+func (h *Handler) storeCommands(ctx context.Context, d delivery) (int, error) {
+	comment, withdrawn := d.comment, d.withdrawn
 	if comment.Bot || h.ignore[strings.ToLower(comment.Author)] {
 		return 0, nil
 	}
@@ -355,6 +356,9 @@ func (h *Handler) storeCommands(ctx context.Context, comment holdfast.Comment, w
 		defer h.opts.Notify.Stored()
 	}
 	for _, command := range commands {
+		if d.kept && command.Barred == "" {
+			command.Barred = keptCommand
+		}
 		if _, err := h.opts.Store.StoreCommand(ctx, command); err != nil {
 			return 0, fmt.Errorf("store command %s: %w", command.ID, err)
 		}

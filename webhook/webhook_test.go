@@ -127,6 +127,12 @@ func commentBody(repo string, id int64, login, kind, body, action string) string
 	return string(raw)
 }
 
+// from is a payload with what its comment said before it was edited.
+func from(former, body string) string {
+	text, _ := json.Marshal(former)
+	return fmt.Sprintf(`{"changes":{"body":{"from":%s}},`, text) + body[1:]
+}
+
 // editedBy is a payload with a sender.
 func editedBy(login, body string) string {
 	return fmt.Sprintf(`{"sender":{"login":%q},`, login) + body[1:]
@@ -473,6 +479,44 @@ func TestCommandsAreWithdrawn(t *testing.T) {
 			w.err = errors.New("disk full")
 			if got := serve(h, delivery("issue_comment", test.body)); got.Code != http.StatusServiceUnavailable {
 				t.Errorf("without a store it was answered %d %s", got.Code, got.Body)
+			}
+		})
+	}
+}
+
+// An edit commands what it has written, and nothing that the comment said before: who wrote
+// that is not known where its delivery got lost.
+func TestEditsCommandWhatTheyWrite(t *testing.T) {
+	t.Parallel()
+	const said = "/holdfast approve\n\n- [ ] read"
+	edit := func(body string) string {
+		return editedBy("alice", commentBody("acme/app", 1, "alice", "User", body, "edited"))
+	}
+	for name, test := range map[string]struct {
+		body  string
+		heard bool
+	}{
+		"the command is new":            {from("Not yet.", edit(said)), true},
+		"it was another one":            {from("/holdfast plan", edit(said)), true},
+		"it was for another cluster":    {from("/holdfast approve -c prod", edit("/holdfast approve -c dev")), true},
+		"it was quoted":                 {from("> /holdfast approve", edit(said)), true},
+		"a box was ticked":              {from(said, edit("/holdfast approve\n\n- [x] read")), false},
+		"it stands elsewhere now":       {from("/holdfast plan\n/holdfast approve", edit("Well.\n\n  /holdfast approve  ")), false},
+		"it was beyond the tenth":       {from(strings.Repeat("/holdfast plan\n", 12)+"/holdfast approve", edit("/holdfast approve")), false},
+		"it was too long to be read":    {from("/holdfast approve\n\n"+strings.Repeat("long ", 5000), edit("/holdfast approve")), false},
+		"the text has not changed":      {edit(said), false},
+		"something else was changed":    {`{"changes":{"title":{"from":"a"}},` + edit(said)[1:], false},
+		"others have edited it as well": {editedBy("mallory", from(said, commentBody("acme/app", 1, "alice", "User", said, "edited"))), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, w := newHandler(t)
+			if got := serve(h, delivery("issue_comment", test.body)); got.Code != http.StatusOK {
+				t.Fatalf("answered %d %s", got.Code, got.Body)
+			}
+			command, ok := w.commands[holdfast.CommandID("app", "1", 0)]
+			if !ok || command.Verb != holdfast.VerbApprove || (command.Barred == "") != test.heard {
+				t.Errorf("stored %+v, want one that is carried out: %t", w.commands, test.heard)
 			}
 		})
 	}

@@ -44,6 +44,24 @@ func TestWordsOfOthersCommandNothing(t *testing.T) {
 	}
 }
 
+// Of a comment that somebody else has edited, and whose delivery got lost, the author's own
+// next edit commands nothing that was there before.
+func TestEditKeepsTheWordsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	r := w.fleet()
+	pr := r.open(cluster("alpha", "nodes: 1", "apply: {requires: [approved]}"))
+	pr.untilPlanned()
+
+	words := pr.say(lead, "I have not looked at this yet.\n\n- [ ] read")
+	r.hub.Drop(1)
+	r.hub.EditComment(words, dev, "/holdfast approve\n\n- [ ] read")
+	r.hub.EditComment(words, lead, "/holdfast approve\n\n- [x] read")
+	pr.untilReacted(words, holdfast.ReactionRefused)
+	pr.untilReply("Refused", "the comment had this command before it was edited")
+}
+
 // Who polls is not told who edited a comment.
 func TestEditedCommentIsPolled(t *testing.T) {
 	t.Parallel()
