@@ -155,7 +155,7 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 // hold it in any case.
 func gated(outcomes []outcome, merged bool, description string) string {
 	if held := heldLater(outcomes); held != "" && !merged {
-		return held
+		description = held
 	}
 	if missing := missingWords(outcomes); missing != "" {
 		return missing + "; " + description
