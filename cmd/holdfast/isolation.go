@@ -46,7 +46,7 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 			}
 			fmt.Fprintln(a.Out, starter.Mode())
 			if err := starter.Counted(); err != nil {
-				fmt.Fprintf(a.Err, "limits apply per process, not per run: %v\n", err)
+				fmt.Fprintf(a.Err, "%s: %v\n", withoutGroups(starter.Mode()), err)
 			}
 			return nil
 		},
@@ -74,7 +74,7 @@ func (f isolationFlags) open(
 		}
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
 		if err := starter.Counted(); err != nil {
-			logger.Info("memory limits apply per process; CPU is not limited", "err", err)
+			logger.Info(withoutGroups(starter.Mode()), "err", err)
 		}
 		return o, string(starter.Mode()), nil
 	case !errors.Is(err, sandbox.ErrUnavailable):
@@ -83,6 +83,14 @@ func (f isolationFlags) open(
 	logger.Error("no run is started: engines cannot be isolated", "err", err)
 	o.Unavailable = err
 	return o, holdfast.IsolationUnavailable, nil
+}
+
+// withoutGroups says what limits are in a mode where control groups cannot be used.
+func withoutGroups(mode sandbox.Mode) string {
+	if mode.CountsProcesses() {
+		return "memory limits apply per process; CPU is not limited"
+	}
+	return "memory limits apply per process; CPU and the number of processes are not limited"
 }
 
 // bothKinds reports whether an agent of these kinds executes plans and applies.

@@ -57,6 +57,17 @@ func TestWeakestAcceptableMode(t *testing.T) {
 	}
 }
 
+// Where nothing counts a run's processes, the limit of them is not passed over in silence.
+func TestLimitsWithoutGroups(t *testing.T) {
+	t.Parallel()
+	for _, mode := range sandbox.Modes() {
+		ignored := mode == sandbox.ModeLandlock || mode == sandbox.ModeNone
+		if got := withoutGroups(mode); strings.Contains(got, "the number of processes") != ignored {
+			t.Errorf("%s: %q, want it to name processes: %t", mode, got, ignored)
+		}
+	}
+}
+
 // An agent that isolates nothing does not say in its log that it does.
 func TestNoIsolationIsAWarning(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ func (s *Starter) limit(spec *stage.Spec, l Limits) {
 		return
 	}
 	spec.Data = l.Memory
-	if s.mode.OwnUser() || s.mode == ModeUserNamespace { // elsewhere all runs, and the agent, are counted together
+	if s.mode.CountsProcesses() {
 		spec.Processes = int64(l.Processes)
 	}
 }

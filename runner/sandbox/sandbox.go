@@ -48,6 +48,11 @@ func (m Mode) OwnRoot() bool {
 // OwnUser says whether the engine runs as the Slot's user, not as the agent's.
 func (m Mode) OwnUser() bool { return m == ModeSlots || m == ModeRange || m == ModeUsers }
 
+// CountsProcesses says whether Limits.Processes holds without control groups: the kernel counts
+// the processes of a user in a user namespace. In other modes all runs, and the agent, are
+// counted together, and the limit is left out.
+func (m Mode) CountsProcesses() bool { return m.OwnUser() || m == ModeUserNamespace }
+
 // Exposes returns through which file or folder an engine can read path because it has the
 // agent's own user: one of more, which are absolute, or one that every sandbox finds. It is
 // empty if there is none, and in modes in which the user does not matter: where each Slot

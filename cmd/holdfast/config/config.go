@@ -204,7 +204,7 @@ type Runs struct {
 // Limits bound what an engine uses.
 type Limits struct {
 	Memory    Size         `yaml:"memory" default:"4GiB" doc:"Such as 512MiB or 4GiB. 0: no limit. Where cgroups cannot be used the limit is that of each process."`
-	Processes int          `yaml:"processes" default:"1024" doc:"Processes and threads. 0: no limit."`
+	Processes int          `yaml:"processes" default:"1024" doc:"Processes and threads. 0: no limit. Ignored in modes landlock and none where cgroups cannot be used."`
 	CPU       float64      `yaml:"cpu" doc:"Processors, such as 1.5. Left out: no limit. Ignored where cgroups cannot be used."`
 	Max       LimitBounds  `yaml:"max" doc:"The most that spec.limits of a cluster's document may ask for. Left out: no more than the limit that the cluster has without it."`
 	Overrides []LimitEntry `yaml:"overrides" doc:"Other limits for some clusters. All entries that match count, later ones win."`
@@ -277,7 +277,7 @@ type Agent struct {
 	User      string    `yaml:"user" doc:"User of the agent for plans when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root one agent, which is root, executes plans and applies. Engines run as users of slotUsers; with isolation none they run as the user of their agent."`
 	ApplyUser string    `yaml:"applyUser" doc:"User of the agent for applies when the server is root: another one than that for plans, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
 	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
-	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them: an agent does not start while another agent of the machine has one of them."`
+	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them: an agent does not start while it finds another agent of the machine that has one of them ([install](install.md#systemd))."`
 	Off       bool      `yaml:"off" doc:"Start none: agents run elsewhere."`
 }
 
