@@ -94,7 +94,7 @@ func TestClockIsPutBack(t *testing.T) {
 		if posts := claimPosts(t, store, noon); len(posts) != 1 {
 			t.Fatalf("%d posts are to be posted", len(posts))
 		}
-		if err := store.PostFailed(ctx, "key", "away", 1, noon.Add(time.Minute)); err != nil {
+		if err := store.PostFailed(ctx, failedPost("key", "away", 1), noon.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Close(); err != nil {

@@ -154,8 +154,7 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 	return known
 }
 
-// pastStop returns ctx for what would be lost: it ends later than ctx, by the time that an
-// engine has to end.
+// pastStop returns a context that ends later than ctx, by the time that an engine has to end.
 func (t *attempt) pastStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, done := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(t.exec.opts.Waits.Grace, done) })

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/engine"
@@ -60,7 +61,7 @@ type attempt struct {
 
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	_, _, password := s.StateAddress()
-	secrets := []string{password}
+	secrets := slices.Concat([]string{password}, engine.ProxySecrets(e.opts.Engines.Env), engine.ProxySecrets(a.Env))
 	if _, _, secret, ok := holdfast.ParseRunToken(a.Token); ok {
 		secrets = append(secrets, secret) // the run's id is a part of the token, and of names of folders
 	} else {
@@ -73,8 +74,6 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	for _, name := range a.Secrets {
 		secrets = append(secrets, a.Env[name])
 	}
-	secrets = append(secrets, engine.ProxySecrets(e.opts.Engines.Env)...)
-	secrets = append(secrets, engine.ProxySecrets(a.Env)...)
 	t := &attempt{
 		exec: e, a: a, session: s,
 		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
