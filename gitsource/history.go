@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -47,14 +48,49 @@ func (s *Source) IsAncestor(ctx context.Context, repo string, a, b holdfast.Revi
 	}
 	objs := m.open()
 	older, newer, err := objs.resolveBoth(a, b)
-	var bases []plumbing.Hash
-	if err == nil {
-		bases, err = objs.mergeBases(ctx, older, newer)
-	}
 	if err != nil {
 		return false, fmt.Errorf("compare %s with %s in repository %q: %w", a, b, repo, err)
 	}
-	return slices.Contains(bases, older), nil
+	is, err := m.lineage.of(older, newer, func() (bool, error) {
+		bases, err := objs.mergeBases(ctx, older, newer)
+		return slices.Contains(bases, older), err
+	})
+	if err != nil {
+		return false, fmt.Errorf("compare %s with %s in repository %q: %w", a, b, repo, err)
+	}
+	return is, nil
+}
+
+// lineage remembers which commits are ancestors of which. What a commit is never changes,
+// and each of the clusters of a branch asks for the same pair.
+type lineage struct {
+	mu    sync.Mutex
+	known map[[2]plumbing.Hash]bool // whether the first one is an ancestor of the second
+}
+
+// maxLineage bounds the pairs of a repository that are remembered, at about 100 bytes each.
+const maxLineage = 4096
+
+// of returns whether older is an ancestor of newer, which walk finds out.
+func (l *lineage) of(older, newer plumbing.Hash, walk func() (bool, error)) (bool, error) {
+	pair := [2]plumbing.Hash{older, newer}
+	l.mu.Lock()
+	is, ok := l.known[pair]
+	l.mu.Unlock()
+	if ok {
+		return is, nil
+	}
+	is, err := walk()
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil || len(l.known) >= maxLineage {
+		l.known = make(map[[2]plumbing.Hash]bool)
+	}
+	l.known[pair] = is
+	return is, nil
 }
 
 func (o *objects) resolveCommit(rev holdfast.Revision) (plumbing.Hash, error) {

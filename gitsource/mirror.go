@@ -45,6 +45,7 @@ type mirror struct {
 	// or went.
 	generation atomic.Int64
 
+	lineage lineage       // of pairs of commits that were compared
 	readers chan struct{} // has room for maxReaders
 	idleMu  sync.Mutex
 	idle    []idleStore
