@@ -133,8 +133,13 @@ func (a *Agenda) RequestRelated(ctx context.Context, before, after holdfast.Clus
 	return nil
 }
 
-// FollowUp asks for everything that a run's change of status may bear on.
+// FollowUp asks for everything that a run's change of status may bear on. A run of a pull
+// request that begins is only shown: nothing is decided until it ends.
 func (a *Agenda) FollowUp(ctx context.Context, run holdfast.Run) {
+	if run.Status == holdfast.RunRunning && !run.PullRequest.IsZero() {
+		a.opts.Show(run.PullRequest)
+		return
+	}
 	a.Request(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
 	if !run.PullRequest.IsZero() {
 		return

@@ -215,6 +215,8 @@ func TestFollowUp(t *testing.T) {
 	begun.Begun = true
 	plan := holdfast.Run{Cluster: "app", Kind: holdfast.RunPlan, Status: holdfast.RunPlanned}
 	plan.PullRequest, plan.Begun = pull(7), true
+	started := plan
+	started.Status = holdfast.RunRunning
 	state := holdfast.Run{Cluster: "app", Kind: holdfast.RunState, Status: holdfast.RunApplied}
 	everything := []string{"app", "app at acme/clusters#7", "app at acme/clusters#8"}
 	for name, test := range map[string]struct {
@@ -226,6 +228,7 @@ func TestFollowUp(t *testing.T) {
 		"an apply starts":             {apply, nil, []string{"app"}, shown{"acme/clusters#5"}},
 		"it ends without a change":    {ended, nil, []string{"app"}, shown{"acme/clusters#5"}},
 		"it ends after some":          {begun, nil, everything, shown{"acme/clusters#5"}},
+		"a plan of one starts":        {started, nil, nil, shown{"acme/clusters#7"}},
 		"a plan of a pull request":    {plan, nil, []string{"app at acme/clusters#7"}, nil},
 		"a state that was put right":  {state, nil, everything, nil},
 		"what cannot be read is left": {begun, errors.New("no records"), []string{"app"}, shown{"acme/clusters#5"}},
