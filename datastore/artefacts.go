@@ -19,7 +19,8 @@ type ArtefactStore struct{ *records }
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
 // left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
 // that an engine could not upload, is taken of a former attempt too that may not have
-// said all, and stands as unsaved from then on, if it is new. At most 1 GiB.
+// said all, and stands as unsaved from then on, if it is new. At most 1 GiB. ArtefactPlan
+// is durable with the outcome of the attempt.
 func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
@@ -29,8 +30,11 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 	if err != nil {
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
-	old := content{}
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+	old, write := content{}, s.db.write
+	if name == holdfast.ArtefactPlan {
+		write = s.db.writeRelaxed
+	}
+	err = write(ctx, func(ctx context.Context, q querier) error {
 		if err := mayLeave(ctx, q, ref, name, q.forUpdate); err != nil {
 			return err
 		}
@@ -111,7 +115,7 @@ func (s *ArtefactStore) Plan(ctx context.Context, run string) (holdfast.Plan, er
 
 // PutBundle stores a bundle (tar, gzip) unless it is there and can be read: what is
 // damaged or gone would be so for each run of the same content. What was there is left to
-// Sweep.
+// Sweep. It is durable with the run that is made of it.
 func (s *ArtefactStore) PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error {
 	has, err := s.HasBundle(ctx, digest)
 	if err != nil || has && s.readable(ctx, digest) {
@@ -122,7 +126,7 @@ func (s *ArtefactStore) PutBundle(ctx context.Context, digest holdfast.Digest, d
 	if err != nil {
 		return fmt.Errorf("store bundle %s: %w", digest.Short(), err)
 	}
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+	err = s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `INSERT INTO bundles (digest, size, created_at, used_at, blob, inline) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (digest) DO UPDATE SET size = excluded.size, used_at = excluded.used_at, blob = excluded.blob, inline = excluded.inline`,
 			string(digest), c.size, now, now, c.key, c.inline)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -119,6 +120,9 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 		if err != nil {
 			return err
 		}
+		if read > 0 && sameMerges(old, pr) {
+			return nil
+		}
 		if _, err := q.exec(ctx, `DELETE FROM pull_request_clusters WHERE repo = ? AND number = ?`, pr.Repo, pr.Number); err != nil {
 			return err
 		}
@@ -137,4 +141,19 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %s at version %d: %w", pr, read, err)
 	}
 	return pr, nil
+}
+
+// sameMerges reports whether the merges of two pull requests change the same clusters, and
+// are of the same time.
+func sameMerges(a, b holdfast.PullRequestRecord) bool {
+	changed := func(pr holdfast.PullRequestRecord) map[string]bool {
+		names := make(map[string]bool, len(pr.Clusters))
+		for _, cluster := range pr.Clusters {
+			if !cluster.Sample {
+				names[cluster.Name] = true
+			}
+		}
+		return names
+	}
+	return a.MergedAt.Equal(b.MergedAt) && maps.Equal(changed(a), changed(b))
 }
