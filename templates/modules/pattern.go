@@ -26,7 +26,7 @@ const (
 	maxSourceSteps = 20_000
 )
 
-// patterns tells what the sources of a module's calls can be that depend on values.
+// patterns finds what the sources of a module's calls can be that depend on values.
 type patterns struct {
 	locals map[string]hcl.Expression
 	native map[string]hclsyntax.Expression // by local: what nativeOf makes of it
