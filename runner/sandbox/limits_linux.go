@@ -25,6 +25,8 @@ func (s *Starter) limit(spec *stage.Spec, l Limits) {
 	spec.Data = l.Memory
 	if s.mode.CountsProcesses() {
 		spec.Processes = int64(l.Processes)
+		// Only the machine's root is not counted itself.
+		spec.CountUser = s.mode.OwnUser() && (os.Geteuid() != 0 || inUserNamespace())
 	}
 }
 

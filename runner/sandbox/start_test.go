@@ -50,6 +50,31 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestStartCountsItsOwn starts an engine with few processes while others of the same agent
+// have more: only its own count.
+func TestStartCountsItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes(t) {
+		if !mode.CountsProcesses() {
+			continue
+		}
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, mode)
+			for range 12 {
+				peer(t, l)
+			}
+			for range 3 {
+				c := l.command("whoami")
+				c.Limits.Processes = 32
+				if exit, said := l.run(t, c); exit.Code != 0 {
+					t.Errorf("%+v: %s", exit, said)
+				}
+			}
+		})
+	}
+}
+
 // TestStartReplaces mounts over what every sandbox has.
 func TestStartReplaces(t *testing.T) {
 	t.Parallel()

@@ -77,9 +77,11 @@ func dropCapabilities() syscall.Errno {
 	return errno
 }
 
+const limitProcesses = 6 // RLIMIT_NPROC
+
 // limit sets the resource limits of this process, and so of the engine.
 func limit(spec *Spec) syscall.Errno {
-	const nproc, data = 6, 2
+	const data = 2
 	for _, l := range []struct {
 		resource int
 		value    int64
@@ -87,7 +89,7 @@ func limit(spec *Spec) syscall.Errno {
 	}{
 		{syscall.RLIMIT_CORE, 0, spec.Confine},
 		{data, spec.Data, spec.Data > 0},
-		{nproc, spec.Processes, spec.Processes > 0},
+		{limitProcesses, spec.Processes, spec.Processes > 0 && !spec.CountUser},
 	} {
 		if !l.set {
 			continue
@@ -98,6 +100,50 @@ func limit(spec *Spec) syscall.Errno {
 		}
 	}
 	return 0
+}
+
+// countUser has the process that the calling thread starts next counted as one of the
+// engine's user, and bounds the processes of that one. Bounded as the user of this process it
+// might not start at all: the agent, and the first processes of all its sandboxes, are counted
+// together. done makes the thread as it was, so that this process can make further threads,
+// and keeps the engine from raising its limit.
+func countUser(spec *Spec) (done func(pid int) syscall.Errno, errno syscall.Errno) {
+	if !spec.CountUser || spec.Processes <= 0 {
+		return func(int) syscall.Errno { return 0 }, 0
+	}
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(limitProcesses, &was); err != nil {
+		return nil, toErrno(err)
+	}
+	bound := min(uint64(spec.Processes), was.Max)
+	if err := syscall.Setrlimit(limitProcesses, &syscall.Rlimit{Cur: bound, Max: was.Max}); err != nil {
+		return nil, toErrno(err)
+	}
+	// The kernel counts for the real user. The effective one stays, and so do capabilities.
+	if errno := setReal(spec.UID, spec.GID); errno != 0 {
+		return nil, errno
+	}
+	return func(pid int) syscall.Errno {
+		hard := syscall.Rlimit{Cur: bound, Max: bound}
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limitProcesses, uintptr(unsafe.Pointer(&hard)), 0, 0, 0)
+		if err := syscall.Setrlimit(limitProcesses, &was); errno == 0 {
+			errno = toErrno(err)
+		}
+		if back := setReal(syscall.Geteuid(), syscall.Getegid()); errno == 0 {
+			errno = back
+		}
+		return errno
+	}, 0
+}
+
+// setReal sets the real user and group of the calling thread alone.
+func setReal(uid, gid int) syscall.Errno {
+	same := ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETREGID, uintptr(gid), same, 0); errno != 0 {
+		return errno
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SETREUID, uintptr(uid), same, 0)
+	return errno
 }
 
 // mapUser maps the user and the group of the starter to themselves, in the

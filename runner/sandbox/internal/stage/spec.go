@@ -53,6 +53,7 @@ type Spec struct {
 	Landlock   bool // Mounts are enforced by Landlock; it is in a domain that scopes signals
 	UID, GID   int  // the engine's
 	SetUser    bool // the engine is started as UID and GID
+	CountUser  bool // Processes are counted for that user alone: the one of this process is not exempt, and has others
 
 	Path  string
 	Dir   string
@@ -83,7 +84,7 @@ type File struct{ Path, Content string }
 // Encode returns s as the stage reads it.
 func (s *Spec) Encode() []byte {
 	e := encoder{}
-	for _, b := range []bool{s.Root, s.Namespace, s.UserMap, s.Privileges, s.Confine, s.Landlock, s.SetUser} {
+	for _, b := range []bool{s.Root, s.Namespace, s.UserMap, s.Privileges, s.Confine, s.Landlock, s.SetUser, s.CountUser} {
 		e.bool(b)
 	}
 	for _, n := range []int64{int64(s.UID), int64(s.GID), s.TmpSize, s.Data, s.Processes} {
@@ -118,7 +119,7 @@ func (s *Spec) Encode() []byte {
 // decode reads what Encode made, without its length.
 func (s *Spec) decode(b []byte) bool {
 	d := decoder{b: b}
-	for _, v := range []*bool{&s.Root, &s.Namespace, &s.UserMap, &s.Privileges, &s.Confine, &s.Landlock, &s.SetUser} {
+	for _, v := range []*bool{&s.Root, &s.Namespace, &s.UserMap, &s.Privileges, &s.Confine, &s.Landlock, &s.SetUser, &s.CountUser} {
 		*v = d.bool()
 	}
 	s.UID, s.GID = int(d.number()), int(d.number())

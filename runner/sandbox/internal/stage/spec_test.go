@@ -12,7 +12,7 @@ func TestSpec(t *testing.T) {
 	for name, want := range map[string]Spec{
 		"zero": {},
 		"full": {
-			Root: true, UserMap: true, Landlock: true, UID: 7, GID: 8, SetUser: true,
+			Root: true, UserMap: true, Landlock: true, UID: 7, GID: 8, SetUser: true, CountUser: true,
 			Path: "/bin/x", Dir: "/work", Args: []string{"x", ""}, Env: []string{"A=ü\n"},
 			Mount:   []Mount{{Source: "/a", Target: "/b", Kind: Device}, {Source: "/c", Optional: true}},
 			Link:    []Link{{Path: "/l", Target: "to"}},

@@ -105,9 +105,17 @@ func begin(spec *Spec) (string, syscall.Errno) {
 	if engine.over {
 		return "start " + spec.Path, syscall.ECANCELED
 	}
+	counted, errno := countUser(spec)
+	if errno != 0 {
+		return "limit processes", errno
+	}
 	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
 	if err != nil {
 		return "start " + spec.Path + " in " + spec.Dir, toErrno(err)
+	}
+	if errno := counted(pid); errno != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		return "limit processes", errno
 	}
 	engine.pid = pid
 	return "", 0
