@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -111,22 +112,30 @@ func (s *LocalStore) forgetLocal(
 		return err
 	}
 	before := s.now().Add(-s.retention)
-	for _, pr := range prs {
-		if pr.State == holdfast.PullRequestOpen || !pr.UpdatedAt.Before(before) || needed(pr) {
-			continue
-		}
-		var n int64
-		err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-			n, err = q.exec(ctx, `DELETE FROM local_pull_requests WHERE repo = ? AND number = ?
-				AND number < (SELECT MAX(l.number) FROM local_pull_requests AS l WHERE l.repo = local_pull_requests.repo)
-				AND NOT `+knownPull("local_pull_requests.repo", "local_pull_requests.number"), repo, pr.Number)
-			return err
+	old := slices.DeleteFunc(prs, func(pr holdfast.PullRequest) bool {
+		return pr.State == holdfast.PullRequestOpen || !pr.UpdatedAt.Before(before) || needed(pr)
+	})
+	for some := range slices.Chunk(old, 500) {
+		gone := 0
+		err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+			for _, pr := range some {
+				n, err := q.exec(ctx, `DELETE FROM local_pull_requests WHERE repo = ? AND number = ?
+					AND number < (SELECT MAX(l.number) FROM local_pull_requests AS l WHERE l.repo = local_pull_requests.repo)
+					AND NOT `+knownPull("local_pull_requests.repo", "local_pull_requests.number"), repo, pr.Number)
+				if err != nil {
+					return fmt.Errorf("remove %s: %w", pr, err)
+				}
+				gone += int(n)
+			}
+			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("remove %s: %w", pr, err)
+			return err
 		}
-		removed.add("pull requests of a repository without a code host", keyEnded, int(n))
-		s.changedLocal(pr.PullRequestRef)
+		removed.add("pull requests of a repository without a code host", keyEnded, gone)
+		for _, pr := range some {
+			s.changedLocal(pr.PullRequestRef)
+		}
 	}
 	return nil
 }

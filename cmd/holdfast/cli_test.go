@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,9 +82,14 @@ type result struct {
 // holdfastCLI runs a command line with an environment of its own.
 func holdfastCLI(t *testing.T, env map[string]string, args ...string) result {
 	t.Helper()
+	return holdfastAt(t, func() time.Time { return testNow }, env, args...)
+}
+
+func holdfastAt(t *testing.T, now func() time.Time, env map[string]string, args ...string) result {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	a := app{&cli.App{
-		Printer: table.Printer{Out: &out, Err: &errOut, Now: func() time.Time { return testNow }},
+		Printer: table.Printer{Out: &out, Err: &errOut, Now: now},
 		In:      strings.NewReader(""), Getenv: func(key string) string { return env[key] }, Poll: time.Millisecond,
 	}}
 	code := a.run(t.Context(), args)
@@ -93,9 +99,14 @@ func holdfastCLI(t *testing.T, env map[string]string, args ...string) result {
 // against runs a command line against a fake API.
 func against(t *testing.T, f *fakeAPI, args ...string) result {
 	t.Helper()
+	return againstAt(t, func() time.Time { return testNow }, f, args...)
+}
+
+func againstAt(t *testing.T, now func() time.Time, f *fakeAPI, args ...string) result {
+	t.Helper()
 	srv := httptest.NewServer(f)
 	defer srv.Close()
-	got := holdfastCLI(t, map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}, args...)
+	got := holdfastAt(t, now, map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}, args...)
 	got.err = strings.ReplaceAll(got.err, srv.URL, "SERVER")
 	return got
 }
@@ -548,27 +559,28 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 }
 
 // TestApplyEndsWhereAPlanWaitsForDays: a first plan that everything else goes before is
-// waited for only while it has just been queued. The server says how to have it made now.
+// waited for only for a while. The server says how to have it made now.
 func TestApplyEndsWhereAPlanWaitsForDays(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*v1.Run)
-		waits  bool
+		looks  int32 // at the plan, of which each takes six minutes; after the fifth it has ended
 	}{
-		"queued for an hour": {func(r *v1.Run) { r.CreatedAt = testNow.Add(-time.Hour) }, false},
-		"just queued":        {func(*v1.Run) {}, true},
-		"made now":           {func(r *v1.Run) { r.CreatedAt, r.Status = testNow.Add(-time.Hour), holdfast.RunRunning }, true},
-		"asked for":          {func(r *v1.Run) { r.CreatedAt, r.Background = testNow.Add(-time.Hour), false }, true},
+		"queued":      {func(*v1.Run) {}, 2},
+		"tried again": {func(r *v1.Run) { r.Status = holdfast.RunRetrying }, 2},
+		"made now":    {func(r *v1.Run) { r.Status = holdfast.RunRunning }, 6},
+		"asked for":   {func(r *v1.Run) { r.Background = false }, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, looks := fleet(), 0
-			first := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
+			f := fleet()
+			var looks atomic.Int32
+			first := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow.Add(-time.Hour)}
 			first.Background = true
 			tt.change(&first)
 			f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				items := list(first)
-				if looks++; looks > 3 {
+				if looks.Add(1) > 5 {
 					items = list[v1.Run]()
 				}
 				_ = json.NewEncoder(w).Encode(items)
@@ -577,12 +589,13 @@ func TestApplyEndsWhereAPlanWaitsForDays(t *testing.T) {
 				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Refused: []string{"prod-eu"}, Status: holdfast.CommandRefused,
 				Reply: "`prod-eu`: its first plan is queued behind everything else: `holdfast replan prod-eu` has it made now",
 			})
-			got := against(t, f, "apply", "prod-eu", "--wait")
+			now := func() time.Time { return testNow.Add(time.Duration(looks.Load()) * 6 * time.Minute) }
+			got := againstAt(t, now, f, "apply", "prod-eu", "--wait")
 			if got.code != cli.ExitRun || !strings.Contains(got.out, "holdfast replan prod-eu") {
 				t.Errorf("apply --wait = %+v, want it to end with what to do", got)
 			}
-			if waited := looks > 3; waited != tt.waits || strings.Contains(got.err, "waiting for its plan") != tt.waits {
-				t.Errorf("%d looks at the plan, %q; want it to wait: %v", looks, got.err, tt.waits)
+			if looks.Load() != tt.looks || !strings.Contains(got.err, "waiting for its plan") {
+				t.Errorf("%d looks at the plan, want %d; it says %q", looks.Load(), tt.looks, got.err)
 			}
 		})
 	}

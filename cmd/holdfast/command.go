@@ -304,15 +304,15 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandR
 	return nil
 }
 
-// backgroundWait is for how long a plan that everything else goes before may be queued
-// until it is no longer waited for: it may be queued for days.
+// backgroundWait is for how long a plan that everything else goes before is waited for while
+// it is queued: it may be queued for days.
 const backgroundWait = 10 * time.Minute
 
 func (a *app) awaitPlan(ctx context.Context, cl *client.Client, cluster string) error {
 	query := url.Values{"cluster": {cluster}, "kind": {string(holdfast.RunPlan)}, "limit": {strconv.Itoa(10)}, "status": {
 		string(holdfast.RunQueued), string(holdfast.RunRetrying), string(holdfast.RunRunning),
 	}}
-	told := false
+	told, since := false, a.Now()
 	for patience := a.patience(); ; {
 		runs, err := cl.Runs(ctx, query)
 		if err := patience.judge(err); err != nil {
@@ -321,7 +321,7 @@ func (a *app) awaitPlan(ctx context.Context, cl *client.Client, cluster string) 
 		i := slices.IndexFunc(runs, func(r v1.Run) bool {
 			return r.Kind == holdfast.RunPlan && r.PullRequest.IsZero() && !r.Status.Done()
 		})
-		if err == nil && (i < 0 || a.mayWaitForDays(runs[i])) {
+		if err == nil && (i < 0 || mayWaitForDays(runs[i]) && a.Now().Sub(since) > backgroundWait) {
 			return nil // the answer to the command says so
 		}
 		if err == nil && !told {
@@ -334,10 +334,9 @@ func (a *app) awaitPlan(ctx context.Context, cl *client.Client, cluster string) 
 	}
 }
 
-// mayWaitForDays reports whether a plan is queued behind everything else, and has been for
-// some time.
-func (a *app) mayWaitForDays(plan v1.Run) bool {
-	return plan.Background && plan.Status == holdfast.RunQueued && a.Now().Sub(plan.CreatedAt) > backgroundWait
+// mayWaitForDays reports whether a plan is queued behind everything else.
+func mayWaitForDays(plan v1.Run) bool {
+	return plan.Background && plan.Status != holdfast.RunRunning
 }
 
 // awaitRun returns the cluster's newest run since a command of what it asks for:

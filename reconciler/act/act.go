@@ -251,13 +251,12 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	l.Records.Audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
 	// There may be something newer to do, and pull requests to plan again.
 	l.Agenda.Request(in.Request)
-	if err := l.Agenda.RequestOpen(ctx, run.Cluster); err != nil {
-		return err
-	}
-	if err := l.Intake.Applied(ctx, saved); err != nil {
-		return err
-	}
-	return l.Agenda.RequestRelated(ctx, in.Cluster, saved)
+	// It is on record, and nothing asks again for what one of these fails to ask for.
+	return errors.Join(
+		l.Agenda.RequestOpen(ctx, run.Cluster),
+		l.Agenda.RequestRelated(ctx, in.Cluster, saved),
+		l.Intake.Applied(ctx, saved),
+	)
 }
 
 // recordDestroyed makes the record say that nothing is left of a cluster, except for what
@@ -283,15 +282,11 @@ func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decisio
 	}
 	l.Records.Audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
 	l.Agenda.Request(in.Request)
-	if err := l.Agenda.RequestOpen(ctx, rec.Name); err != nil {
-		return err
-	}
+	err = errors.Join(l.Agenda.RequestOpen(ctx, rec.Name), l.Agenda.RequestRelated(ctx, in.Cluster, saved))
 	if saved.Deletion != nil {
-		if err := l.Intake.Freed(ctx, saved); err != nil {
-			return err
-		}
+		err = errors.Join(err, l.Intake.Freed(ctx, saved))
 	}
-	return l.Agenda.RequestRelated(ctx, in.Cluster, saved)
+	return err
 }
 
 // carry lets a pull request's plan stand for its present head and base.

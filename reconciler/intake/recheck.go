@@ -12,12 +12,13 @@ import (
 )
 
 // recheckHeirs has the documents of other repositories looked at again that have a former
-// name which this one has claimed just now: they must not begin as new clusters.
+// name which this one has claimed just now: they must not begin as new clusters. What was not
+// taken in yet will find these names on record.
 func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []string) {
 	if len(claimed) == 0 {
 		return
 	}
-	b.recheckOthers(ctx, repo, func(cat *catalog.Catalog) (heirs []string) {
+	b.recheckOthers(ctx, repo, b.marks.isReady, func(cat *catalog.Catalog) (heirs []string) {
 		for _, former := range claimed {
 			heirs = append(heirs, cat.Renamed(former)...)
 		}
@@ -25,18 +26,20 @@ func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []stri
 	})
 }
 
-// recheckOthers has those of the clusters that the tracked branches of the other
-// repositories define looked at again which are chosen. What was not taken in yet will find
-// on record what there is to know.
-func (b *branches) recheckOthers(ctx context.Context, repo string, choose func(cat *catalog.Catalog) []string) {
+// recheckOthers has those of the clusters that the tracked branches of some of the other
+// repositories define looked at again which are chosen.
+func (b *branches) recheckOthers(
+	ctx context.Context, repo string, some func(repo string) bool, choose func(cat *catalog.Catalog) []string,
+) {
 	for name, other := range b.repos {
 		head := b.mirror.last(name)["refs/heads/"+other.Branch]
-		if name == repo || head == "" || !b.marks.isReady(name) {
+		if name == repo || head == "" || !some(name) {
 			continue
 		}
 		cat, err := b.Catalogs.Read(ctx, name, string(head))
-		if err != nil { // its head has moved: all of it is looked at again
+		if err != nil { // its head may have moved: all of it is looked at again
 			b.marks.setBehind(name)
+			b.marks.setRelook(name)
 			b.Agenda.Look(agenda.Look{Repo: name})
 			continue
 		}
@@ -66,7 +69,9 @@ func (i *Intake) Freed(ctx context.Context, rec holdfast.ClusterRecord) error {
 }
 
 func (b *branches) freed(ctx context.Context, rec holdfast.ClusterRecord) error {
-	b.recheckOthers(ctx, rec.Owner, func(cat *catalog.Catalog) []string {
+	// Also where a branch is being taken in, which may have passed the document already.
+	all := func(string) bool { return true }
+	b.recheckOthers(ctx, rec.Owner, all, func(cat *catalog.Catalog) []string {
 		if len(cat.Named(rec.Name)) == 0 {
 			return nil
 		}

@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -24,7 +25,7 @@ func Held(d holdfast.Desired, doubt Doubt) holdfast.Desired {
 		return d
 	}
 	d.HeldFor, d.NewNames = cmp.Or(doubt.HeldFor, heldFor), doubt.NewNames
-	if len(d.NewNames) == 0 {
+	if len(d.NewNames) == 0 && !slices.Contains(names, d.HeldFor) { // else whoever wrote it has taken that back
 		d.NewNames = names
 	}
 	return d

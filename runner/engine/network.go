@@ -17,6 +17,10 @@ func NetworkVariables() []string {
 	}
 }
 
+// minProxyToken is the length, in bytes, from which what stands before the host of a proxy
+// without a password is a token, and no name of a user.
+const minProxyToken = 16
+
 // ProxySecrets are what nobody is to read of an environment's proxies: the URLs that have a
 // password in them, and the password, as written there and as proxies get it.
 func ProxySecrets(env map[string]string) []string {
@@ -31,14 +35,21 @@ func ProxySecrets(env map[string]string) []string {
 		}
 		at := max(strings.LastIndexByte(rest, '@'), 0)
 		user, password, _ := strings.Cut(rest[:at], ":")
-		if password == "" {
+		secret := password
+		if password == "" && len(user) >= minProxyToken {
+			secret = user
+		}
+		if secret == "" {
 			continue
 		}
-		secrets = append(secrets, env[name], password)
+		secrets = append(secrets, env[name], secret)
 		plainUser, errUser := url.PathUnescape(user)
 		plain, err := url.PathUnescape(password)
 		if errUser == nil && err == nil {
-			secrets = append(secrets, plain, plainUser+":"+plain) // encoded as one in a header
+			secrets = append(secrets, plainUser+":"+plain) // encoded as one in a header
+		}
+		if plain, err := url.PathUnescape(secret); err == nil {
+			secrets = append(secrets, plain)
 		}
 	}
 	return secrets

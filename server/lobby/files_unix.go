@@ -8,10 +8,10 @@ import (
 )
 
 // openFiles is how many files this process may have open.
-func openFiles() uint64 {
+func openFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return math.MaxUint64
+		return math.MaxInt
 	}
-	return uint64(limit.Cur) //nolint:unconvert // it is signed on some systems
+	return int(min(limit.Cur, math.MaxInt))
 }

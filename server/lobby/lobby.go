@@ -43,15 +43,18 @@ type Lobby struct {
 // New returns a lobby of a listener. Patience is how long a peer may take for its first
 // byte.
 func New(l net.Listener, patience time.Duration) *Lobby {
+	return newLobby(l, patience, openFiles())
+}
+
+// newLobby returns a lobby in a process that may have so many files open: some are left to
+// what it serves with, whatever comes to its listeners.
+func newLobby(l net.Listener, patience time.Duration, files int) *Lobby {
+	const share = 6 // of three listeners: half of the files, and a sixth more for strangers
 	return &Lobby{
-		Listener: l, patience: patience, maxSilent: silentAmong(openFiles()), maxStrangers: maxStrangers,
+		Listener: l, patience: patience, maxSilent: min(maxSilent, files/share), maxStrangers: min(maxStrangers, files/share/3),
 		ready: make(chan *guest), fails: make(chan error, 1), done: make(chan struct{}),
 	}
 }
-
-// silentAmong is how many connections may wait for their first byte where a process may
-// have so many files open: half of them are left to what it serves with.
-func silentAmong(files uint64) int { return int(min(maxSilent, files/2)) }
 
 // guest is a connection of a lobby.
 type guest struct {

@@ -364,8 +364,11 @@ func (s *services) openServer(context.Context) error {
 		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
 		System: server.System{Version: s.version, Logger: s.logger, Now: s.now},
 	}
+	if name, err := os.Hostname(); err == nil {
+		opts.API.Hosts = append(opts.API.Hosts, name) // some systems have it lead to loopback
+	}
 	if site, err := url.Parse(s.cfg.Server.API.URL); err == nil && site.Hostname() != "" {
-		opts.API.Hosts = []string{site.Hostname()}
+		opts.API.Hosts = append(opts.API.Hosts, site.Hostname())
 	}
 	if s.accounts != nil {
 		opts.Listen.Socket.ChangeOwner, opts.Listen.Socket.Shared = true, true
