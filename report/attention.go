@@ -180,12 +180,12 @@ func (w *writer) linked(cell, file string, line int) string {
 // distinct are faults as people see them: what is wrong with a template is wrong for
 // each cluster that is made from it, and is reported once.
 func distinct(faults holdfast.Faults) holdfast.Faults {
-	told := make(map[holdfast.Fault]bool, len(faults))
+	listed := make(map[holdfast.Fault]bool, len(faults))
 	out := make(holdfast.Faults, 0, len(faults))
 	for _, f := range faults {
 		f.Cluster = ""
-		if !told[f] {
-			told[f] = true
+		if !listed[f] {
+			listed[f] = true
 			out = append(out, f)
 		}
 	}
@@ -264,12 +264,12 @@ func names(clusters []string) string {
 
 // failures says what went wrong, cluster by cluster.
 func (w *writer) failures() {
-	told := 0
+	listed := 0
 	for _, o := range w.outcomes {
 		if o.failure == nil && o.stage != stageFailed {
 			continue
 		}
-		if told++; told > w.level.notes {
+		if listed++; listed > w.level.notes {
 			w.dropped = true
 			return
 		}

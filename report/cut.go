@@ -60,19 +60,19 @@ func memberCells(values []holdfast.AttributeChange) []cells {
 			return cells{hashed(c.cell, strings.TrimPrefix(string(a.Before)+" → "+string(a.After), " → ")), c.partial}
 		},
 	}
-	told := make([]cells, len(values))
+	shown := make([]cells, len(values))
 	for _, way := range ways {
-		before := slices.Clone(told)
+		before := slices.Clone(shown)
 		for i, a := range values {
 			for k, other := range values {
 				if k != i && before[k].cell == before[i].cell {
-					told[i] = way(a, other)
+					shown[i] = way(a, other)
 					break
 				}
 			}
 		}
 	}
-	return told
+	return shown
 }
 
 // length counts the characters of a text, or the digits and signs of a number.

@@ -169,11 +169,11 @@ func forcing(a holdfast.AttributeChange, paths []string) string {
 func unnamed(c holdfast.ResourceChange) []string {
 	var paths []string
 	for _, path := range c.ReplacePaths {
-		told := false
+		listed := false
 		for _, a := range c.Attributes {
-			told = told || a.Forces && (hasPrefixPath(a.Path, path) || hasPrefixPath(path, a.Path))
+			listed = listed || a.Forces && (hasPrefixPath(a.Path, path) || hasPrefixPath(path, a.Path))
 		}
-		if !told {
+		if !listed {
 			paths = append(paths, path)
 		}
 	}

@@ -32,8 +32,8 @@ func hidden(kind, name string) string {
 // titleLimit is less than GitHub's 256 characters.
 const titleLimit = 200
 
-// failuresTold is from how many failed checks in a row on people are notified.
-const failuresTold = 3
+// failuresBeforeIssue is from how many failed checks in a row on people are notified.
+const failuresBeforeIssue = 3
 
 // DriftIssue returns the issue of one cluster's drift, which begins with
 // DriftMarker and is never longer than 65,536 characters. It changes only if what
@@ -49,7 +49,7 @@ func DriftIssue(r holdfast.DriftReport, _ time.Time) (title, body string, closed
 	s := r.State
 	failing := s.Status == holdfast.DriftFailed
 	switch {
-	case failing && s.Failures < failuresTold:
+	case failing && s.Failures < failuresBeforeIssue:
 		return "", "", false
 	case failing && s.Fingerprint != "" && len(r.Items) == 0:
 		return "", "", false // what is there tells more

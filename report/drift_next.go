@@ -237,7 +237,7 @@ func uncheckedBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))
 	p.linef("### ❌ Drift of %s cannot be checked\n", markdown.Code(markdown.Shorten(r.Cluster, 63)))
-	p.linef("%d or more checks in a row have failed: it is not known whether the cluster has drifted.\n", failuresTold)
+	p.linef("%d or more checks in a row have failed: it is not known whether the cluster has drifted.\n", failuresBeforeIssue)
 	for _, line := range checkFailure(r) {
 		p.line(line + "\n")
 	}

@@ -237,11 +237,11 @@ func doneWords(line string) string {
 
 // choices lists what can be done, with commands that are ready to be copied.
 // Where the command is shown elsewhere, only the others are left.
-func (w *writer) choices(run holdfast.Run, told bool) {
+func (w *writer) choices(run holdfast.Run, commandsShown bool) {
 	if w.level.rows == 0 || run.Status == holdfast.RunRetrying {
 		return // the table says when it is retried
 	}
-	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool { return told && c.comment != "" })
+	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool { return commandsShown && c.comment != "" })
 	if len(choices) == 0 {
 		return
 	}

@@ -32,16 +32,16 @@ func (w impactWriter) impact(v *impactView) {
 	w.impactDanger(v)
 	w.honesty(v)
 	w.refused(v)
-	told := firstOf(&w.page, v.effects, w.level.lines)
+	shown := firstOf(&w.page, v.effects, w.level.lines)
 	detailed := 0
-	for i, e := range told {
+	for i, e := range shown {
 		if w.full() {
 			return
 		}
 		if w.level.effects <= detailed || w.level.rows == 0 {
 			w.dropped = w.dropped || len(e.outcomes) > 0
 			w.line("- " + w.effectLine(e))
-			if i == len(told)-1 {
+			if i == len(shown)-1 {
 				w.line("")
 			}
 			continue
@@ -49,7 +49,7 @@ func (w impactWriter) impact(v *impactView) {
 		detailed++
 		w.effect(v, e)
 	}
-	if more := len(v.effects) - len(told); more > 0 {
+	if more := len(v.effects) - len(shown); more > 0 {
 		w.linef("… and %s that are less dangerous.\n", markdown.Plural(more, "other effect"))
 	}
 	if v.Same > 0 && v.members+len(v.Refused) > 0 {

@@ -52,11 +52,11 @@ func run() {
 			fail(step, errno)
 			return
 		}
-		go obey(spec)
+		go followStarter(spec)
 		reap(spec)
 		return
 	}
-	go obey(spec)
+	go followStarter(spec)
 	if step, errno := beginApart(spec); errno != 0 {
 		fail(step, errno)
 		return
@@ -199,9 +199,9 @@ func endAll() {
 	}
 }
 
-// obey carries out what the starter says until it is gone: then everything
+// followStarter carries out what the starter says until it is gone: then everything
 // here ends.
-func obey(spec *Spec) {
+func followStarter(spec *Spec) {
 	var b [1]byte
 	for {
 		n, err := syscall.Read(Control, b[:])
