@@ -11,7 +11,7 @@ var (
 	// ErrNotFound: the thing that was asked for does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the record has changed since it was read; read it again.
-	ErrConflict = errors.New("changed meanwhile")
+	ErrConflict = errors.New("changed in the meantime")
 	// ErrLocked: somebody else holds the lock. See LockedError for who.
 	ErrLocked = errors.New("locked")
 	// ErrLockLost: the lock is no longer the caller's.

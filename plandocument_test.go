@@ -134,7 +134,7 @@ func TestPlanDocumentSingleChanges(t *testing.T) {
 			r.Provider = "registry.terraform.io/evil/aws"
 		}), "evil/aws"},
 		"reason":        {resource(vpc, func(r *holdfast.PlanResource) { r.Reason = "replace_because_tainted" }), "replace_because_tainted"},
-		"resource gone": {func(d *holdfast.PlanDocument) { d.Resources = d.Resources[1:] }, "nothing is to be done now"},
+		"resource gone": {func(d *holdfast.PlanDocument) { d.Resources = d.Resources[1:] }, "and now has no changes"},
 		"output value": {func(d *holdfast.PlanDocument) {
 			d.Outputs[1].After = plandoc.Value(holdfast.PlanMark{HMAC: plandoc.HMAC(9)})
 		}, "output.token"},

@@ -91,7 +91,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Correct `dependsOn`, or add that cluster: it resumes automatically then",
 	},
 	ReasonDependencyPending: {
-		Effect: Passes, Words: "a cluster that it depends on is to be applied first",
+		Effect: Passes, Words: "a cluster that it depends on must be applied first",
 		Hint: "See what that one waits for if it does not continue",
 		Line: "holdfast describe cluster CLUSTER",
 	},
@@ -113,7 +113,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "`holdfast describe drift` shows it",
 	},
 	ReasonDrifted: {
-		Effect: Explains, Words: "the infrastructure is not as it was applied",
+		Effect: Explains, Words: "the infrastructure differs from the last apply",
 		More: "`onDrift: apply` reverts it",
 		Hint: "`holdfast describe drift` shows what differs",
 	},
@@ -139,7 +139,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Line: "holdfast validate",
 	},
 	ReasonLeaseLost: {
-		Effect: Explains, Words: "the agent had lost the server before the apply began; nothing was applied",
+		Effect: Explains, Words: "the agent lost contact with the server before the apply began; nothing was applied",
 		Hint: "Look at the network between agent and server, and at Redis",
 	},
 	ReasonLocked: {
@@ -176,10 +176,10 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
 	ReasonNewState: {
 		Effect: Blocks, Words: "it would use another state, and the resources in its current state would be left behind",
-		More: "The code or `spec.state` names another backend, or another place in it. The plan is made against that place: the resources in the current state are neither changed nor destroyed, and are no longer managed",
+		More: "The code or `spec.state` names another backend, or another place in it. The plan uses the new state: resources in the current one are not changed or destroyed, but are no longer managed",
 		One:  "would get another state", Many: "would get other states", Early: true,
 		Next: []Verb{VerbApply}, Does: "confirms it and applies the plan that was shown",
-		Hint: "To keep what exists, copy the state to its new place first: if the plan has no changes then, and finds all resources that the cluster is known to have, nothing is held",
+		Hint: "To keep what exists, copy the state to its new place first: if the plan then has no changes and finds every known resource of the cluster, the merge is not held",
 	},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no running agent executes such runs; it resumes automatically when one does",
@@ -202,14 +202,14 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonNotMerged: {Effect: Blocks, Words: "it is not merged yet: an apply follows the merge", Hint: "Merge the pull request"},
 	ReasonNothingPlanned: {
-		Effect: Blocks, Words: "there is no plan that could be applied",
+		Effect: Blocks, Words: "there is no plan to apply",
 		Next: []Verb{VerbPlan}, Does: "plans again",
 	},
 	ReasonOtherBase: {Effect: Explains, Words: "its base is not the tracked branch"},
 	ReasonPlanChanged: {
-		Effect: Blocks, Words: "what would happen now is not what was reviewed",
-		More: "Or an earlier version recorded the reviewed plan without a plan document. The apply plans again and must produce exactly the plan that is shown",
-		One:  "has another plan than the reviewed one", Many: "have other plans than the reviewed ones",
+		Effect: Blocks, Words: "the new plan differs from the reviewed one",
+		More: "Or an earlier version recorded no plan document of the reviewed plan. `apply` plans again, and applies only if that gives exactly the plan that is shown",
+		One:  "has a different plan than reviewed", Many: "have different plans than reviewed",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
 	ReasonPlanFailed: {
@@ -255,7 +255,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
 	ReasonRepositoryUnread: {
-		Effect: Passes, Words: "its repository was not read since the server was started; it continues when that is read",
+		Effect: Passes, Words: "its repository has not been read since the server started; it continues once that is done",
 		More: "An apply waits for a minute at most, a destroy until it is read",
 		Hint: "If that lasts, `/readyz` of the server says why the repository cannot be read",
 	},
@@ -298,9 +298,9 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Raise `runs.timeout`, or find out what hangs",
 	},
 	ReasonUnreadable: {
-		Effect: Blocks, Words: "what the pull request would change cannot be read",
-		More: "Looks at it have failed for a minute, and not because a host was away: it is too large, say, or the tracked branch is",
-		Hint: "Remove what the message is about, then push; an operator finds more in the server's log. It is looked at again automatically",
+		Effect: Blocks, Words: "the changes of the pull request cannot be read",
+		More: "Reading it has failed for a minute, and not because of an outage: for example, it or the tracked branch is too large",
+		Hint: "Remove what the message names, then push; operators find more in the server's log. It is retried automatically",
 	},
 	ReasonUnreviewed: {
 		Effect: Blocks, Words: "no plan of this was shown before it was merged",
@@ -319,7 +319,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "`/holdfast plan`",
 	},
 	CauseAssignment: {
-		Effect: Explains, Cause: true, Words: "the server could not put the assignment together: a reviewed plan or a credential is missing",
+		Effect: Explains, Cause: true, Words: "the server could not prepare the run: a reviewed plan or a credential is missing",
 		Hint: "Read the failure; check `credentials` in holdfast.yaml",
 	},
 	CauseBundleUnusable: {
@@ -355,12 +355,12 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Report it, with the agent's log",
 	},
 	CauseInvalidConfiguration: {
-		Effect: Explains, Cause: true, Words: "the code is not valid, or larger or nested deeper than what is compared with a review; or constraints on the engine's version exclude each other; or the code asks for another engine than the one that applied last",
+		Effect: Explains, Cause: true, Words: "the code is not valid, or is too large or nested too deeply to be compared with a review; or constraints on the engine's version contradict each other; or the code asks for a different engine than the last apply used",
 		Hint: "Correct it, or set `spec.engine.name`", See: "#which-engine",
 	},
 	CauseInvalidOutcome: {
 		Effect: Explains, Cause: true, Words: "the agent reported something impossible: a plan that applied something, a reason that does not exist",
-		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered in its place. Nothing that it reported is used",
+		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered instead of it. The whole report is discarded",
 	},
 	CauseNetwork: {
 		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",

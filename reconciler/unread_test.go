@@ -107,7 +107,7 @@ func TestAFolderThatIsNotFollowedRemovesNothing(t *testing.T) {
 			f := newFleet(t, files)
 			f.adopt()
 			f.open(1, map[string]string{"clusters/pay": now})
-			if faults := f.pullRequest(1).Faults; !strings.Contains(faults.Error(), "nobody knows what became of clusters/pay/prod.yaml: pay is a s") {
+			if faults := f.pullRequest(1).Faults; !strings.Contains(faults.Error(), "it is not known what happened to clusters/pay/prod.yaml: pay is a s") {
 				t.Errorf("the faults are %v", faults)
 			}
 			f.merge(1, bySquash)
@@ -147,10 +147,10 @@ func TestAPullRequestThatCannotBeReadSaysSo(t *testing.T) {
 		t.Errorf("while something is away: %q", got)
 	}
 	looks(errors.New("too many files and folders"))
-	if got := f.forge.told(head, holdfast.ContextPlan); len(got) != 1 || !strings.HasPrefix(got[0], "error what the pull request would change cannot be read: ") {
+	if got := f.forge.told(head, holdfast.ContextPlan); len(got) != 1 || !strings.HasPrefix(got[0], "error the changes of the pull request cannot be read: ") {
 		t.Errorf("the status is %q", got)
 	}
-	for _, words := range []string{"Nothing is planned", "too many files and folders", "looked at again automatically"} {
+	for _, words := range []string{"Nothing is planned", "too many files and folders", "retried automatically"} {
 		if body := f.comment(1); !strings.Contains(body, words) {
 			t.Errorf("the comment does not say %q:\n%s", words, body)
 		}

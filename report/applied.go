@@ -10,8 +10,8 @@ import (
 func AppliedBy(apply holdfast.Run) string {
 	for _, review := range apply.Reviews {
 		if !review.PullRequest.IsZero() {
-			return fmt.Sprintf("%s was applied by #%d meanwhile", apply.Cluster, review.PullRequest.Number)
+			return fmt.Sprintf("%s has been applied by #%d since", apply.Cluster, review.PullRequest.Number)
 		}
 	}
-	return apply.Cluster + " was applied meanwhile"
+	return apply.Cluster + " has been applied since"
 }

@@ -81,7 +81,7 @@ func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
 	case known:
 		return []choice{{
 			terminal: "holdfast unlock " + run.Cluster + " --lock " + lock.ID,
-			does:     "has the engine release the lock of the backend, if a dead run of ours has left it; " + orElse(lock.Who, "somebody") + " holds it",
+			does:     "releases the backend's lock, if it was left by a run of Holdfast that died; " + orElse(lock.Who, "somebody") + " holds it",
 		}}
 	case cause != holdfast.CauseStateLocked:
 		return nil

@@ -69,7 +69,7 @@ func (w *writer) gates() {
 			if i > 0 {
 				w.line(">")
 			}
-			line := fmt.Sprintf("> ⏳ **%s** is required for %s, and is missing: %s.", markdown.Text(v.gate.Name), w.gateClusters(v), spans(markdown.Shorten(markdown.OneLine(v.gate.Missing), 500)))
+			line := fmt.Sprintf("> ⏳ **%s** is required for %s: %s.", markdown.Text(v.gate.Name), w.gateClusters(v), spans(markdown.Shorten(markdown.OneLine(v.gate.Missing), 500)))
 			if v.gate.From != "" {
 				line += " Needed: " + spans(markdown.Shorten(markdown.OneLine(v.gate.From), 300)) + "."
 			}

@@ -146,7 +146,7 @@ func TestPushOfDestroys(t *testing.T) {
 		"protected":     {waits(report.Cluster{Name: "a", Removed: true}, "Protected", ""), holdfast.StatusFailure, "Protected: a held"},
 		"many":          {waits(report.Cluster{Name: "a", Removed: true}, "MassDeletion", ""), holdfast.StatusPending, "MassDeletion: a held"},
 		"dependents":    {waits(report.Cluster{Name: "a", Removed: true}, "HasDependents", "waiting for these to be destroyed first: b"), holdfast.StatusPending, "applying 1 cluster; a waits, HasDependents: waiting for these to be destroyed first: b"},
-		"a parent":      {waits(planned("a", smallPlan("a")), "DependencyPending", ""), holdfast.StatusPending, "applying 1 cluster; a waits, DependencyPending: a cluster that it depends on is to be applied first"},
+		"a parent":      {waits(planned("a", smallPlan("a")), "DependencyPending", ""), holdfast.StatusPending, "applying 1 cluster; a waits, DependencyPending: a cluster that it depends on must be applied first"},
 		"missing":       {waits(report.Cluster{Name: "a", Removed: true}, "Missing", ""), holdfast.StatusFailure, "Missing: a held"},
 		"never applied": {waits(report.Cluster{Name: "a", Removed: true}, "NeverApplied", ""), holdfast.StatusSuccess, "nothing to apply"},
 		"renamed":       {waits(report.Cluster{Name: "a", Removed: true}, "Renamed", ""), holdfast.StatusSuccess, "nothing to apply"},

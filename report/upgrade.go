@@ -332,7 +332,7 @@ func (w *upgradeWriter) ending() {
 		w.line("**To decline:** close this pull request. The same versions are not proposed again automatically; a newer one is, and " +
 			"`holdfast template upgrade` proposes at once.\n")
 	}
-	w.line("It is brought up to date, and closed when nothing is left to upgrade, as long as nobody else pushes to its branch.")
+	w.line("It is kept up to date, and closed when nothing is left to upgrade, unless someone else pushes to its branch.")
 }
 
 // UpgradeWithdrawn says why a pull request is closed in which nothing is left to

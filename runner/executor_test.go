@@ -250,7 +250,7 @@ func TestExecuteWhatWasShown(t *testing.T) {
 	second.PlanDigest = ""
 	outdated, s := run("run-5", 2, "run-2", second, other)
 	wantStatus(t, outdated, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
-	if !strings.Contains(outdated.Detail, "recorded before plan documents were") {
+	if !strings.Contains(outdated.Detail, "has no plan document") {
 		t.Errorf("detail %q", outdated.Detail)
 	}
 }

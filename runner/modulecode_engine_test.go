@@ -62,7 +62,7 @@ data "terraform_remote_state" "x" {
 				return
 			}
 			l.want(applied, "run-2", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
-			if !strings.Contains(applied.Detail, "data.terraform_remote_state.x: what was read is another one: outputs.cmd") {
+			if !strings.Contains(applied.Detail, "data.terraform_remote_state.x: the value that was read has changed: outputs.cmd") {
 				t.Errorf("detail %q", applied.Detail)
 			}
 			if _, err := os.Stat(filepath.Join(l.world, "done")); err == nil {

@@ -270,7 +270,7 @@ resource "terraform_data" "run" {
 		},
 		"given to a provisioner": {
 			how: "what is given", code: ran, drift: []string{"cloud_network.gone: status", "cloud_network.keep: status"},
-			says: `cloud_network.keep: what was read is another one: status ("forged", reviewed was "ready")`,
+			says: `cloud_network.keep: the value that was read has changed: status ("forged", reviewed was "ready")`,
 		},
 		"given to a provisioner of a deletion": {
 			how: "what is given", first: keyed(`"keep", "gone"`), code: keyed(`"keep"`),

@@ -183,7 +183,7 @@ func TestSecretHasChanged(t *testing.T) {
 		a.Reviews = review("run-1", planned)
 	})
 	l.want(held, "run-2", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
-	if starts["apply"] != 0 || !strings.Contains(held.Detail, "the values of the secret variables api_key, db_password are others") {
+	if starts["apply"] != 0 || !strings.Contains(held.Detail, "the values of the secret variables api_key, db_password have changed") {
 		t.Errorf("%v, detail %q", starts, held.Detail)
 	}
 

@@ -39,7 +39,7 @@ func TestFaultsOfTheFormat(t *testing.T) {
 		"configure no source":            {"          source: hashicorp/helm\n", "", `14:11: spec.providers.aws.configure[0].source is missing`},
 		"configure version":              {"\"~> 6.0\"", "latest", `20:20: spec.providers.aws.configure[1].version "latest" is not a version constraint (write one such as "~> 1.10" or ">= 1.9, < 2.0")`},
 		"configure key":                  {"arguments: {kubernetes: {host", "argumnts: {kubernetes: {host", `17:11: unknown key "argumnts" in spec.providers.aws.configure[0] (did you mean "arguments"?)`},
-		"configure reference":            {"{region: \"${cluster.region}\"}", "{region: \"${cluster.regin}\"}", `21:23: ${cluster.regin}: there is no field of a cluster "regin" for aws (did you mean "region"?)`},
+		"configure reference":            {"{region: \"${cluster.region}\"}", "{region: \"${cluster.regin}\"}", `21:23: ${cluster.regin}: unknown cluster field "regin" for aws (did you mean "region"?)`},
 		"configure output":               {"{kubernetes: {host: \"${module.kubernetes.endpoint}\"}}", "{kubernetes: {host: \"${module.kubernetes.endpont}\"}}", `17:23: module "kubernetes" has no output "endpont" (did you mean "endpoint"?)`},
 		"configure argument":             {"{region: \"${cluster.region}\"}", "{\"re gion\": x}", `21:23: "re gion" cannot be the name of an argument (use letters, digits, _ and -)`},
 		"configure alias":                {"{region: \"${cluster.region}\"}", "{alias: x}", `21:23: alias is not an argument of a provider here (every provider is configured once)`},

@@ -323,10 +323,10 @@ func TestTemplateFaults(t *testing.T) {
 	}{
 		"unknown key":        {"outputs:", "outptus:", []string{`templates/kubernetes/template.yaml:26:3: unknown key "outptus" in spec (did you mean "outputs"?)`}},
 		"cycle":              {`cidr: "10.0.0.0/16"`, `cidr: "${module.kubernetes.endpoint}"`, []string{`templates/kubernetes/template.yaml:11:11: modules depend on one another in a circle: kubernetes → network → kubernetes`}},
-		"unknown variable":   {"${var.instance_type}", "${var.instnace_type}", []string{`templates/kubernetes/template.yaml:16:13: ${var.instnace_type}: there is no variable "instnace_type" for aws (did you mean "instance_type"?)`}},
-		"unknown module":     {"${module.network.", "${module.networq.", []string{`templates/kubernetes/template.yaml:14:13: ${module.networq.subnet_ids}: there is no module "networq" for aws (did you mean "network"?)`}},
+		"unknown variable":   {"${var.instance_type}", "${var.instnace_type}", []string{`templates/kubernetes/template.yaml:16:13: ${var.instnace_type}: unknown variable "instnace_type" for aws (did you mean "instance_type"?)`}},
+		"unknown module":     {"${module.network.", "${module.networq.", []string{`templates/kubernetes/template.yaml:14:13: ${module.networq.subnet_ids}: unknown module "networq" for aws (did you mean "network"?)`}},
 		"unknown output":     {"network.subnet_ids", "network.subnets", []string{`templates/kubernetes/template.yaml:14:13: module "network" has no output "subnets" (the only one is subnet_ids)`}},
-		"unknown field":      {"cluster.name", "cluster.namf", []string{`templates/kubernetes/template.yaml:15:13: ${cluster.namf}: there is no field of a cluster "namf" for aws (did you mean "name"?)`}},
+		"unknown field":      {"cluster.name", "cluster.namf", []string{`templates/kubernetes/template.yaml:15:13: ${cluster.namf}: unknown cluster field "namf" for aws (did you mean "name"?)`}},
 		"unknown root":       {"${var.instance_type}", "${data.instance_type}", []string{`templates/kubernetes/template.yaml:16:13: ${data.instance_type} refers to "data" (one of cluster, module, var)`}},
 		"expression":         {"${var.instance_type}", "${file(1)}", []string{`templates/kubernetes/template.yaml:16:19: "${file(1)}" is not a reference (write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${)`}},
 		"unknown input":      {"type: \"${var", "tpye: \"${var", []string{`templates/kubernetes/template.yaml:16:13: module "kubernetes" has no variable "tpye" (did you mean "type"?)`}},

@@ -87,13 +87,13 @@ func (l *templateLoader) check(p *provider) {
 		case ref.ref[0] == "module":
 			allowed, what = names, "module"
 		case ref.ref[0] == "cluster":
-			allowed, what = condition.ClusterFields(), "field of a cluster"
+			allowed, what = condition.ClusterFields(), "cluster field"
 		default:
 			l.Add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), wording.DidYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
 			return
 		}
 		if !slices.Contains(allowed, ref.ref[1]) {
-			l.Add(at, fmt.Sprintf("${%s}: there is no %s %q for %s", ref.text, what, ref.ref[1], p.name), wording.DidYouMean(ref.ref[1], allowed))
+			l.Add(at, fmt.Sprintf("${%s}: unknown %s %q for %s", ref.text, what, ref.ref[1], p.name), wording.DidYouMean(ref.ref[1], allowed))
 		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
 			l.Add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
 		} else if ref.ref[0] == "var" {

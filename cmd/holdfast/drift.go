@@ -123,7 +123,7 @@ func (a *app) awaitReport(ctx context.Context, cl *client.Client, run v1.Run) (v
 		if err := cli.Pause(ctx, a.Poll); errors.Is(err, context.DeadlineExceeded) {
 			return found, hint.New(
 				fmt.Errorf("the check has ended, and its result was not accepted: %s", run.ID),
-				"the cluster may have been applied meanwhile: check again",
+				"the cluster may have been applied in the meantime: check again",
 			)
 		} else if err != nil {
 			return found, err

@@ -49,7 +49,7 @@ or 3 if the run failed, was held or canceled.`,
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.RunIDs)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
-	c.Flags().IntVar(&attempt, "attempt", 0, "of this attempt (default the last one; with --follow, from this one on)")
+	c.Flags().IntVar(&attempt, "attempt", 0, "attempt number (default: the last one); with --follow, start with this one")
 	return c
 }
 

@@ -27,7 +27,8 @@ func newStateGetCommand(a *app) *cobra.Command {
 		Use:   "get CLUSTER",
 		Short: "Write the state that could not be saved",
 		Long: `Write the state that an apply of the cluster could not save, to a file or to
-standard output. A state has secrets in clear text. Who got it is recorded.`,
+standard output. The state contains secrets in clear text. The audit trail records
+who read it.`,
 		Example: "  holdfast state get prod-eu --out rescued.tfstate",
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {

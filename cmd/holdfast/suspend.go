@@ -125,9 +125,9 @@ func newTransferCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "transfer CLUSTER --to REPOSITORY",
 		Short: "Give a cluster to another repository",
-		Long: `Give a cluster to another repository, which has to define it already: its document
-is taken from there from then on. State and history stay; nothing is planned
-unless the new document says something else.`,
+		Long: `Give a cluster to another repository, which must already define it: from then on its
+document is taken from there. State and history stay; nothing is planned unless the
+new document differs.`,
 		Example: "  holdfast transfer prod-eu --to acme/platform",
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -30,8 +30,8 @@ heartbeats, and release the lock if it is not. If the holder is alive, --force i
 required: its run may still be writing.
 
 The state itself is locked by its backend, too. Where that is not Holdfast's own,
---lock has an agent run the engine's force-unlock for a lock that a dead run of
-ours has left. --force does so for any other, which may be that of a living engine.`,
+--lock makes an agent run the engine's force-unlock for a lock that was left by a
+run that died. --force does so for any other lock, whose holder may still be running.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -81,7 +81,7 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 	return a.Print(format, lock, func() string {
 		text := a.lockText(lock) + fmt.Sprintf("released the lock of %s\n", cluster)
 		if at := lock.Run.StateLocation; at != "" && !holdfast.OwnState(at) && lock.Run.Kind.Writes() {
-			text += fmt.Sprintf("its state is elsewhere (%s), and may still be locked there: the next run says so, and by whom\n", at)
+			text += fmt.Sprintf("its state is in another backend (%s), and may still be locked there: the next run says so, and by whom\n", at)
 		}
 		return text
 	})
@@ -89,7 +89,7 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 
 // backendLockText reports a lock that is not Holdfast's.
 func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
-	text := fmt.Sprintf("nobody holds Holdfast's lock of %s; its state is elsewhere, and was locked there when %s came:\n", cluster, l.Run)
+	text := fmt.Sprintf("Holdfast's lock of %s is free; its state is in another backend, and was locked there when %s ran:\n", cluster, l.Run)
 	text += a.Fields(
 		[2]string{"Lock", l.ID}, [2]string{"Holder", l.Who}, [2]string{"Since", a.When(l.Created)}, [2]string{"Probably left by", l.Dead},
 	)

@@ -191,7 +191,7 @@ func TestApplyGates(t *testing.T) {
 	t.Run("approved by a review before the merge", func(t *testing.T) {
 		pr := w.fleet().open(cluster("beta", "nodes: 1", "apply: {requires: [approved, mergeable]}"))
 		pr.untilPlanned("approval missing; 1 cluster: 1 to create")
-		pr.untilComment("**approved** is required for `beta`, and is missing: nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev",
+		pr.untilComment("**approved** is required for `beta`: nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev",
 			"✅ **mergeable**, required for `beta`", "get what is required, then merge to apply")
 		pr.review(stranger, "APPROVED") // counts for nothing
 		pr.review(lead, "APPROVED")

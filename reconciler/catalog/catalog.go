@@ -334,7 +334,7 @@ func (c *Catalog) Unproven(name, file string) (string, error) {
 	data, err := c.Tree.ReadFile(file)
 	if gone, why := missing(err); gone || why != "" {
 		if why != "" {
-			why = fmt.Sprintf("nobody knows what became of %s: %s", file, why)
+			why = fmt.Sprintf("it is not known what happened to %s: %s", file, why)
 		}
 		return why, nil
 	} else if err != nil {

@@ -117,9 +117,9 @@ func (v *viewer) replanned(ctx context.Context, pr holdfast.PullRequestRecord, p
 	case now.AppliedRun != before.AppliedRun && now.AppliedRun != "":
 		return v.explainApply(ctx, now.AppliedRun)
 	case !now.SourceDigest.Equal(before.SourceDigest):
-		return fmt.Sprintf("%s was changed on %s meanwhile", now.Cluster, pr.BaseBranch)
+		return fmt.Sprintf("%s has changed on %s since", now.Cluster, pr.BaseBranch)
 	case now.StateSerial != before.StateSerial:
-		return fmt.Sprintf("the state of %s was changed meanwhile", now.Cluster)
+		return fmt.Sprintf("the state of %s has changed since", now.Cluster)
 	default:
 		return ""
 	}

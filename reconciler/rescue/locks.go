@@ -236,11 +236,11 @@ func (k *Keeper) unlocker(ctx context.Context, cluster, id string, seen sighting
 	if newest.ID == "" {
 		return newest, &holdfast.RefusedError{
 			Reason: holdfast.ReasonNothingPlanned, Command: "holdfast replan " + cluster,
-			Text: "no run of the tracked branch says which backend it has: plan it first; what only a pull request has is released by hand, with the engine's own force-unlock",
+			Text: "no run of the tracked branch says which backend it has: plan it first; if only a pull request has the cluster, release the lock yourself, with the engine's force-unlock",
 		}
 	}
 	return seen.in, &holdfast.RefusedError{Reason: holdfast.CauseStateLocked, Text: fmt.Sprintf(
-		"run %s found lock %s in the state %q, and the tracked branch has %q: release it by hand, with the engine's own force-unlock",
+		"run %s found lock %s in the state %q, and the tracked branch uses %q: release it yourself, with the engine's force-unlock",
 		seen.in.ID, id, seen.in.StateLocation, newest.StateLocation)}
 }
 

@@ -33,7 +33,7 @@ func (t *applying) whatChanged(ctx context.Context) string {
 	defer cancel()
 	review := t.a.Reviews[len(t.a.Reviews)-1]
 	if review.PlanDigest == "" {
-		return fmt.Sprintf("the plan of run %s was recorded before plan documents were; it cannot be compared", review.Run)
+		return fmt.Sprintf("the plan of run %s has no plan document (recorded by an earlier version) and cannot be compared", review.Run)
 	}
 	same := review.InputDigest.Equal(t.result.InputDigest)
 	var input plan.Input

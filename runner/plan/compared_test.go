@@ -46,7 +46,7 @@ func TestReadsOfResources(t *testing.T) {
 		t.Error(diff)
 	}
 	if lines := reviewed.Differences(document("no-op", "10.0.0.2", "a-secret-key"), one); len(lines) != 1 ||
-		lines[0] != `module.m[0].a.b: what was read is another one: address ("10.0.0.2", reviewed was "10.0.0.1")` {
+		lines[0] != `module.m[0].a.b: the value that was read has changed: address ("10.0.0.2", reviewed was "10.0.0.1")` {
 		t.Errorf("differences %q", lines)
 	}
 	if lines := reviewed.Differences(document("no-op", "10.0.0.1", "another-key"), one); len(lines) != 1 || strings.Contains(lines[0], "another-key") {

@@ -140,8 +140,8 @@ func (now Input) SecretChanges(then Input) []string {
 	case 0:
 		return nil
 	case 1:
-		return []string{"the value of the secret variable " + names[0] + " is another one"}
+		return []string{"the value of the secret variable " + names[0] + " has changed"}
 	default:
-		return []string{"the values of the secret variables " + strings.Join(names, ", ") + " are others"}
+		return []string{"the values of the secret variables " + strings.Join(names, ", ") + " have changed"}
 	}
 }

@@ -24,7 +24,7 @@ func Differences(found, reviewed holdfast.PlanDocument) []string {
 		case then == nil:
 			lines = append(lines, fmt.Sprintf("%s: %s, which was not reviewed", found.FullAddress(), verbOf(resourcePast(*found))))
 		case found == nil:
-			lines = append(lines, fmt.Sprintf("%s: was to be %s, nothing is to be done now", then.FullAddress(), resourcePast(*then)))
+			lines = append(lines, fmt.Sprintf("%s: was to be %s, and now has no changes", then.FullAddress(), resourcePast(*then)))
 		default:
 			if line := resourceDifference(*found, *then); line != "" {
 				lines = append(lines, found.FullAddress()+": "+line)
@@ -37,7 +37,7 @@ func Differences(found, reviewed holdfast.PlanDocument) []string {
 		case then == nil:
 			lines = append(lines, fmt.Sprintf("output.%s: %s, which was not reviewed", found.Name, verbOf(pastOf(found.Action()))))
 		case found == nil:
-			lines = append(lines, fmt.Sprintf("output.%s: was to be %s, nothing is to be done now", then.Name, pastOf(then.Action())))
+			lines = append(lines, fmt.Sprintf("output.%s: was to be %s, and now has no changes", then.Name, pastOf(then.Action())))
 		default:
 			if line := outputDifference(*found, *then); line != "" {
 				lines = append(lines, "output."+found.Name+": "+line)
@@ -52,7 +52,7 @@ func Differences(found, reviewed holdfast.PlanDocument) []string {
 			lines = append(lines, then.Address+": was read when it was reviewed, and is not now")
 		default:
 			if paths := differentPaths(found.Value, then.Value); len(paths) > 0 {
-				lines = append(lines, found.Address+": what was read is another one: "+someOf(paths))
+				lines = append(lines, found.Address+": the value that was read has changed: "+someOf(paths))
 			}
 		}
 	})

@@ -51,7 +51,7 @@ func (r *Reader) IsKind(root *yaml.Node, want string) bool {
 		return false
 	}
 	if root.Kind == yaml.ScalarNode && (strings.Contains(root.Value, apiGroup) || clusterLine.MatchString(root.Value)) {
-		r.Add(root, "a document of ours is written as a text", "remove what follows the --- above it")
+		r.Add(root, "this Holdfast document is written as a string", "remove what follows the --- above it")
 	}
 	r.listed(root)
 	return false
@@ -184,7 +184,7 @@ func (r *Reader) nested(root *yaml.Node) {
 		case key.Value == "items":
 			r.listed(value)
 		case isOurs(value):
-			r.Add(key, fmt.Sprintf("a document of ours is below the key %q", wording.Clip(key.Value)), "write it without that key and without indentation")
+			r.Add(key, fmt.Sprintf("this Holdfast document is nested below the key %q", wording.Clip(key.Value)), "write it without that key and without indentation")
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (r *Reader) listed(list *yaml.Node) {
 			if !ValidName(one.Cluster) {
 				one.Cluster = ""
 			}
-			one.Add(item, "a document of ours is an item of a list", `write it without "- " and indentation, and separate documents with a line ---`)
+			one.Add(item, "this Holdfast document is an item of a list", `write it without "- " and indentation, and separate documents with a line ---`)
 			for _, fault := range one.Faults {
 				r.Put(fault)
 			}

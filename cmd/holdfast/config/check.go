@@ -385,7 +385,7 @@ func (d *decoder) checkSlotUsers(a Agent) {
 		case first.uid < 1000 || first.uid > maxSlotUID-a.Slots:
 			fault = fmt.Sprintf("%d cannot be a dedicated user", first.uid)
 		case includes(nobodyUID):
-			fault = fmt.Sprintf("includes %d, which is nobody", nobodyUID)
+			fault = fmt.Sprintf("includes %d, the uid of nobody", nobodyUID)
 		case includes(DefaultApplyUID) && a.ApplyUser == "":
 			fault = fmt.Sprintf("includes %d, which the agent for applies may run as", DefaultApplyUID)
 		}

@@ -257,7 +257,7 @@ func TestFaults(t *testing.T) {
 			"agent: {slots: 4, slotUsers: {plan: 65530, apply: 65531}}\n", []string{
 				`f:1:30: agent.slotUsers: plans and applies would share users`,
 				`f:1:37: agent.slotUsers.plan: includes 65533, which the agent for applies may run as`,
-				`f:1:51: agent.slotUsers.apply: includes 65534, which is nobody`,
+				`f:1:51: agent.slotUsers.apply: includes 65534, the uid of nobody`,
 			},
 		},
 		"users that are somebody": {

@@ -47,7 +47,7 @@ func addFleetFlags(c *cobra.Command, f *FleetFlags, withDir bool) {
 		c.Flags().StringVarP(&f.Dir, "dir", "d", ".", "folder with cluster files, in a repository")
 	}
 	c.Flags().StringToStringVar(&f.templates, "template", nil,
-		"NAME=DIR: a checkout of a template, used for whatever version a cluster names")
+		"NAME=DIR: a local template to use instead of its released versions")
 }
 
 // OpenFleet reads all clusters below f.dir. Paths in them are those of the Git

@@ -35,9 +35,9 @@ func newTemplateValidateCommand(a *app) *cobra.Command {
 		Use:   "validate [DIR]",
 		Short: "Check all templates below a folder, with their examples and tests",
 		Long: `Check all templates below a folder (default: this one): the document, that every
-input of every module exists and has a type that fits, that every reference leads
-somewhere; the clusters in examples/*.yaml; the test cases in tests/*.yaml. All
-faults are reported at once, each at its line.
+module input exists and has a matching type, that every reference resolves; the
+clusters in examples/*.yaml; the test cases in tests/*.yaml. All faults are reported
+at once, each at its line.
 
 Where the engine and the providers are available, it validates the root module of
 each example, too. Where they are not, a note says so; --engine on makes it an
@@ -202,7 +202,7 @@ func newTemplateTestCommand(a *app) *cobra.Command {
 		Use:   "test [DIR]",
 		Short: "Run the test cases in tests/*.yaml of the templates below a folder",
 		Long: `Run the test cases in tests/*.yaml of the templates below a folder (default: this
-one). A case is the spec of a cluster, and what is expected of it:
+one). A case has a cluster's spec and the expected result:
 
   cases:
     - name: high availability needs three nodes
@@ -219,9 +219,9 @@ at the path. A cluster without faults must have none. Names,
 project, environment and the template itself are filled in. Golden files are
 without the header that says what they were made from; --update writes them.
 
-Plans start from nothing, and are made where the engine and the providers are
-available: elsewhere a note says so, and --plan on makes it a failure. The exit code is
-3 if a case has failed.`,
+Plans start with an empty state, and are made if the engine and the providers are
+available; otherwise a note says so, and with --plan on it is a failure. The exit code
+is 3 if a case has failed.`,
 		Example: `  holdfast template test
   holdfast template test templates/kubernetes --run 'aws' --plan off
   holdfast template test --update`,

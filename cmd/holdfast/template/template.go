@@ -136,9 +136,9 @@ func newTemplateNewCommand(a *app) *cobra.Command {
 		Short: "Create a template that is valid, and whose tests pass",
 		Long: `Create a template that is valid, and whose tests pass.
 
-Its modules are stand-ins that need no cloud: they are of the engine's own
-resources, for you to replace. Comments say what each part is for. Existing files are
-not overwritten.`,
+Its modules are placeholders that need no cloud: they use the engine's built-in
+resources. Replace them. Comments say what each part is for. Existing files are not
+overwritten.`,
 		Example: `  holdfast template new kubernetes
   holdfast template new kubernetes --dir templates/kubernetes --provider aws,gcp`,
 		Args: cli.Exactly(1, "the name of the template"),
@@ -150,7 +150,7 @@ not overwritten.`,
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the folder (default: NAME)")
-	c.Flags().StringSliceVar(&providers, "provider", []string{"local"}, "where clusters can be made: local, aws, gcp, azure, digitalocean, linode, or a name of your own")
+	c.Flags().StringSliceVar(&providers, "provider", []string{"local"}, "providers to support: local, aws, gcp, azure, digitalocean, linode, or a name of your own")
 	return c
 }
 
@@ -230,7 +230,7 @@ in a folder of its own, with the modules, ready for the engine.`,
 		},
 	}
 	c.Flags().StringVar(&example, "example", "", "only this file of examples/")
-	c.Flags().StringVarP(&cluster, "file", "f", "", "a file with cluster documents, wherever it is, instead of the examples")
+	c.Flags().StringVarP(&cluster, "file", "f", "", "render the cluster documents in this file instead of the examples")
 	c.Flags().StringVar(&out, "out", "", "write below this folder instead of printing")
 	return c
 }
