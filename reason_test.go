@@ -106,6 +106,14 @@ func TestReasonsAreConstants(t *testing.T) {
 		}
 		return nil
 	})
+		for part, at := range compared(t, path) {
+			isPart := func(r holdfast.Reason) bool {
+				return strings.HasPrefix(string(r), part) || strings.HasSuffix(string(r), part)
+			}
+			if spelling.MatchString(part) && slices.ContainsFunc(holdfast.Reasons(), isPart) {
+				t.Errorf("%s: %q is a part of reasons: compare with each of them", at, part)
+			}
+		}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +130,36 @@ var spelling = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
 // literals yields the strings of a file with their positions.
 func literals(t *testing.T, path string) func(func(string, token.Position) bool) {
+// compared yields what a file looks for in the text of a value of a type of strings:
+// "x" of strings.HasPrefix(string(v), "x") and its like.
+func compared(t *testing.T, path string) func(func(string, token.Position) bool) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(string, token.Position) bool) {
+		done := false
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if done || !ok || len(call.Args) != 2 {
+				return !done
+			}
+			of, isCall := call.Args[0].(*ast.CallExpr)
+			part, isLit := call.Args[1].(*ast.BasicLit)
+			if !isCall || !isLit || part.Kind != token.STRING {
+				return true
+			}
+			value, err := strconv.Unquote(part.Value)
+			if conv, ok := of.Fun.(*ast.Ident); ok && conv.Name == "string" && err == nil {
+				done = !yield(value, set.Position(part.Pos()))
+			}
+			return !done
+		})
+	}
+}
+
 	t.Helper()
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)

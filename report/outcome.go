@@ -119,7 +119,7 @@ func destroys(run *holdfast.Run) bool {
 // is going to happen.
 var over = map[holdfast.Reason]string{
 	holdfast.ReasonNeverApplied: reasonOf(holdfast.ReasonNeverApplied).Words,
-	holdfast.ReasonRenamed:      "renamed: its state and history continue under the new name",
+	holdfast.ReasonRenamed:      reasonOf(holdfast.ReasonRenamed).Words,
 	holdfast.ReasonDestroyed:    "destroyed",
 }
 
@@ -260,7 +260,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 		return o.as(stageWorking, "⏳", "planning…")
 	case o.cluster.Waiting == holdfast.ReasonLocked:
 		return o.as(stageWorking, "🔒", fmt.Sprintf("%s waits for %s%s", what, locker(o.cluster), position(o.cluster.Queue)))
-	case strings.HasPrefix(string(o.cluster.Waiting), "Provider"), o.cluster.Waiting == holdfast.ReasonProjectCapped, o.cluster.Waiting == noAgent:
+	case slices.Contains([]holdfast.Reason{holdfast.ReasonProviderCapped, holdfast.ReasonProviderThrottled, holdfast.ReasonProjectCapped, noAgent}, o.cluster.Waiting):
 		return o.as(stageWorking, "⏳", fmt.Sprintf("%s waits: %s", what, reasonOf(o.cluster.Waiting).Words)+because(o.cluster.WaitingDetail))
 	default:
 		return o.as(stageWorking, "⏳", what+" is queued"+position(o.cluster.Queue))
