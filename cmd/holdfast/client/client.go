@@ -229,6 +229,12 @@ func (c *Client) Caller(ctx context.Context) (caller v1.Caller, err error) {
 	return caller, err
 }
 
+// Version returns which server this is.
+func (c *Client) Version(ctx context.Context) (version v1.Version, err error) {
+	err = c.call(ctx, http.MethodGet, "version", nil, nil, &version)
+	return version, err
+}
+
 // Reasons returns what the words mean that say why something waits, was refused or failed.
 func (c *Client) Reasons(ctx context.Context) ([]v1.ReasonInfo, error) {
 	return whole[v1.ReasonInfo](ctx, c, "reasons", nil)

@@ -58,6 +58,12 @@ func TestCall(t *testing.T) {
 	if _, err := c.Cluster(t.Context(), "a/b"); err != nil || seen.URL.EscapedPath() != "/api/v1/clusters/a%2Fb" {
 		t.Errorf("Cluster asked for %s: %v", seen.URL, err)
 	}
+	if _, err := c.Version(t.Context()); err != nil || seen.URL.Path != "/api/v1/version" {
+		t.Errorf("Version asked for %s: %v", seen.URL, err)
+	}
+	if _, err := c.UnsavedStateInfo(t.Context(), "prod-eu"); err != nil || seen.URL.Path != "/api/v1/states/prod-eu" {
+		t.Errorf("UnsavedStateInfo asked for %s: %v", seen.URL, err)
+	}
 }
 
 // TestLists reads lists of three parts: all of one, and as much as is wanted of another.

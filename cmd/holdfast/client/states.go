@@ -20,6 +20,12 @@ func (c *Client) UnsavedState(ctx context.Context, cluster string) (io.ReadClose
 	return res.Body, nil
 }
 
+// UnsavedStateInfo returns what is known of that state, without what is in it.
+func (c *Client) UnsavedStateInfo(ctx context.Context, cluster string) (u v1.UnsavedState, err error) {
+	err = c.call(ctx, http.MethodGet, "states/"+url.PathEscape(cluster), nil, nil, &u)
+	return u, err
+}
+
 // PushState queues the push of the state that could not be saved, or of data, JSON,
 // in its place.
 func (c *Client) PushState(ctx context.Context, cluster string, data []byte) (run v1.Run, err error) {
