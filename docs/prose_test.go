@@ -112,7 +112,11 @@ func literals(code []byte, raw bool) []byte {
 }
 
 // proseFile is where a file is that people read, as code or as text.
-var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/`)
+var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/|^\.\./examples/|/library/.*\.(?:ya?ml|tf)$`)
+
+// applied are texts of resources in the library: another one would be a change of each
+// cluster that has them.
+var applied = regexp.MustCompile(`Network beside the cluster`)
 
 // usual are the places where "is no" is plain English.
 var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|\bisolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
@@ -138,6 +142,7 @@ func TestProse(t *testing.T) {
 			return err
 		}
 		read++
+		data = applied.ReplaceAll(data, nil)
 		text := pageText(data)
 		switch {
 		case strings.HasSuffix(path, ".go"):

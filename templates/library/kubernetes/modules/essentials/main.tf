@@ -39,7 +39,7 @@ resource "helm_release" "monitoring" {
   max_history = 5
 
   values = [yamlencode({
-    # The cloud runs these, out of sight: that they are missing is no alarm.
+    # The cloud runs these, out of sight: that they are missing is not an alarm.
     kubeControllerManager = { enabled = false }
     kubeEtcd              = { enabled = false }
     kubeProxy             = { enabled = false }

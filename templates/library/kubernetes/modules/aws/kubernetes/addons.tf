@@ -45,7 +45,7 @@ resource "aws_eks_addon" "workload" {
   resolve_conflicts_on_create = "OVERWRITE"
   resolve_conflicts_on_update = "OVERWRITE"
 
-  # EKS has no default storage class by itself: a claim without one would wait
+  # EKS comes without a default storage class: a claim without one would wait
   # forever.
   configuration_values = each.key == "aws-ebs-csi-driver" ? jsonencode({ defaultStorageClass = { enabled = true } }) : null
 

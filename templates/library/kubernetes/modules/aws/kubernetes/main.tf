@@ -13,7 +13,7 @@ locals {
   autoscaled = { for pool in local.node_pools : pool.name => pool if pool.count == null }
 }
 
-# Without it EKS makes the group by itself, keeps logs forever and leaves it
+# Without it EKS creates the group automatically, keeps logs forever and leaves it
 # behind.
 resource "aws_cloudwatch_log_group" "control_plane" {
   name              = "/aws/eks/${var.name}/cluster"

@@ -5,7 +5,7 @@ data "digitalocean_kubernetes_versions" "minor" {
 # What is newest changes from week to week, which is neither a drift nor
 # something that anybody asked for. The patch release is that of the day when the
 # cluster got its minor version, and stays until that changes. Nor does the cloud
-# change it by itself: to the provider the code would then ask for an older
+# change it automatically: to the provider the code would then ask for an older
 # version, for which it replaces the cluster.
 resource "terraform_data" "version" {
   input            = data.digitalocean_kubernetes_versions.minor.latest_version

@@ -57,7 +57,7 @@ resource "google_container_cluster" "this" {
   datapath_provider = "ADVANCED_DATAPATH" # network policies included
 
   # Channels are patched. The version is the least: what the cloud has installed
-  # since is no drift.
+  # since is not drift.
   min_master_version = var.kubernetes_version
 
   release_channel {

@@ -1,5 +1,5 @@
 # Nodes of LKE have a private network of their own that cannot be chosen. This
-# one is for what stands beside the cluster, such as databases, and costs nothing.
+# one is for what is next to the cluster, such as databases, and costs nothing.
 resource "linode_vpc" "this" {
   label       = var.name
   description = "Network beside the cluster ${var.name}"

@@ -35,13 +35,13 @@ variable "enable_monitoring" {
 }
 
 variable "high_availability" {
-  description = "Zones, gateways and control planes that do without one another, where the cloud has them."
+  description = "Redundant zones, gateways and control planes, where the cloud has them."
   type        = bool
   default     = false
 }
 
 variable "instance_type" {
-  description = "Machine of the nodes, in the cloud's words. Pools may have others."
+  description = "Machine of the nodes, as the cloud names it. Pools may have others."
   type        = string
   default     = null
 }
@@ -65,7 +65,7 @@ variable "monitoring_retention_days" {
 }
 
 variable "node_count" {
-  description = "How many nodes there are; 3 if neither this nor node_pools is said."
+  description = "How many nodes there are; 3 if neither this nor node_pools is set."
   type        = number
   default     = null
 }
