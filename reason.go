@@ -139,6 +139,9 @@ func Reasons() []Reason { return slices.Sorted(maps.Keys(reasonInfos)) }
 // known, such as one that an older version recorded, are made of the reason itself.
 func (r Reason) Info() ReasonInfo {
 	if info, ok := reasonInfos[r]; ok {
+		if info.Who == "" && len(info.Next) > 0 {
+			info.Who = writers
+		}
 		return info
 	}
 	var b strings.Builder

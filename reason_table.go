@@ -16,9 +16,10 @@ type ReasonInfo struct {
 	Words  string // a clause about the cluster, the pull request or the run, which comes after a colon
 	More   string // what the documentation adds: sentences without the last full stop
 	Effect Effect
-	Next   []Verb // the commands that help, best first; people with write permission may give them
+	Next   []Verb // the commands that help, best first
 	Does   string // what the first command does
 	Hint   string // what else to do: a sentence without its full stop
+	Who    string // who may do it; where there is a command, writers unless the row says more
 	Line   string // the command line that helps, with CLUSTER for its name; empty: as Next says
 	See    string // where the documentation says more: a link
 	Early  bool   // it is shown before the merge that it will hold up
@@ -30,6 +31,14 @@ type ReasonInfo struct {
 	Cause     bool   // it is why an attempt failed
 	Transient string // a cause: when it is retried automatically: "always" or a condition; empty: never
 }
+
+// Who may act. An operator has a token of the API with the role operator.
+const (
+	writers   = "anyone with write permission, or an operator"
+	reviewers = "anyone with write permission except the author, or an operator"
+	operators = "an operator"
+	mergers   = "anyone who may merge a change"
+)
 
 // AppliesShown is what apply does where a plan waits for a person.
 const AppliesShown = "applies exactly the plan that is shown"
@@ -63,7 +72,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonApproved: {Effect: Explains, Words: "someone asked to apply a plan they had seen"},
 	ReasonBackingOff: {
-		Effect: Passes, Words: "transient failure; it is retried",
+		Effect: Passes, Who: writers, Words: "transient failure; it is retried",
 		Hint: "`holdfast cancel` cancels it",
 		Line: "holdfast cancel CLUSTER",
 	},
@@ -80,13 +89,13 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonClosed:            {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
 	ReasonDependencyApplied: {Effect: Passes, Words: "a cluster that it depends on was applied since", More: "It is planned again"},
 	ReasonDependencyFailed: {
-		Effect: Blocks, Words: "a cluster that it depends on has failed",
+		Effect: Blocks, Who: mergers, Words: "a cluster that it depends on has failed",
 		One: "depends on a failed cluster", Many: "depend on a failed cluster", Early: true,
 		Hint: "It resumes automatically when that one is applied",
 		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDependencyMissing: {
-		Effect: Blocks, Words: "`dependsOn` names a cluster that does not exist",
+		Effect: Blocks, Who: mergers, Words: "`dependsOn` names a cluster that does not exist",
 		One: "depends on a cluster that does not exist", Many: "depend on a cluster that does not exist", Early: true,
 		Hint: "Correct `dependsOn`, or add that cluster: it resumes automatically then",
 	},
@@ -103,7 +112,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonDestroyed: {Effect: Explains, Words: "it is destroyed"},
 	ReasonDraft: {
-		Effect: Blocks, Words: "it is a draft; it is planned when it is ready for review",
+		Effect: Blocks, Who: "the author, or anyone with write permission", Words: "it is a draft; it is planned when it is ready for review",
 		Hint: "Mark the pull request as ready for review, or set `repositories[].drafts`",
 	},
 	ReasonDriftHeld: {
@@ -123,7 +132,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Look at the memory of the agent's machine",
 	},
 	ReasonFork: {
-		Effect: Blocks, Words: "it comes from a fork, and a plan executes its code; plans of forks are switched off",
+		Effect: Blocks, Who: "anyone with write permission", Words: "it comes from a fork, and a plan executes its code; plans of forks are switched off",
 		Hint: "Push the branch to the repository itself, or set `repositories[].forks`, which `isolation: none` overrides",
 	},
 	ReasonHasDependents: {
@@ -134,7 +143,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonInProgress:  {Effect: Passes, Words: "a run is in progress", Line: "holdfast get runs --cluster CLUSTER"},
 	ReasonInterrupted: {Effect: Passes, Words: "the run was interrupted; it is planned again"},
 	ReasonInvalid: {
-		Effect: Blocks, Words: "the cluster's document has faults",
+		Effect: Blocks, Who: mergers, Words: "the cluster's document has faults",
 		Hint: "Correct it in a new pull request: `holdfast validate` names file, line and column",
 		Line: "holdfast validate",
 	},
@@ -143,7 +152,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Look at the network between agent and server, and at Redis",
 	},
 	ReasonLocked: {
-		Effect: Passes, Words: "another run holds the cluster",
+		Effect: Passes, Who: writers, Words: "another run holds the cluster",
 		Hint: "`holdfast unlock` shows the holder",
 		Line: "holdfast unlock CLUSTER",
 	},
@@ -168,7 +177,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonMerged: {Effect: Explains, Words: "a plan that was reviewed was merged"},
 	ReasonMissing: {
-		Effect: Blocks, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
+		Effect: Blocks, Who: mergers, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
 		One: "has no document", Many: "have no document", Early: true,
 		Hint: "Restore it, or remove it in a commit whose files can all be read and whose names are claimed once",
 	},
@@ -189,18 +198,18 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonNotAffected: {Effect: Explains, Words: "the pull request does not change the cluster"},
 	ReasonNotApproved: {
-		Effect: Blocks, Words: "the pull request has no approving review, which this cluster requires",
+		Effect: Blocks, Who: reviewers, Words: "the pull request has no approving review, which this cluster requires",
 		More: "With `apply.requires: [approved]`, nobody has approved what was shown, or somebody requests changes",
 		One:  "needs an approval", Many: "need an approval",
 		Next: []Verb{VerbApprove}, Does: "approves it",
 	},
 	ReasonNotMergeable: {
-		Effect: Blocks, Words: "the pull request cannot be merged into its base",
+		Effect: Blocks, Who: reviewers, Words: "the pull request cannot be merged into its base",
 		More: "It conflicts with its base, or was not mergeable and `apply.requires` says that it must be",
 		One:  "could not be merged",
 		Hint: "Resolve the conflict, then push; if it is merged already, someone else can run `/holdfast approve`",
 	},
-	ReasonNotMerged: {Effect: Blocks, Words: "it is not merged yet: an apply follows the merge", Hint: "Merge the pull request"},
+	ReasonNotMerged: {Effect: Blocks, Words: "it is not merged yet: an apply follows the merge", Hint: "Merge the pull request", Who: mergers},
 	ReasonNothingPlanned: {
 		Effect: Blocks, Words: "there is no plan to apply",
 		Next: []Verb{VerbPlan}, Does: "plans again",
@@ -219,7 +228,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Read the failure, then push a correction",
 	},
 	ReasonPlanMoved: {
-		Effect: Blocks, Words: "there is a newer plan than the one that was shown",
+		Effect: Blocks, Who: writers, Words: "there is a newer plan than the one that was shown",
 		Hint: "Look at the newer plan, then ask again",
 	},
 	ReasonPlanOutdated: {
@@ -232,7 +241,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "`runs.maxPerProject` says how many",
 	},
 	ReasonProtected: {
-		Effect: Blocks, Words: "it is protected against destruction (`deletion.protected` was last applied)",
+		Effect: Blocks, Who: mergers, Words: "it is protected against destruction (`deletion.protected` was last applied)",
 		One: "is protected", Many: "are protected", Early: true,
 		Hint: "To destroy it, merge `deletion.protected: false` first, then remove the document in another pull request",
 	},
@@ -278,14 +287,14 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Line: "holdfast drift check CLUSTER",
 	},
 	ReasonStateUnsaved: {
-		Effect: Blocks, Words: "an apply could not save its state; nothing is planned or applied until that state is pushed",
+		Effect: Blocks, Who: operators, Words: "an apply could not save its state; nothing is planned or applied until that state is pushed",
 		One: "has an unsaved state", Many: "have unsaved states", Failed: true,
 		Hint: "It is pushed as soon as the backend accepts it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` discards it",
 		Line: "holdfast state push CLUSTER",
 	},
 	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
 	ReasonSuspended: {
-		Effect: Blocks, Words: "runs of this cluster are suspended",
+		Effect: Blocks, Who: operators, Words: "runs of this cluster are suspended",
 		More: "Or those of its project, or all of them. `holdfast get suspensions` says who suspended them, and why",
 		One:  "is suspended", Many: "are suspended",
 		Hint: "An operator resumes them with `holdfast resume`",
@@ -298,7 +307,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Raise `runs.timeout`, or find out what hangs",
 	},
 	ReasonUnreadable: {
-		Effect: Blocks, Words: "the changes of the pull request cannot be read",
+		Effect: Blocks, Who: "anyone who may push to the pull request", Words: "the changes of the pull request cannot be read",
 		More: "Reading it has failed for a minute, and not because of an outage: for example, it or the tracked branch is too large",
 		Hint: "Remove what the message names, then push; operators find more in the server's log. It is retried automatically",
 	},
@@ -423,7 +432,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Read the failure; check the backend and its credentials",
 	},
 	CauseStateLocked: {
-		Effect: Passes, Cause: true, Words: "somebody else holds the engine's own lock on the state",
+		Effect: Passes, Who: operators, Cause: true, Words: "somebody else holds the engine's own lock on the state",
 		Transient: "always",
 		Hint:      "Wait, or find out who holds it: locks of backends", See: "#locks-of-backends",
 		Line: "holdfast unlock CLUSTER",

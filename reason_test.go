@@ -27,6 +27,8 @@ func TestReasonsAreWorded(t *testing.T) {
 			t.Errorf("%s: no effect", reason)
 		case info.Effect == holdfast.Blocks && len(info.Next) == 0 && info.Hint == "":
 			t.Errorf("%s blocks, and nothing says what to do", reason)
+		case (info.Effect == holdfast.Blocks || len(info.Next) > 0) && info.Who == "":
+			t.Errorf("%s waits for a person, and nothing says who may act", reason)
 		case len(info.Next) > 0 && info.Does == "":
 			t.Errorf("%s: nothing says what /holdfast %s does", reason, info.Next[0])
 		}
@@ -104,8 +106,6 @@ func TestReasonsAreConstants(t *testing.T) {
 				t.Errorf("%s: %q is a constant of holdfast.Reason", at, value)
 			}
 		}
-		return nil
-	})
 		for part, at := range compared(t, path) {
 			isPart := func(r holdfast.Reason) bool {
 				return strings.HasPrefix(string(r), part) || strings.HasSuffix(string(r), part)
@@ -114,6 +114,8 @@ func TestReasonsAreConstants(t *testing.T) {
 				t.Errorf("%s: %q is a part of reasons: compare with each of them", at, part)
 			}
 		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +130,6 @@ var otherWords = map[string][]string{
 
 var spelling = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
-// literals yields the strings of a file with their positions.
-func literals(t *testing.T, path string) func(func(string, token.Position) bool) {
 // compared yields what a file looks for in the text of a value of a type of strings:
 // "x" of strings.HasPrefix(string(v), "x") and its like.
 func compared(t *testing.T, path string) func(func(string, token.Position) bool) {
@@ -160,6 +160,8 @@ func compared(t *testing.T, path string) func(func(string, token.Position) bool)
 	}
 }
 
+// literals yields the strings of a file with their positions.
+func literals(t *testing.T, path string) func(func(string, token.Position) bool) {
 	t.Helper()
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)

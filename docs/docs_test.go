@@ -118,13 +118,13 @@ func withReasons(t *testing.T, page, start string, effect holdfast.Effect) strin
 }
 
 func reasonRows() []string {
-	rows := []string{"| Reason | Effect | Meaning | What to do |", "|---|---|---|---|"}
+	rows := []string{"| Reason | Effect | Meaning | What to do | Who may act |", "|---|---|---|---|---|"}
 	for _, reason := range holdfast.Reasons() {
 		info := reason.Info()
 		if info.Cause {
 			continue
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", reason, info.Effect, meaning(info), whatToDo(info)))
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |", reason, info.Effect, meaning(info), whatToDo(info), info.Who))
 	}
 	return rows
 }

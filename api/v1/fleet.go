@@ -64,6 +64,7 @@ type ReasonInfo struct {
 	Commands  []holdfast.Verb `json:"commands,omitempty"`    // The commands that help, best first.
 	Does      string          `json:"does,omitempty"`        // What the first command does.
 	Hint      string          `json:"hint,omitempty"`        // What else to do.
+	Who       string          `json:"who,omitempty"`         // Who may act; absent: nobody has to.
 	Line      string          `json:"commandLine,omitempty"` // The command line that helps, with CLUSTER for its name.
 	Cause     bool            `json:"cause,omitempty"`       // Attempts fail because of it.
 	Transient string          `json:"transient,omitempty"`   // Of a cause: when it is retried; absent: never.
@@ -73,7 +74,7 @@ type ReasonInfo struct {
 func ReasonOf(r holdfast.Reason) ReasonInfo {
 	info := r.Info()
 	return ReasonInfo{
-		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint, Line: r.Command(""),
+		Reason: r, Words: info.Words, Effect: info.Effect, Commands: info.Next, Does: info.Does, Hint: info.Hint, Who: info.Who, Line: r.Command(""),
 		Cause: r.IsCause(), Transient: info.Transient,
 	}
 }
