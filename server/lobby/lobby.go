@@ -47,7 +47,7 @@ func New(l net.Listener, patience time.Duration) *Lobby {
 }
 
 // newLobby returns a lobby in a process that may have so many files open: some are left to
-// what it serves with, whatever comes to its listeners.
+// what it serves with, however many strangers connect.
 func newLobby(l net.Listener, patience time.Duration, files int) *Lobby {
 	const share = 6 // of three listeners: half of the files, and a sixth more for strangers
 	return &Lobby{
