@@ -320,7 +320,7 @@ func TestExecuteStateRefused(t *testing.T) {
 				session = stoppedSession{s, func() { cancel(&failure.StopError{Reason: c.stop}) }}
 			}
 			got := e.Execute(ctx, a, session)
-			if got.Status != status || !got.Applying || !(c.pushed && c.stop == "") && got.Reason != reason {
+			if got.Status != status || !got.Applying || (!c.pushed || c.stop != "") && got.Reason != reason {
 				t.Fatalf("got %+v\n%s", got, s.logged())
 			}
 			if f := got.Failure; (f.Cause == holdfast.CauseStateUnsaved) == c.pushed || f.Transient && !c.pushed ||

@@ -17,7 +17,6 @@ import (
 type apiServer struct {
 	*base
 	opts    API
-	address string // where it listens
 	health  Health
 	version string
 }

@@ -74,7 +74,7 @@ func (f isolationFlags) open(
 		}
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
 		if err := starter.Counted(); err != nil {
-			logger.Info(withoutGroups(starter.Mode()), "err", err)
+			logger.Info("limits hold only in part", "what", withoutGroups(starter.Mode()), "err", err)
 		}
 		return o, string(starter.Mode()), nil
 	case !errors.Is(err, sandbox.ErrUnavailable):
