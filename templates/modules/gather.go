@@ -25,6 +25,7 @@ type Entry struct {
 type Gatherer struct {
 	Tree    holdfast.Tree
 	folders *lru.Cache[*Folder]
+	root    string             // the root module's folder; empty: the modules of a template are gathered
 	engine  string             // that reads the code; empty: either may
 	Modules map[string]*Module // by folder
 	Dirs    []string           // in the order they were reached
@@ -71,16 +72,7 @@ func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
 // .tofu file in the folder means OpenTofu, as it does for the agent; else either may read
 // what the root module calls.
 func (g *Gatherer) GatherRoot(dir, engine string, missing func() holdfast.Fault) error {
-	g.engine = engine
-	if engine == "" {
-		items, err := g.Tree.ReadDir(dir)
-		if _, refused := Refused(err); err != nil && !refused && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read %s: %w", dir, err)
-		}
-		if slices.ContainsFunc(items, func(item fs.DirEntry) bool { return !item.IsDir() && isTofu(item.Name()) }) {
-			g.engine = "tofu"
-		}
-	}
+	g.root, g.engine = dir, engine
 	return g.Gather(dir, missing)
 }
 
@@ -107,6 +99,9 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	}
 	if err != nil {
 		return err
+	}
+	if dir == g.root && g.engine == "" && m.tofu != nil {
+		g.engine = "tofu"
 	}
 	m = m.As(g.engine)
 	g.Modules[dir] = m

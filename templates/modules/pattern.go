@@ -177,21 +177,16 @@ func (p *patterns) formatted(call *hclsyntax.FunctionCallExpr, depth int) []stri
 
 // referred are the texts of what a source refers to.
 func (p *patterns) referred(to hcl.Traversal, depth int) []string {
-	if len(to) < 2 {
-		return nil
-	}
-	attr, ok := to[1].(hcl.TraverseAttr)
+	root, name := rootOf(to)
 	switch {
-	case !ok:
-		return nil
-	case to.RootName() == "path" && attr.Name == "module":
+	case root == "path" && name == "module":
 		return []string{"."}
-	case to.RootName() != "local" || p.locals[attr.Name] == nil:
+	case root != "local" || p.locals[name] == nil:
 		return nil
 	case len(to) == 2:
-		return p.local(attr.Name, depth)
+		return p.local(name, depth)
 	}
-	within := p.written(attr.Name)
+	within := p.written(name)
 	for _, step := range to[2:] {
 		key, ok := keyOf(step)
 		if !ok {
@@ -200,6 +195,16 @@ func (p *patterns) referred(to hcl.Traversal, depth int) []string {
 		within = p.member(within, key)
 	}
 	return p.texts(within, depth-1)
+}
+
+// rootOf returns what a reference begins with, such as local and its name; empty if it has no
+// name.
+func rootOf(to hcl.Traversal) (root, name string) {
+	if len(to) < 2 {
+		return "", ""
+	}
+	attr, _ := to[1].(hcl.TraverseAttr)
+	return to.RootName(), attr.Name
 }
 
 // local are the texts of a local.
@@ -278,14 +283,14 @@ func nameOf(key hclsyntax.Expression) (string, bool) {
 // taken of it depends on values.
 func (p *patterns) indexed(expr *hclsyntax.IndexExpr, depth int) []string {
 	local, ok := expr.Collection.(*hclsyntax.ScopeTraversalExpr)
-	if !ok || len(local.Traversal) != 2 || local.Traversal.RootName() != "local" {
+	if !ok || len(local.Traversal) != 2 {
 		return nil
 	}
-	attr, ok := local.Traversal[1].(hcl.TraverseAttr)
-	if !ok || p.locals[attr.Name] == nil {
+	root, name := rootOf(local.Traversal)
+	if root != "local" || p.locals[name] == nil {
 		return nil
 	}
-	switch all := p.written(attr.Name).(type) {
+	switch all := p.written(name).(type) {
 	case *hclsyntax.ObjectConsExpr:
 		var values []hclsyntax.Expression
 		for _, item := range all.Items {
