@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/runner/cliconfig"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/local"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -55,14 +56,14 @@ func privatePlaces(cfg *config.Config) []place {
 // exposedPlaces returns an error for each of the places that engines of a mode can read as
 // they have the server's user. They find shown besides what every engine does.
 func exposedPlaces(places []place, mode sandbox.Mode, shown []string) (faults []error) {
-	var folders []string
+	var named []string
 	for _, p := range places {
 		dir := mode.Exposes(p.path, shown...)
 		// A file that is named itself is meant for engines, and one of a folder goes with it.
-		if dir == "" || dir == p.path && !isFolder(p.path) || slices.ContainsFunc(folders, func(f string) bool { return isBelow(f, p.path) }) {
+		if dir == "" || dir == p.path && !isFolder(p.path) || slices.ContainsFunc(named, func(f string) bool { return folders.Below(f, p.path) != "" }) {
 			continue
 		}
-		folders = append(folders, p.path)
+		named = append(named, p.path)
 		faults = append(faults, fmt.Errorf("%s: %s is in %s, which the code of every plan can read: in mode %s engines run as the server's user",
 			p.key, p.path, dir, mode))
 	}
@@ -72,11 +73,6 @@ func exposedPlaces(places []place, mode sandbox.Mode, shown []string) (faults []
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-func isBelow(dir, path string) bool {
-	rest, err := filepath.Rel(dir, path)
-	return err == nil && rest != "." && filepath.IsLocal(rest)
 }
 
 // exposed returns an error for each place of the server that code in plans could read, which
