@@ -86,10 +86,14 @@ func (f *fakeServer) set(change func()) {
 	f.changed = make(chan struct{})
 }
 
+// patience is how long tests wait for what comes by itself. A busy machine may take
+// minutes for what takes a second.
+const patience = 10 * time.Minute
+
 // until waits for a condition, which is looked at under f's lock.
 func (f *fakeServer) until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(patience)
 	for {
 		f.mu.Lock()
 		ok, changed := condition(), f.changed
