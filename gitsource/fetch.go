@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -187,59 +189,108 @@ func (m *mirror) remake(ctx context.Context, damage error) error {
 }
 
 // download brings what is missing of the wanted refs into dir, and returns the
-// refs that it should have then.
+// refs that it should have then. Whoever may push a branch decides what it leads to: if
+// that is too large, it costs this branch, and no other.
 func (m *mirror) download(ctx context.Context, dir string, current refs, wants choose) (refs, error) {
 	ctx, dog, cancel := watch(ctx, m.remote.timeout, m.remote.idle)
 	defer cancel()
+	next, asked, err := m.exchange(ctx, dog, dir, current, wants, allAtOnce)
+	for len(asked) > 0 && (errors.Is(err, errOversized) || errors.Is(err, errMore)) {
+		if errors.Is(err, errOversized) && len(asked) == 1 {
+			m.oversized[asked[0]] = err
+			m.logger.ErrorContext(ctx, "left branches where they were", "repo", m.name, "object", asked[0], "err", err)
+		}
+		next, asked, err = m.exchange(ctx, dog, dir, current, wants, 1)
+	}
+	return next, err
+}
+
+const allAtOnce = math.MaxInt
+
+// errMore says that objects are missing that were not asked for yet.
+var errMore = errors.New("more objects are missing")
+
+// exchange asks for at most so many of the objects that are missing, says for which, and
+// stores them.
+func (m *mirror) exchange(
+	ctx context.Context, dog *watchdog, dir string, current refs, wants choose, most int,
+) (next refs, asked []plumbing.Hash, err error) {
+	dog.touch()
 	sess, err := m.remote.open(ctx)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, nil, classify(ctx, err)
 	}
 	defer func() { _ = sess.close() }()
 	advertised, err := sess.advertise(ctx)
 	if err != nil {
-		return nil, classifyTalk(ctx, err)
+		return nil, nil, classifyTalk(ctx, err)
 	}
 	dog.touch()
 	if len(advertised.Shallows) > 0 {
-		return nil, errors.New("remote is a shallow clone, whose history is cut off: run git fetch --unshallow there")
+		return nil, nil, errors.New("remote is a shallow clone, whose history is cut off: run git fetch --unshallow there")
 	}
-	wanted, err := wants(m.usable(advertised), current)
+	remote, err := m.usable(advertised, current)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	wanted, err := wants(remote, current)
+	if err != nil {
+		return nil, nil, err
 	}
 	store := openStore(dir)
-	if missing := missingObjects(store, wanted, current); len(missing) > 0 {
-		req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
-		// A thin pack leaves out objects that we have, and could not be indexed
-		// alone.
-		req.Capabilities.Delete(capability.ThinPack)
-		if advertised.Capabilities.Supports(capability.NoProgress) {
-			if err := req.Capabilities.Set(capability.NoProgress); err != nil {
-				return nil, err
-			}
-		}
-		req.Wants, req.Haves = missing, haves(store, current, advertised)
-		if err := receive(ctx, sess, dog, req, dir); err != nil {
-			return nil, classifyTalk(ctx, err)
+	missing := missingObjects(store, wanted, current)
+	asked = missing[:min(most, len(missing))]
+	if len(asked) > 0 {
+		if err := receive(ctx, sess, dog, request(store, asked, current, advertised), dir); err != nil {
+			return nil, asked, classifyTalk(ctx, err)
 		}
 		store = openStore(dir) // sees the new pack
 	}
-	return m.resolve(store, wanted, current)
+	if len(asked) < len(missing) {
+		return nil, asked, errMore
+	}
+	next, err = m.resolve(store, wanted, current)
+	return next, asked, err
 }
 
-// usable are the refs that a remote advertises, but for names that Git would not
-// take and objects known not to be commits.
-func (m *mirror) usable(advertised *packp.AdvRefs) map[string]plumbing.Hash {
+// request asks for objects. A thin pack would leave out objects that we have, and could
+// not be indexed alone.
+func request(
+	store *filesystem.Storage, missing []plumbing.Hash, current refs, advertised *packp.AdvRefs,
+) *packp.UploadPackRequest {
+	req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
+	req.Capabilities.Delete(capability.ThinPack)
+	if advertised.Capabilities.Supports(capability.NoProgress) {
+		_ = req.Capabilities.Set(capability.NoProgress) // which fails for unknown ones only
+	}
+	req.Wants, req.Haves = missing, haves(store, current, advertised)
+	return req
+}
+
+// usable are the refs that a remote advertises, but for names that Git would not take or
+// that are not UTF-8, as nothing that stores or shows them could, and for objects known
+// not to be commits. What leads to something too large is where it was; it is an error for
+// the remote's main branch, without which nothing can be done.
+func (m *mirror) usable(advertised *packp.AdvRefs, current refs) (map[string]plumbing.Hash, error) {
+	maps.DeleteFunc(m.oversized, func(hash plumbing.Hash, _ error) bool {
+		return !slices.Contains(slices.Collect(maps.Values(advertised.References)), hash)
+	})
+	if advertised.Head != nil && m.oversized[*advertised.Head] != nil {
+		return nil, fmt.Errorf("the main branch is at %s: %w", advertised.Head, m.oversized[*advertised.Head])
+	}
 	result := map[string]plumbing.Hash{}
 	for name, hash := range advertised.References {
 		if _, ignored := m.ignored[hash]; ignored || !strings.HasPrefix(name, "refs/") ||
-			plumbing.ReferenceName(name).Validate() != nil {
+			plumbing.ReferenceName(name).Validate() != nil || !utf8.ValidString(name) {
 			continue
 		}
-		result[name] = hash
+		if m.oversized[hash] == nil {
+			result[name] = hash
+		} else if was, known := current[name]; known {
+			result[name] = was.hash
+		}
 	}
-	return result
+	return result, nil
 }
 
 // missingObjects are those that wanted points at and the store has not, in order.
@@ -301,7 +352,7 @@ func receive(ctx context.Context, sess session, dog *watchdog, req *packp.Upload
 	case req.Capabilities.Supports(capability.Sideband):
 		r = sideband.NewDemuxer(sideband.Sideband, r)
 	}
-	return storePack(dir, r)
+	return storePack(ctx, dir, dog.untilEnd(r))
 }
 
 // resolve checks that what changed is there, and finds the commits.

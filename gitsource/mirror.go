@@ -35,8 +35,10 @@ type mirror struct {
 	// These belong to whoever is busy.
 	refs    refs                       // nil until read and checked
 	ignored map[plumbing.Hash]struct{} // what refs point at that is not a commit
-	asked   time.Time                  // when the last fetch that succeeded began
-	remade  time.Time                  // when the mirror was last made again
+	// oversized is what refs point at that leads to something too large, and why.
+	oversized map[plumbing.Hash]error
+	asked     time.Time // when the last fetch that succeeded began
+	remade    time.Time // when the mirror was last made again
 
 	// swap is held for reading while objects are read, and for writing while
 	// their files are moved or removed.
@@ -63,6 +65,8 @@ func newMirror(dir, name string, r *remote, logger *slog.Logger) *mirror {
 		busy:    make(chan struct{}, 1),
 		readers: make(chan struct{}, maxReaders),
 		ignored: map[plumbing.Hash]struct{}{},
+
+		oversized: map[plumbing.Hash]error{},
 	}
 }
 

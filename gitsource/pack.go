@@ -3,6 +3,7 @@ package gitsource
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,55 +32,101 @@ const (
 	maxRepack = 64 << 20
 
 	repackRatio = 2
+
+	// keepSuffix is of a file that says that a pack is left alone.
+	keepSuffix = ".keep"
 )
 
 func packDir(dir string) string { return filepath.Join(dir, "objects", "pack") }
 
 // storePack writes a pack and its index so that a crash leaves both or neither
-// in sight. An empty one is nothing.
-func storePack(dir string, r io.Reader) error {
+// in sight. An empty one is nothing. It fails with errOversized for one that must not be
+// indexed.
+func storePack(ctx context.Context, dir string, r io.Reader) error {
 	f, err := createTemp(dir, tempPrefix)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	n, err := io.Copy(f, r)
+	n, err := io.Copy(f, io.LimitReader(r, maxPack+1))
 	if err != nil || n == 0 {
 		return err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+	if n > maxPack {
+		return fmt.Errorf("%w: a pack of more than %d GiB", errOversized, maxPack>>30)
 	}
-	writer := new(idxfile.Writer)
-	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	checksum, err := indexPack(ctx, dir, f)
 	if err != nil {
-		return fmt.Errorf("index pack: %w", err)
-	}
-	checksum, err := parser.Parse()
-	if err != nil {
-		return fmt.Errorf("index pack: %w", err)
-	}
-	index, err := writer.Index()
-	if err != nil {
-		return fmt.Errorf("index pack: %w", err)
-	}
-	var encoded bytes.Buffer
-	if _, err := idxfile.NewEncoder(&encoded).Encode(index); err != nil {
 		return fmt.Errorf("index pack: %w", err)
 	}
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	// Readers look for packs, then for their indexes: those come first.
-	name := "pack-" + checksum.String()
-	if err := writeFile(dir, "objects/pack/"+name+".idx", encoded.Bytes()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), filepath.Join(packDir(dir), name+".pack")); err != nil {
+	if err := os.Rename(f.Name(), filepath.Join(packDir(dir), "pack-"+checksum.String()+".pack")); err != nil {
 		return err
 	}
 	return durable.SyncDir(packDir(dir))
+}
+
+// indexPack writes the index of a pack: readers look for packs, then for their indexes,
+// so those come first.
+func indexPack(ctx context.Context, dir string, f *os.File) (checksum plumbing.Hash, err error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return checksum, err
+	}
+	found, err := surveyPack(ctx, f)
+	if err != nil {
+		return checksum, err
+	}
+	if found.largest > maxLoaded {
+		return indexLargePack(ctx, dir, f)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return checksum, err
+	}
+	writer := new(idxfile.Writer)
+	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	if err != nil {
+		return checksum, err
+	}
+	if checksum, err = parser.Parse(); err != nil {
+		return checksum, err
+	}
+	index, err := writer.Index()
+	if err != nil {
+		return checksum, err
+	}
+	var encoded bytes.Buffer
+	if _, err := idxfile.NewEncoder(&encoded).Encode(index); err != nil {
+		return checksum, err
+	}
+	return checksum, writeFile(dir, "objects/pack/pack-"+checksum.String()+".idx", encoded.Bytes())
+}
+
+// indexLargePack does so for a pack with a large file, and says by a file next to it, as
+// Git does, that it is not to be repacked.
+func indexLargePack(ctx context.Context, dir string, f *os.File) (checksum plumbing.Hash, err error) {
+	temp := f.Name() + ".idx"
+	defer os.Remove(temp)
+	if err := indexByGit(ctx, f.Name(), temp); err != nil {
+		return checksum, err
+	}
+	if _, err := f.Seek(-int64(len(checksum)), io.SeekEnd); err != nil {
+		return checksum, err
+	}
+	if _, err := io.ReadFull(f, checksum[:]); err != nil { // which has been verified
+		return checksum, err
+	}
+	index, err := os.ReadFile(temp)
+	if err != nil {
+		return checksum, err
+	}
+	name := "objects/pack/pack-" + checksum.String()
+	if err := writeFile(dir, name+keepSuffix, nil); err != nil {
+		return checksum, err
+	}
+	return checksum, writeFile(dir, name+".idx", index)
 }
 
 // packs returns the checksums of a mirror's packs and their sizes in bytes.
@@ -136,6 +183,11 @@ func (m *mirror) repack() error {
 	if err != nil || len(all) <= maxPacks {
 		return err
 	}
+	before := len(all)
+	maps.DeleteFunc(all, func(sum string, _ int64) bool {
+		_, err := os.Stat(filepath.Join(packDir(m.path), "pack-"+sum+keepSuffix))
+		return err == nil
+	})
 	small := toRepack(all)
 	if len(small) < 2 {
 		return nil
@@ -144,7 +196,6 @@ func (m *mirror) repack() error {
 	if err != nil {
 		return err
 	}
-	before := len(all)
 	if err := storeObjects(m.path, openStore(m.path), hashes); err != nil {
 		return err
 	}
@@ -231,7 +282,7 @@ func storeObjects(dir string, from *filesystem.Storage, hashes []plumbing.Hash) 
 		_, err := packfile.NewEncoder(w, from, false).Encode(hashes, 0)
 		_ = w.CloseWithError(err)
 	}()
-	err := storePack(dir, r)
+	err := storePack(context.Background(), dir, r)
 	_ = r.Close() // ends the encoder if storePack gave up before
 	<-done
 	return err

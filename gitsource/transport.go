@@ -154,7 +154,12 @@ func (s *httpSession) close() error { return s.inner.Close() }
 // people from an answer of Git's.
 type guard struct{ base http.RoundTripper }
 
-const maxErrorBody = 512
+const (
+	maxErrorBody = 512
+	// maxRefs bounds a remote's list of refs in bytes: it is held in memory, and has
+	// room for more than a million names.
+	maxRefs = 128 << 20
+)
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.base.RoundTrip(req)
@@ -171,6 +176,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusOK && !strings.HasPrefix(kind, "application/x-git-"):
 		resp.Body.Close()
 		return nil, &notGitError{contentType: kind}
+	case strings.HasSuffix(kind, "-advertisement"):
+		resp.Body = limitedBody{io.LimitReader(resp.Body, maxRefs), resp.Body}
 	}
 	return resp, nil
 }
@@ -332,7 +339,7 @@ func runOver(client *ssh.Client, program, path string) (*pipeSession, error) {
 
 func (s *pipeSession) advertise(context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
-	err := refs.Decode(s.stdout)
+	err := refs.Decode(io.LimitReader(s.stdout, maxRefs))
 	switch {
 	case err == nil:
 		return refs, nil
@@ -470,6 +477,23 @@ func (t touchReader) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
 	if n > 0 {
 		t.w.touch()
+	}
+	return n, err
+}
+
+// untilEnd lets the watchdog rest from the end of r on: what is done with it takes the
+// time that it takes.
+func (w *watchdog) untilEnd(r io.Reader) io.Reader { return endReader{r, w} }
+
+type endReader struct {
+	r io.Reader
+	w *watchdog
+}
+
+func (e endReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err != nil {
+		e.w.timer.Stop()
 	}
 	return n, err
 }
