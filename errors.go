@@ -31,6 +31,8 @@ var (
 	// ErrRejected: a server has understood what it was asked for, and refuses it each
 	// time.
 	ErrRejected = errors.New("rejected")
+	// ErrUnreadable: what is asked for is there, and malformed or too large, for everybody.
+	ErrUnreadable = errors.New("cannot be read")
 	// ErrExpired: what is asked for is no longer kept; start again from the beginning.
 	ErrExpired = errors.New("no longer kept")
 )

@@ -36,7 +36,7 @@ type PathLimit struct{ used int }
 func (l *PathLimit) Add(path string) error {
 	l.used += len(path) + pathCost
 	if l.used > maxPaths {
-		return fmt.Errorf("too many files and folders: their paths have more than %d MiB together", maxPaths>>20)
+		return fmt.Errorf("too many files and folders, which %w: their paths have more than %d MiB together", ErrUnreadable, maxPaths>>20)
 	}
 	return nil
 }

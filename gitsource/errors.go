@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -128,4 +129,10 @@ func isDamage(err error) bool {
 	}
 	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
 		!errors.Is(err, fs.ErrPermission)
+}
+
+// isMalformed reports whether an error says that a commit, tree or tag, which is as the remote
+// sent it, cannot be used. Git takes some of these from who pushes them.
+func isMalformed(err error) bool {
+	return errors.Is(err, object.ErrMalformedTree) || errors.Is(err, object.ErrMalformedCommit) || errors.Is(err, object.ErrMalformedTag)
 }

@@ -364,6 +364,11 @@ func (m *mirror) resolve(store *filesystem.Storage, wanted map[string]plumbing.H
 			continue
 		}
 		commit, err := peel(store, hash)
+		if isMalformed(err) {
+			m.logger.Error("left out a ref", "repo", m.name, "ref", name, "object", hash, "err", err)
+			m.ignored[hash] = struct{}{}
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is %s, which the remote did not send: %w: %w", name, hash, holdfast.ErrUnavailable, err)
 		}
@@ -398,7 +403,7 @@ func verify(dir string, current refs) error {
 		if err == nil {
 			_, err = object.GetTree(store, commit.TreeHash)
 		}
-		if err != nil {
+		if err != nil && !isMalformed(err) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

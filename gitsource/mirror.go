@@ -190,6 +190,9 @@ func (m *mirror) broken(err error) error {
 	if err == nil || errors.Is(err, holdfast.ErrUnavailable) {
 		return err
 	}
+	if isMalformed(err) { // a mirror that is made again would have the same
+		return fmt.Errorf("an object of repository %q %w: %w", m.name, holdfast.ErrUnreadable, err)
+	}
 	if !isDamage(err) {
 		return fmt.Errorf("read mirror of repository %q: %w: %v", m.name, holdfast.ErrUnavailable, err) //nolint:errorlint // see above
 	}

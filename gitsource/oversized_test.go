@@ -2,6 +2,8 @@ package gitsource_test
 
 import (
 	"bytes"
+	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // oversized makes a commit that no honest repository has: its message has 65 MiB.
@@ -94,5 +97,47 @@ func TestBranchesThatAreNotUTF8(t *testing.T) {
 	want := holdfast.Refs{"refs/heads/main": rev(first), "refs/heads/größe": rev(first)}
 	if diff := cmp.Diff(want, fetch(t, s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// malformed pushes a commit whose tree Git takes and nobody can read: its mode has eleven
+// digits. It returns the commit.
+func malformed(t *testing.T, repo *gitserver.Repo, parent string) string {
+	t.Helper()
+	blob, err := hex.DecodeString(repo.WriteBlob("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tree")
+	if err := os.WriteFile(file, append([]byte("40000100644 f\x00"), blob...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree := strings.TrimSpace(repo.Git("hash-object", "-t", "tree", "-w", "--literally", file))
+	return strings.TrimSpace(repo.Git("commit-tree", tree, "-p", parent, "-m", "malformed"))
+}
+
+// An object that cannot be read is no damage of the mirror, which would be made again
+// for it, with the same in it.
+func TestMalformedBranch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server, repo, _ := served(t)
+	s := open(t, dir, gitsource.Repository{URL: repo.URL})
+	first := repo.Commit("main", "first", map[string]string{"a.yaml": "1"})
+	evil := malformed(t, repo, first)
+	repo.SetRef("refs/heads/evil", evil)
+	second := repo.Commit("main", "second", map[string]string{"a.yaml": "2"})
+	want := holdfast.Refs{"refs/heads/main": rev(second), "refs/heads/evil": rev(evil)}
+	if diff := cmp.Diff(want, fetch(t, s)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	if _, err := s.Merge(t.Context(), repoName, rev(second), rev(evil)); !errors.Is(err, holdfast.ErrUnreadable) || errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("merge = %v, want ErrUnreadable", err)
+	}
+	asked := server.Requests("POST /acme/clusters.git/git-upload-pack")
+	fetch(t, s)
+	fetch(t, open(t, dir, gitsource.Repository{URL: repo.URL}))
+	if again := server.Requests("POST /acme/clusters.git/git-upload-pack") - asked; again != 0 {
+		t.Errorf("objects were fetched %d times again", again)
 	}
 }

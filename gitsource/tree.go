@@ -29,7 +29,7 @@ func shallow(name string) error {
 	if strings.Count(name, "/") < maxDepth {
 		return nil
 	}
-	return fmt.Errorf("%.60s…: folders are nested deeper than %d", name, maxDepth)
+	return fmt.Errorf("%.60s… %w: folders are nested deeper than %d", name, holdfast.ErrUnreadable, maxDepth)
 }
 
 // maxCachedFolders bounds what a Tree keeps of the folders it has read.

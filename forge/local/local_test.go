@@ -2,9 +2,13 @@ package local_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -428,4 +432,45 @@ func TestBranchContinuesFromAnotherTrackedOne(t *testing.T) {
 	if err != nil || len(prs) != 1 || prs[0].Branch != "between" {
 		t.Errorf("%+v, %v; want that of the branch that does not come from release alone", prs, err)
 	}
+}
+
+// A branch that nobody can read is a pull request of its own trouble: the others are seen,
+// and so are their merges.
+func TestUnreadableBranch(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a.txt", "1")
+	h.branch("one")
+	if got := h.pullRequest(1); got.Branch != "one" {
+		t.Fatalf("the first pull request is of %q", got.Branch)
+	}
+	tree := strings.TrimSpace(h.repo.Git("hash-object", "-t", "tree", "-w", "--literally", h.malformedTree()))
+	evil := strings.TrimSpace(h.repo.Git("commit-tree", tree, "-p", "main", "-m", "evil"))
+	h.repo.SetRef("refs/heads/evil", evil)
+	h.commit("main", "b.txt", "1") // what compares them has to read the trees
+	h.branch("two")
+	prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+	h.must(err)
+	var branches []string
+	for _, pr := range prs {
+		branches = append(branches, pr.Branch)
+	}
+	slices.Sort(branches)
+	if want := []string{"evil", "one", "two"}; !slices.Equal(branches, want) {
+		t.Errorf("pull requests of %q, want %q", branches, want)
+	}
+	h.repo.Merge("main", "one")
+	if got := h.pullRequest(1); got.State != holdfast.PullRequestMerged {
+		t.Errorf("the first is %s after its merge", got.State)
+	}
+}
+
+// malformedTree writes a tree that Git takes, and returns the file's name.
+func (h *host) malformedTree() string {
+	h.Helper()
+	blob, err := hex.DecodeString(h.repo.WriteBlob("text"))
+	h.must(err)
+	file := filepath.Join(h.TempDir(), "tree")
+	h.must(os.WriteFile(file, append([]byte("40000100644 f\x00"), blob...), 0o600))
+	return file
 }

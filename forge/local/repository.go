@@ -111,7 +111,7 @@ func (r *repository) compare(
 		if !ok || r.isTracked(branch) || open[branch] || isMerged(prs, branch, refs[ref]) {
 			continue
 		}
-		if other, err := r.ofOther(ctx, refs, refs[ref]); err != nil {
+		if other, err := r.ofOther(ctx, refs, refs[ref]); err != nil && !isOfBranch(err) {
 			return nil, err
 		} else if other {
 			continue
@@ -126,6 +126,11 @@ func (r *repository) compare(
 	}
 	return prs, nil
 }
+
+// isOfBranch reports whether a branch could not be compared for what is in it, which anybody
+// may have pushed: it is a pull request, whose own look says what is wrong with it, and
+// keeps no other waiting.
+func isOfBranch(err error) bool { return errors.Is(err, holdfast.ErrUnreadable) }
 
 // isMerged reports whether a branch is what is left of a pull request that was
 // merged: whatever happens to the tracked branch after, it is not a new one.
@@ -146,7 +151,7 @@ func (r *repository) follow(
 	}
 	merged, err := r.mergedAt(ctx, pr.Head, base)
 	switch {
-	case err != nil:
+	case err != nil && !isOfBranch(err):
 		return pr, err
 	case merged != "":
 		pr.State, pr.MergeCommit, pr.MergedAt, pr.Mergeable = holdfast.PullRequestMerged, merged, r.opts.Now().UTC(), true
@@ -171,11 +176,11 @@ func (r *repository) open(
 ) (holdfast.PullRequest, error) {
 	// Where it was merged does not matter here: of many old branches each would be
 	// looked for in all that the tracked branch went through.
-	if done, err := r.merged(ctx, head, base); err != nil || done {
+	if done, err := r.merged(ctx, head, base); err != nil && !isOfBranch(err) || done {
 		return holdfast.PullRequest{}, err
 	}
 	merged, err := r.mergedAt(ctx, head, base)
-	if err != nil || merged != "" {
+	if err != nil && !isOfBranch(err) || merged != "" {
 		return holdfast.PullRequest{}, err
 	}
 	pr := holdfast.PullRequest{
@@ -185,7 +190,7 @@ func (r *repository) open(
 		UpdatedAt: r.opts.Now().UTC(), Mergeable: true,
 	}
 	message, identity, err := r.proposedBy(ctx, head)
-	if err != nil {
+	if err != nil && !isOfBranch(err) {
 		return pr, err
 	}
 	if identity != "" { // we have made it, and perhaps died before we said so

@@ -89,12 +89,18 @@ func (r clusterReader) apply(o *decode.Object, c *holdfast.Cluster) {
 			c.Apply.Requires = append(c.Apply.Requires, v)
 		}
 	}
-	for i, item := range o.Items("windows") {
+	items := o.Items("windows")
+	if len(items) > maxWindows {
+		r.Add(items[maxWindows], fmt.Sprintf("spec.apply.windows has %d entries, more than %d", len(items), maxWindows), "write schedules that cover more")
+		items = items[:maxWindows]
+	}
+	for i, item := range items {
 		c.Apply.Windows = append(c.Apply.Windows, r.window(r.Object(item, fmt.Sprintf("spec.apply.windows[%d]", i))))
 	}
 	o.Done()
 }
 
 const (
-	maxRules = 100 // of what drift is ignored
+	maxRules   = 100 // of what drift is ignored
+	maxWindows = 50  // each is asked with each decision
 )

@@ -118,6 +118,9 @@ func TestSettingsFaults(t *testing.T) {
 		"too many": {`drift: {ignore: [` + strings.Join(rules, ", ") + `]}`, []string{
 			`c.yaml:8:2910: spec.drift.ignore has 101 rules, more than 100 (write wider ones, with * and **)`,
 		}},
+		"too many windows": {`apply: {windows: [` + strings.Repeat(`{kind: deny, schedule: "@daily", duration: 1h}, `, 51) + `]}`, []string{
+			`c.yaml:8:2421: spec.apply.windows has 51 entries, more than 50 (write schedules that cover more)`,
+		}},
 		"a window without its kind": {`apply: {windows: [{schedule: "@daily", duration: 1h}]}`, []string{
 			`c.yaml:8:21: spec.apply.windows[0].kind is missing`,
 		}},

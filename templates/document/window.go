@@ -50,16 +50,19 @@ func WindowsOpen(windows []holdfast.ApplyWindow, now time.Time) (open bool, chan
 	return open && !denied, change
 }
 
-// lastStart returns the last time that schedule names between from and now: a
-// window may begin again before it has ended.
+// lastStart returns the last time that schedule names between from, which it names, and now:
+// a window may begin again before it has ended. It halves the time that is left with each
+// question, as a window of a month can begin each minute.
 func lastStart(schedule cron.Schedule, from, now time.Time) time.Time {
-	for {
-		next := schedule.Next(from)
-		if next.IsZero() || next.After(now) {
-			return from
+	for until := now; until.Sub(from) > time.Second; { // none begins between until and now
+		middle := from.Add(until.Sub(from) / 2)
+		if next := schedule.Next(middle); next.IsZero() || next.After(now) {
+			until = middle
+		} else {
+			from = next
 		}
-		from = next
 	}
+	return from
 }
 
 func (r clusterReader) window(o *decode.Object) holdfast.ApplyWindow {

@@ -259,33 +259,58 @@ func OrList(words []string) string {
 }
 
 // CalmWriter passes text on to a terminal, colours if they are wanted, and
-// nothing else that a terminal obeys. Use one for one log.
+// nothing else that a terminal obeys or that hides other text: a return without a new
+// line begins one. Use one for one log.
 type CalmWriter struct {
-	Out     io.Writer
-	Colour  bool
-	pending []byte // an escape sequence that has not ended
+	Out      io.Writer
+	Colour   bool
+	pending  []byte // an escape sequence that has not ended
+	part     []byte // of a character that has not ended
+	returned bool   // the last character was a return
 }
 
 // maxEscape is longer than any colour.
 const maxEscape = 32
 
 func (w *CalmWriter) Write(p []byte) (int, error) {
-	out := make([]byte, 0, len(p)+len(w.pending))
-	for _, b := range p {
-		switch {
-		case len(w.pending) > 0:
-			out = w.escape(out, b)
-		case b == 0x1b:
-			w.pending = append(w.pending, b)
-		case b < ' ' && b != '\n' && b != '\t' && b != '\r' || b == 0x7f:
-		default:
-			out = append(out, b)
-		}
+	text := append(w.part, p...)
+	out := make([]byte, 0, len(text)+len(w.pending))
+	for len(text) > 0 && utf8.FullRune(text) {
+		r, size := utf8.DecodeRune(text)
+		out = w.pass(out, r, text[:size])
+		text = text[size:]
 	}
+	w.part = bytes.Clone(text)
 	if _, err := w.Out.Write(out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// pass appends a character if a terminal only shows it.
+func (w *CalmWriter) pass(out []byte, r rune, encoded []byte) []byte {
+	if w.returned && r != '\n' {
+		out = append(out, '\n')
+	}
+	w.returned = false
+	switch {
+	case len(w.pending) > 0 && r < utf8.RuneSelf:
+		return w.escape(out, byte(r))
+	case r == 0x1b:
+		w.pending = append(w.pending[:0], 0x1b)
+		return out
+	case r == '\r':
+		w.returned = true
+		return out
+	case r == '\n' || r == '\t':
+		return append(out, encoded...)
+	case unicode.IsControl(r):
+		return out
+	case r == utf8.RuneError || unseen.Is(r) && r != coloured:
+		return append(out, "�"...)
+	}
+	w.pending = w.pending[:0] // no sequence has such a character
+	return append(out, encoded...)
 }
 
 // escape takes the next byte of an escape sequence. A whole colour is passed

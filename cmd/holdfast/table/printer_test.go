@@ -20,13 +20,15 @@ func TestColoursAndAlignment(t *testing.T) {
 
 func TestCalmWriter(t *testing.T) {
 	t.Parallel()
-	const text = "a\x1b[31mred\x1b[0m\tb\r\n\x1b[2Jc\x1b]0;title\x07d\x1bcé\x1b\nend"
+	const text = "a\x1b[31mred\x1b[0m\tb\r\n\x1b[2Jc\x1b]0;title\x07d\x1bcé\x1b\nend" +
+		"\u009b2J\u009b31m 5 to destroy\r0 to destroy \u202eabc\u200b \x9b \x1b[1é ⚠️ 50 %\r\r\n."
+	const rest = "2J31m 5 to destroy\n0 to destroy �abc� � é ⚠️ 50 %\n\n."
 	for _, tc := range []struct {
 		colour bool
 		want   string
 	}{
-		{true, "a\x1b[31mred\x1b[0m\tb\r\nc0;titledé\nend"},
-		{false, "ared\tb\r\nc0;titledé\nend"},
+		{true, "a\x1b[31mred\x1b[0m\tb\nc0;titledé\nend" + rest},
+		{false, "ared\tb\nc0;titledé\nend" + rest},
 	} {
 		for size := range len(text) {
 			var out bytes.Buffer
