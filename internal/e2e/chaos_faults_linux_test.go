@@ -24,23 +24,29 @@ type monkey struct {
 	rng   *rand.Rand // what is done: of the rounds and of the faults
 	luck  *rand.Rand // how the present fault is done, which depends on what it meets
 	redis *redisserver.Server
-	store *stateStore
 	made  map[string]int // faults that did something, by name
 	idle  int            // faults that met nothing
+
+	store    *stateStore // with the state of gamma
+	postgres postgres    // of epsilon
+	bucket   *bucket     // of zeta
 
 	edited    bool // somebody has edited the cloud, and alpha was not checked since
 	smallDisk bool // the data folder has a disk of its own, which can be filled
 }
 
 // newMonkey takes its seed from HOLDFAST_E2E_SEED, or makes one and says it.
-func newMonkey(w *world, redis *redisserver.Server, store *stateStore) *monkey {
+func newMonkey(w *world) *monkey {
 	w.t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("HOLDFAST_E2E_SEED"), 10, 64)
 	if err != nil {
 		seed = rand.Uint64()
 	}
 	w.t.Logf("HOLDFAST_E2E_SEED=%d makes the same choices again", seed)
-	m := &monkey{w: w, redis: redis, store: store, made: make(map[string]int)}
+	m := &monkey{
+		w: w, redis: w.useRedis(), made: make(map[string]int),
+		store: newStateStore(w), postgres: newPostgres(w), bucket: newBucket(w),
+	}
 	m.rng = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // not a secret
 	if os.Getuid() == 0 {
 		w.mountSmallDisk(1 << 30)
@@ -81,12 +87,22 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 	{"Redis hangs", true, func(m *monkey) func() bool { m.redis.Pause(); return then(m.redis.Resume) }},
 	{"Redis is away", true, func(m *monkey) func() bool { m.redis.Stop(); return then(m.redis.Restart) }},
 	{"the state store is away", true, func(m *monkey) func() bool {
-		m.atWork(anyEngine) // whoever asks the store
+		m.inWork() // whoever asks the store
 		return noticed(m.store.missedCalls, m.store.fail(false))
 	}},
 	{"the state store hangs", true, func(m *monkey) func() bool {
-		m.atWork(anyEngine)
+		m.inWork()
 		return noticed(m.store.missedCalls, m.store.fail(true))
+	}},
+	{"PostgreSQL is killed", true, func(m *monkey) func() bool { return m.whileConnected(m.postgres.Kill, m.postgres.Restart) }},
+	{"PostgreSQL hangs", true, func(m *monkey) func() bool { return m.whileConnected(m.postgres.Pause, m.postgres.Resume) }},
+	{"the object store is away", true, func(m *monkey) func() bool {
+		m.inWork()
+		return noticed(m.bucket.missedCalls, m.bucket.fail(false))
+	}},
+	{"the object store hangs", true, func(m *monkey) func() bool {
+		m.inWork()
+		return noticed(m.bucket.missedCalls, m.bucket.fail(true))
 	}},
 	{"the Git host fails", true, func(m *monkey) func() bool {
 		m.w.git.Intercept(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusBadGateway) })
@@ -223,29 +239,52 @@ func (m *monkey) codeHostAnswers(all ...githubserver.Fault) func() bool {
 // killApply kills an engine that applies, after a part of what that does.
 func (m *monkey) killApply() func() bool {
 	m.w.t.Helper()
-	applying := m.atWork(func(commandLine string) bool { return strings.Contains(commandLine, "\x00apply\x00") })
+	applying := m.atWork(applies)
 	if len(applying) > 0 {
-		m.wait(800 * time.Millisecond) // most of an apply
+		m.wait(mostOfApply)
 	}
 	return m.killed(applying)
 }
 
 func anyEngine(string) bool { return true }
 
+func applies(commandLine string) bool { return strings.Contains(commandLine, "\x00apply\x00") }
+
+const mostOfApply = 800 * time.Millisecond
+
+// inWork waits for an engine: any, or one that applies and has done a part of that, and is
+// to save its state next.
+func (m *monkey) inWork() {
+	m.w.t.Helper()
+	if m.luck.IntN(2) == 0 {
+		m.atWork(anyEngine)
+	} else if len(m.atWork(applies)) > 0 {
+		m.wait(mostOfApply)
+	}
+}
+
 // atWork waits for an engine whose command line is such a one, for a few seconds, and returns
 // all that there are. It is empty if none begins.
-func (m *monkey) atWork(such func(commandLine string) bool) []int {
+func (m *monkey) atWork(such func(commandLine string) bool) (engines []int) {
 	m.w.t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		engines := slices.DeleteFunc(m.w.engines(), func(pid int) bool {
+	m.soon(func() bool {
+		engines = slices.DeleteFunc(m.w.engines(), func(pid int) bool {
 			line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 			return !such(string(line))
 		})
-		if len(engines) > 0 {
-			return engines
+		return len(engines) > 0
+	})
+	return engines
+}
+
+// soon reports whether something is so within a few seconds.
+func (m *monkey) soon(is func() bool) bool {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // killed kills one of the processes.

@@ -34,7 +34,7 @@ func chaosTime(t *testing.T) time.Duration {
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, settings{"runs.lease": chaosLease.String(), "runs.retryDelay": "100ms", "runs.lockTimeout": "0s"})
-	m := newMonkey(w, w.useRedis(), newStateStore(w))
+	m := newMonkey(w)
 	w.start()
 	// People open a few pull requests in an hour, not three hundred.
 	w.hub.SetQuota(1_000_000, 1_000_000, time.Now().Add(24*time.Hour))
@@ -42,6 +42,8 @@ func TestChaos(t *testing.T) {
 		m: m, w: w, began: time.Now(), turns: make(map[string]int), delta: delta{went: make(map[string]int)},
 		past: make(map[string]content), present: make(map[string]content),
 		waits: make(map[holdfast.Reason]int), commands: make(map[string]int), serials: make(map[string]int64),
+		foreign: map[string]func(name string) string{"gamma": m.store.state, "epsilon": m.postgres.state, "zeta": m.bucket.state},
+		states:  newStateCheck(func(text string) { t.Error(text) }),
 	}
 	for end := c.began.Add(chaosTime(t)); time.Now().Before(end); {
 		c.round()
@@ -51,9 +53,9 @@ func TestChaos(t *testing.T) {
 		c.rounds, c.applies, time.Since(c.began).Round(time.Second), c.turns, c.checks, m.made, m.idle, c.waits, c.commands)
 }
 
-// chaos is a fleet of clusters that change while things fail. The state of gamma is
-// in a store of somebody else's, alpha has an object in a cloud, beta depends on alpha,
-// and delta comes, takes another name and goes.
+// chaos is a fleet of clusters that change while things fail. The states of gamma, epsilon and
+// zeta are in stores of somebody else's: one of HTTP, a PostgreSQL and a bucket. Alpha has an
+// object in a cloud, beta depends on alpha, and delta comes, takes another name and goes.
 type chaos struct {
 	m       *monkey
 	w       *world
@@ -72,6 +74,9 @@ type chaos struct {
 	waits    map[holdfast.Reason]int // what clusters waited for
 	commands map[string]int          // what a person had to say, by word
 	serials  map[string]int64        // of states, by cluster
+
+	foreign map[string]func(name string) string // what the stores of somebody else's have, by cluster
+	states  *stateCheck                         // of those
 }
 
 // content is what a pull request makes of a cluster.
@@ -86,9 +91,9 @@ func (c *chaos) round() {
 	c.w.t.Helper()
 	c.rounds++
 	c.person = newPerson(c.m.rng.IntN(2) == 0, func(text string) { c.w.t.Error(text) })
-	names := []string{"alpha", "beta", "gamma"}
+	names := []string{"alpha", "beta", "gamma", "epsilon", "zeta"}
 	c.m.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	names = names[:1+c.m.rng.IntN(len(names))]
+	names = names[:1+c.m.rng.IntN(3)]
 	slices.Sort(names)
 	turn := c.turn(c.newGeneration())
 
@@ -108,6 +113,7 @@ func (c *chaos) round() {
 	for _, name := range names {
 		c.untilApplied(pr, name, contents[name].generation)
 		c.past[name], c.present[name] = c.present[name], contents[name]
+		c.stored(name)
 	}
 	turn.await(pr)
 	pr.untilApplied()
@@ -151,6 +157,10 @@ func (c *chaos) cluster(name, generation string) files {
 		f["infra/alpha/main.tf"] += c.w.cloudCode()
 	case name == "gamma":
 		f["clusters/gamma.yaml"] += "  " + c.m.store.backend(name) + "\n"
+	case name == "epsilon":
+		f["infra/epsilon/main.tf"] += c.m.postgres.backend(name)
+	case name == "zeta":
+		f["infra/zeta/main.tf"] += c.m.bucket.backend(name)
 	case name == "beta" && c.serials["alpha"] > 0:
 		f["clusters/beta.yaml"] += "  dependsOn: [alpha]\n"
 	}
@@ -202,6 +212,14 @@ func (c *chaos) serial(name string) {
 	c.serials[name] = rec.StateSerial
 }
 
+// stored judges what the store of somebody else's has of a cluster.
+func (c *chaos) stored(name string) {
+	c.w.t.Helper()
+	if store, foreign := c.foreign[name]; foreign && c.present[name].generation != "" {
+		c.states.see(name, store(name), c.present[name].generation)
+	}
+}
+
 // judge says what must be so in the end, whatever has failed.
 func (c *chaos) judge() {
 	c.w.t.Helper()
@@ -211,13 +229,14 @@ func (c *chaos) judge() {
 			c.w.t.Errorf("%s waits for %q and is %s in the end (as Git says: %t)", name, rec.Waiting, rec.Phase, rec.UpToDate())
 		}
 	}
-	for _, name := range []string{"alpha", "beta", "gamma", "delta", deltaRenamed} {
+	for _, name := range []string{"alpha", "beta", "gamma", "delta", deltaRenamed, "epsilon", "zeta"} {
 		if said := c.w.said(name); strings.Contains(said, "overlap") {
 			c.w.t.Errorf("%s was applied twice at once: %s", name, said)
 		}
 		c.judgeResumed(name)
 		c.judgeDestroyed(name)
 		c.judgeApplied(name)
+		c.stored(name)
 	}
 	for _, wrong := range c.m.store.faults() {
 		c.w.t.Error(wrong)

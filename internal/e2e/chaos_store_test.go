@@ -10,15 +10,76 @@ import (
 	"sync"
 )
 
+// outage is how a store of somebody else's goes away for a while.
+type outage struct {
+	gate   sync.Mutex // guards the fields below
+	away   bool
+	hangs  chan struct{} // the store answers when that is closed; nil: at once
+	missed int           // calls that came while it was away or did not answer
+}
+
+// setAway makes the store answer 503, or serve again.
+func (o *outage) setAway(away bool) {
+	o.gate.Lock()
+	defer o.gate.Unlock()
+	o.away = away
+}
+
+// fail makes the store answer 503, or not at all, until end is called.
+func (o *outage) fail(hangs bool) (end func()) {
+	opened := make(chan struct{})
+	o.gate.Lock()
+	defer o.gate.Unlock()
+	if o.away = !hangs; hangs {
+		o.hangs = opened
+	}
+	return func() {
+		o.gate.Lock()
+		defer o.gate.Unlock()
+		o.away, o.hangs = false, nil
+		close(opened)
+	}
+}
+
+// missedCalls is how many calls came while the store was away or did not answer.
+func (o *outage) missedCalls() int {
+	o.gate.Lock()
+	defer o.gate.Unlock()
+	return o.missed
+}
+
+// admit lets a call wait for as long as the store hangs, and answers it if the store is
+// away. One whose client gives up meanwhile has no effect: its body has to be
+// read by then, or that would not be noticed.
+func (o *outage) admit(w http.ResponseWriter, r *http.Request) bool {
+	o.gate.Lock()
+	opened, away := o.hangs, o.away
+	if opened != nil || away {
+		o.missed++
+	}
+	o.gate.Unlock()
+	if away {
+		http.Error(w, "the store is away", http.StatusServiceUnavailable)
+		return false
+	}
+	if opened == nil {
+		return true
+	}
+	select {
+	case <-opened:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
 // stateStore is somebody's HTTP state store, which serves Terraform's backend
 // "http" with locks: http://store/NAME. It can go away.
 type stateStore struct {
 	*httptest.Server
+	outage
 
-	mu     sync.Mutex
-	away   bool
-	hangs  chan struct{} // it answers when that is closed; nil: at once
-	missed int           // calls that came while it was away or did not answer
+	mu     sync.Mutex // guards the fields below
 	states map[string][]byte
 	locks  map[string][]byte
 	wrong  []string // writes that no engine may make
@@ -39,56 +100,6 @@ func (s *stateStore) backend(name string) string {
 		", unlock_address: " + strconv.Quote(address) + ", retry_max: 0}"
 }
 
-// setAway makes the store answer 503, or serve again.
-func (s *stateStore) setAway(away bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away = away
-}
-
-// fail makes the store answer 503, or not at all, until end is called.
-func (s *stateStore) fail(hangs bool) (end func()) {
-	gate := make(chan struct{})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away = !hangs; hangs {
-		s.hangs = gate
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.away, s.hangs = false, nil
-		close(gate)
-	}
-}
-
-// missedCalls is how many calls came while the store was away or did not answer.
-func (s *stateStore) missedCalls() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.missed
-}
-
-// admit lets a call wait for as long as the store hangs. One whose client gives up
-// meanwhile has no effect.
-func (s *stateStore) admit(r *http.Request) bool {
-	s.mu.Lock()
-	gate := s.hangs
-	if gate != nil || s.away {
-		s.missed++
-	}
-	s.mu.Unlock()
-	if gate == nil {
-		return true
-	}
-	select {
-	case <-gate:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
-}
-
 // faults are the writes that lost something: a serial that did not rise, another
 // lineage, a write past somebody's lock.
 func (s *stateStore) faults() []string {
@@ -99,15 +110,15 @@ func (s *stateStore) faults() []string {
 
 func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if !s.admit(r) {
+	if !s.admit(w, r) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	switch held := s.locks[name]; {
-	case err != nil || s.away:
-		http.Error(w, "the store is away", http.StatusServiceUnavailable)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
 	case r.Method == http.MethodGet && s.states[name] == nil:
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodGet:

@@ -106,6 +106,9 @@ func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line 
 	}
 }
 
+// tooLate is what the command says that pushes a state while that is under way, or was done.
+var tooLate = regexp.MustCompile(`pushes it already|has no state that could not be saved|changed in the meantime`)
+
 // give runs a command line that is offered for a run, and returns what it prints. What is
 // refused may offer another command, which is given next; else it is given again.
 func (c *chaos) give(name string, run v1.Run, line string) string {
@@ -121,12 +124,12 @@ func (c *chaos) give(name string, run v1.Run, line string) string {
 	}
 	out, errs, code := c.w.cli(args...)
 	c.w.t.Logf("%s after %s (%s): %d %s%s", line, run.ID, run.Reason, code, out, errs)
-	switch code {
-	case 0:
+	switch {
+	case code == 0:
 		c.person.given[key] = time.Now().Add(impatience)
 		c.person.check.accept(name, line)
 		return out
-	case 3: // refused
+	case code == 3, tooLate.MatchString(errs): // refused
 		c.person.given[key] = time.Now().Add(askAgain)
 	default:
 		c.person.given[key] = time.Now().Add(askAgain)

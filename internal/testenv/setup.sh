@@ -14,7 +14,7 @@ system=$(uname -s)
 programs=(git curl)
 if [[ $goal == test ]]; then
   programs+=(ssh redis-server "${CC:-gcc}")
-  [[ $system == Linux ]] && programs+=(ip nft)
+  [[ $system == Linux ]] && programs+=(ip nft postgres)
 fi
 
 # package_of PROGRAM: the packages that have it, by the names of the package manager.
@@ -24,14 +24,20 @@ package_of() {
     Linux:gcc) echo gcc libc6-dev ;;
     Linux:ip) echo iproute2 ;;
     Linux:nft) echo nftables ;;
+    Linux:postgres) echo postgresql ;;
     Darwin:redis-server) echo redis ;;
     *) echo "$1" ;;
   esac
 }
 
+# has PROGRAM: it is installed, on PATH or not.
+has() {
+  command -v "$1" || command -v "/usr/sbin/$1" || compgen -G "/usr/lib/postgresql/*/bin/$1"
+} >/dev/null
+
 packages=()
 for program in "${programs[@]}"; do
-  if ! command -v "$program" >/dev/null && ! command -v "/usr/sbin/$program" >/dev/null; then
+  if ! has "$program"; then
     read -ra more <<<"$(package_of "$program")"
     packages+=("${more[@]}")
   fi
