@@ -143,6 +143,7 @@ var faults = []fault{ //nolint:gochecknoglobals // a constant table
 		m.w.fillDisk()
 		return then(m.w.freeDisk)
 	}},
+	{"somebody locks the server's database", true, (*monkey).lockDatabase},
 	{"somebody edits the cloud", false, (*monkey).editCloud},
 }
 

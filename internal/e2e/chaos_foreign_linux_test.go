@@ -2,14 +2,17 @@ package e2e_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
@@ -122,6 +125,32 @@ func (m *monkey) whileConnected(begin, end func()) func() bool {
 	}
 	begin()
 	return then(end)
+}
+
+// lockDatabase keeps the server from writing to its database, by a transaction of another
+// process: a tool of the machine's administrator that copies it, for example. The server
+// waits at first; what lasts longer is an error to it.
+func (m *monkey) lockDatabase() func() bool {
+	m.w.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+m.w.path("data", "db", "holdfast.db")+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	if err != nil {
+		m.w.t.Fatal(err)
+	}
+	tx, err := db.BeginTx(m.w.t.Context(), nil)
+	if err != nil {
+		m.w.t.Fatalf("lock the server's database: %v", err)
+	}
+	const serverWaits = 10 * time.Second
+	if m.luck.IntN(2) == 0 {
+		time.Sleep(serverWaits)
+	}
+	return func() bool {
+		defer db.Close()
+		if err := tx.Rollback(); err != nil {
+			m.w.t.Error(err)
+		}
+		return true
+	}
 }
 
 // PostgreSQL, which has the state of a cluster, is killed in the middle of an apply: what that
