@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -127,18 +126,16 @@ func dynamicIn(body *hclsyntax.Body) []plan.Reference {
 // call write-only by its name.
 func hasWriteOnly(body *hclsyntax.Body) bool {
 	for name := range body.Attributes {
-		if isWriteOnly(name) {
+		if plan.IsWriteOnly(name) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(body.Blocks, func(block *hclsyntax.Block) bool { return hasWriteOnly(block.Body) })
 }
 
-func isWriteOnly(name string) bool { return strings.HasSuffix(name, "_wo") }
-
 func dynamicInJSON(name string, expression hcl.Expression) []plan.Reference {
 	if name == "dynamic" {
-		if keyIn(expression, isWriteOnly) {
+		if keyIn(expression, plan.IsWriteOnly) {
 			return referencesIn(expression)
 		}
 		return nil

@@ -314,14 +314,21 @@ func beginningOf(text, whole string) bool {
 	return ok && rest != "" && (rest[0] == '.' || rest[0] == '[')
 }
 
-// writeOnlyIn returns what write-only arguments, which no plan shows, refer to:
-// providers call them by names that end in _wo, at any depth.
+// IsWriteOnly reports whether an argument of that name is write-only. A plan does not say
+// so, and asking for providers' schemas would be a start of the engine more: by convention
+// their names end in _wo, and sensitive_body is azapi's, which is older than that.
+func IsWriteOnly(name string) bool {
+	return strings.HasSuffix(name, "_wo") || name == "sensitive_body"
+}
+
+// writeOnlyIn returns what write-only arguments, which no plan shows, refer to, at any
+// depth.
 func writeOnlyIn(expressions any) []Reference {
 	var all []Reference
 	switch v := expressions.(type) {
 	case map[string]any:
 		for name, child := range v {
-			if strings.HasSuffix(name, "_wo") {
+			if IsWriteOnly(name) {
 				all = append(all, referencesIn(child)...)
 			} else {
 				all = append(all, writeOnlyIn(child)...)

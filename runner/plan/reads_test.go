@@ -45,6 +45,7 @@ func TestReads(t *testing.T) {
 		"nothing is given":      {configuration: resource(`"expressions":{"a":` + b + `}`)},
 		"a provisioner":         {configuration: resource(`"provisioners":[{"type":"local-exec","expressions":{"command":` + b + `}}]`), want: []string{k}},
 		"a write-only argument": {configuration: resource(`"expressions":{"password_wo":` + b + `}`), want: []string{k}},
+		"the one of azapi":      {configuration: resource(`"expressions":{"sensitive_body":` + b + `}`), want: []string{k}},
 		"a write-only argument in a block": {
 			configuration: resource(`"expressions":{"block":[{"inner":{"password_wo":` + b + `}}]}`), want: []string{k},
 		},
