@@ -59,6 +59,8 @@ func init() {
 		"sleep":          func(args []string) int { hold(args[0], syscall.LOCK_SH); say("ready"); return forever() },
 		"hold users":     holdUsers,
 		"take name":      takeName,
+		"take unheard":   takeUnheard,
+		"take deaf":      takeDeaf,
 		"whoami":         func([]string) int { say(os.Geteuid()); return 0 },
 		"daemon":         daemon,
 		"daemonize":      func(args []string) int { return spawn("sleeper", args) },

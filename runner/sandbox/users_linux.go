@@ -42,13 +42,15 @@ func HoldUsers(first, count int) (release func(), err error) {
 const (
 	holderTries = 10
 	holderWait  = 20 * time.Millisecond
+	// holderPatience is how long an agent may take to be done with those that asked before.
+	holderPatience = 2 // seconds
 )
 
 // holdUser listens on a socket whose name stands for the user. The kernel gives a name to one
 // process only, and takes it back at its end. There is no file: a service may have a /tmp of
 // its own (PrivateTmp=), in which other agents would not find it. It is nil if a process that
-// could not be that user has taken the name: code in another user's run cannot keep an
-// agent from starting.
+// could not be that user has taken the name, or one that answers nobody: code in another
+// user's run cannot keep an agent from starting.
 func holdUser(id int) (net.Listener, error) {
 	// Processes of other PID namespaces, as in other containers, are out of an engine's reach.
 	namespace, err := os.Readlink("/proc/self/ns/pid")
@@ -70,7 +72,9 @@ func holdUser(id int) (net.Listener, error) {
 			return nil, fmt.Errorf("user %d: the process with id %d has it: %w", id, holder.Pid, ErrUserHeld)
 		case err == nil:
 			return nil, nil
-		case try == holderTries:
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED) && try == holderTries:
+			return nil, nil // no agent: one listens at once, and takes all that come
+		case !errors.Is(err, unix.ECONNREFUSED):
 			return nil, fmt.Errorf("user %d: who has it gives no answer: %w: %w", id, ErrUserHeld, err)
 		}
 		time.Sleep(holderWait)
@@ -106,19 +110,25 @@ func answer(l net.Listener) {
 	}
 }
 
-// holderOf returns who listens on a name.
+// holderOf returns who listens on a name. It waits for a while where others have asked
+// before, and fails with ECONNREFUSED or EAGAIN if nobody answers.
 func holderOf(name string) (*unix.Ucred, error) {
-	conn, err := net.Dial("unix", name) //nolint:noctx // it does not wait
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask who has it: %w", err)
 	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return nil, err
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: holderPatience}); err != nil {
+		return nil, fmt.Errorf("ask who has it: %w", err)
 	}
-	var holder *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { holder, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	return holder, errors.Join(err, failed)
+	for {
+		err := unix.Connect(fd, &unix.SockaddrUnix{Name: name})
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask who has it: %w", err)
+		}
+		return unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -58,11 +60,15 @@ func TestHoldUsers(t *testing.T) {
 
 	// An engine of another slot takes the name.
 	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(stranger.UID), Gid: uint32(stranger.GID)}}
-	holder(t, as, "take name", second.UID)
-	if free, err = holdAll(); err != nil {
-		t.Fatalf("another user has taken the name: %v", err)
+	for _, verb := range []string{"take name", "take unheard", "take deaf"} {
+		engine := holder(t, as, verb, second.UID)
+		if free, err = holdAll(); err != nil {
+			t.Fatalf("another user: %s: %v", verb, err)
+		}
+		free()
+		_ = engine.Process.Kill()
+		_ = engine.Wait()
 	}
-	free()
 	if _, err := sandbox.HoldUsers(os.Getuid(), 1); !errors.Is(err, sandbox.ErrUserHeld) {
 		t.Errorf("the agent's own user: %v", err)
 	}
@@ -102,9 +108,41 @@ func holdUsers(args []string) int {
 
 // takeName is an engine that takes the name by which an agent would hold a user.
 func takeName(args []string) int {
+	return takeAnd(args[0], func(_ int, name string) error {
+		_, err := net.Listen("unix", name) //nolint:noctx // it does not wait
+		return err
+	})
+}
+
+// takeUnheard takes the name, and whoever asks for it is refused.
+func takeUnheard(args []string) int {
+	return takeAnd(args[0], func(fd int, name string) error {
+		return unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+	})
+}
+
+// takeDeaf takes the name, has asked itself, and answers nobody: there is no room for others.
+func takeDeaf(args []string) int {
+	return takeAnd(args[0], func(fd int, name string) error {
+		err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: name}), unix.Listen(fd, 0))
+		for err == nil {
+			var asks int
+			if asks, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0); err == nil {
+				err = unix.Connect(asks, &unix.SockaddrUnix{Name: name})
+			}
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		return err
+	})
+}
+
+func takeAnd(id string, take func(fd int, name string) error) int {
 	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err == nil {
-		_, err = net.Listen("unix", "@holdfast/"+namespace+"/slot-user/"+args[0]) //nolint:noctx // it does not wait
+	fd, socketErr := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err = errors.Join(err, socketErr); err == nil {
+		err = take(fd, "@holdfast/"+namespace+"/slot-user/"+id)
 	}
 	if err != nil {
 		say(err)
