@@ -292,3 +292,32 @@ func TestWorkOfAnApply(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkOfAView has pull requests of several sizes be shown: of each of their clusters the
+// record, the runs of the branch and those of the pull request are read once.
+func TestWorkOfAView(t *testing.T) {
+	t.Parallel()
+	view := func(n int) map[string]int {
+		files, change := twoClusters(), map[string]string{}
+		for i := range n {
+			name := fmt.Sprintf("c-%d", i)
+			files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
+			change["infra/"+name+"/main.tf"] = module("two")
+		}
+		w := &work{}
+		w.reset()
+		f := newFleet(t, files, func(o *reconciler.Options) { o.Store = workedStore{o.Store, w} })
+		f.adopt()
+		f.open(1, change)
+		f.executeAll(good)
+		w.reset()
+		f.must(f.r.Show(t.Context(), onePR))
+		return w.done()
+	}
+	few, many := view(2), view(12)
+	for what, want := range map[string]int{"clusters": 1, "lists": 2} {
+		if each := (many[what] - few[what]) / 10; each != want || few[what] == 0 {
+			t.Errorf("%s of each cluster: %d, want %d", what, each, want)
+		}
+	}
+}

@@ -34,10 +34,10 @@ func newPublisher(r *Reconciler) *publish.Publisher {
 // publishing is what the Publisher knows of the reconciler.
 type publishing struct{ r *Reconciler }
 
-// Foresee gathers what a merge would have to wait for in one cluster.
+// Foresee gathers what a merge would have to wait for in one cluster, with its newest runs.
 func (p publishing) Foresee(
 	ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
-) (decision.Input, error) {
+) (decision.Input, []holdfast.Run, error) {
 	return p.r.loop.Foresee(ctx, pr, c)
 }
 

@@ -17,7 +17,7 @@ import (
 
 // viewApply shows what became of a merged pull request on the tracked branch.
 func (v *viewer) viewApply(
-	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+	ctx context.Context, look planLook, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) error {
 	rec, known, err := v.present(ctx, rc)
 	if err != nil {
@@ -62,7 +62,7 @@ func (v *viewer) viewApply(
 		}
 	}
 	if rc.Apply != nil {
-		if rc.Applied, err = v.cachedSummary(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		if rc.Applied, err = look.plan(ctx, rc.Apply.ID); err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err
 		} else if err != nil && rc.Apply.Status == holdfast.RunPlanned {
 			apply := *rc.Apply

@@ -141,8 +141,9 @@ type Checker interface {
 type Fleet interface {
 	// Foresee gathers what the merge of an open pull request would have to wait
 	// for in one of its clusters: of one that it removes the last apply, those that
-	// depend on it, and how many are removed; of another one its parents.
-	Foresee(ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster) (decision.Input, error)
+	// depend on it, and how many are removed; of another one its parents. Branch are
+	// the newest runs of its tracked branch, as history.Branch returns them.
+	Foresee(ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster) (in decision.Input, branch []holdfast.Run, err error)
 	// CapWait is why no run of a cluster is handed out now, because of its provider or
 	// its project; empty if it is not that.
 	CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error)

@@ -64,9 +64,7 @@ type outbox struct {
 type viewer struct {
 	opts  Options
 	began time.Time // when this process did
-
-	mu        sync.Mutex
-	summaries map[string]*holdfast.Plan // plans of runs that have ended, by run
+	plans *shownPlans
 }
 
 // issues show people drift outside of pull requests.
@@ -94,7 +92,7 @@ type pushes struct {
 func New(opts Options) *Publisher {
 	shows := queue.NewLanes(showKey.repository)
 	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting()}
-	views := &viewer{opts: opts, began: opts.Settings.Now(), summaries: make(map[string]*holdfast.Plan)}
+	views := &viewer{opts: opts, began: opts.Settings.Now(), plans: newShownPlans(opts.Fleet, plansKept)}
 	return &Publisher{
 		outbox: out, viewer: views,
 		issues: &issues{outbox: out, opts: opts, drifts: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},

@@ -22,10 +22,10 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 	if link := v.opts.Settings.PullRequestURL; link != nil {
 		view.URL = link(pr.PullRequestRef)
 	}
-	settled := true
+	settled, look := true, v.plans.look()
 	for _, c := range pr.Clusters {
 		rc := report.Cluster{Name: c.Name, Document: c.Document, Removed: c.Removed, Added: c.Added, Sample: c.Sample}
-		last, err := v.viewRelated(ctx, &rc, pr, c)
+		own, err := v.viewRelated(ctx, &rc, pr, c)
 		if err != nil {
 			return view, false, err
 		}
@@ -36,22 +36,22 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		if pr.State == holdfast.PullRequestMerged {
 			plans = reviewable(pr, plans)
 		}
-		if err := v.viewPlan(ctx, &rc, plans); err != nil {
+		if err := v.viewPlan(ctx, look, &rc, plans); err != nil {
 			return view, false, err
 		}
-		if !c.Sample && pr.State == holdfast.PullRequestOpen {
-			requires, lifted := decision.Required(c.Document, last...)
+		if own != nil {
+			requires, lifted := decision.Required(c.Document, own.last...)
 			rc.Gates = gate.Of(pr, gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted}, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
 		}
 		if pr.State == holdfast.PullRequestMerged && !c.Sample {
-			if err := v.viewApply(ctx, &rc, pr, c); err != nil {
+			if err := v.viewApply(ctx, look, &rc, pr, c); err != nil {
 				return view, false, err
 			}
 		} else if rc.Plan != nil { // without one there is nothing to compare with
-			if err := v.viewState(ctx, &rc, pr, c); err != nil {
+			if err := v.viewState(ctx, &rc, pr, c, own); err != nil {
 				return view, false, err
 			}
 		}
@@ -156,35 +156,42 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 // destruction.
 var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
 
+// onRecord is what is on record of a cluster.
+type onRecord struct {
+	cluster holdfast.ClusterRecord // without a name: there is none
+	branch  []holdfast.Run         // the newest of its tracked branch
+	last    []holdfast.Applied     // what was last applied of it, and begun
+}
+
 // viewRelated says of a cluster that a pull request removes why it would not be
-// destroyed, and of another one what it has to wait for. It returns what was last
-// applied of it, and begun.
+// destroyed, and of another one what it has to wait for. It returns what it has read for
+// that; nil if nothing is waited for.
 func (v *viewer) viewRelated(
 	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
-) ([]holdfast.Applied, error) {
+) (*onRecord, error) {
 	if pr.State != holdfast.PullRequestOpen || rc.Sample {
 		return nil, nil
 	}
-	in, err := v.opts.Fleet.Foresee(ctx, pr, c)
+	in, branch, err := v.opts.Fleet.Foresee(ctx, pr, c)
 	if err != nil {
 		return nil, err
 	}
-	last := []holdfast.Applied{in.Cluster.Applied, in.Last}
-	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, last...), func(s holdfast.ApplySettings) bool { return s.Manual })
+	own := &onRecord{cluster: in.Cluster, branch: branch, last: []holdfast.Applied{in.Cluster.Applied, in.Last}}
+	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, own.last...), func(s holdfast.ApplySettings) bool { return s.Manual })
 	if in.Unsaved != nil {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
-		return last, nil
+		return own, nil
 	}
 	if !rc.Removed {
 		if in.Cluster.Applied.Run != "" || in.Last.Run == "" {
 			rc.Document.RenamedFrom = "" // it continues under the new name already, or there is nothing to continue
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
-		return last, nil
+		return own, nil
 	}
 	if in.Last.Run == "" {
 		rc.Waiting = holdfast.ReasonNeverApplied
-		return last, nil
+		return own, nil
 	}
 	rc.Waiting, rc.WaitingDetail = decision.Spared(in)
 	if rc.Waiting != holdfast.ReasonProtected && in.Removals > 1 && in.Removals >= in.Fleet {
@@ -192,7 +199,7 @@ func (v *viewer) viewRelated(
 		rc.WaitingDetail = fmt.Sprintf("branch %q would no longer define any of %d clusters, which proves nothing: "+
 			"keep one, and remove that in another pull request", pr.BaseBranch, in.Fleet)
 	}
-	return last, nil
+	return own, nil
 }
 
 // reviewable are the plans of a cluster in a merged pull request, newest first, without
@@ -209,7 +216,7 @@ func reviewable(pr holdfast.PullRequestRecord, plans []holdfast.Run) []holdfast.
 }
 
 // viewPlan shows the newest plan; while that is being made, the one before.
-func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdfast.Run) error {
+func (v *viewer) viewPlan(ctx context.Context, look planLook, rc *report.Cluster, plans []holdfast.Run) error {
 	if len(plans) == 0 {
 		return nil
 	}
@@ -226,7 +233,7 @@ func (v *viewer) viewPlan(ctx context.Context, rc *report.Cluster, plans []holdf
 	if shown < 0 {
 		return v.viewQueue(ctx, rc, plans[0])
 	}
-	summary, err := v.cachedSummary(ctx, plans[shown].ID)
+	summary, err := look.plan(ctx, plans[shown].ID)
 	switch lost := errors.Is(err, holdfast.ErrNotFound); {
 	case lost && plans[0].Status == holdfast.RunPlanned:
 		rc.Plan = withoutPlan(plans[0])
@@ -253,25 +260,27 @@ var lostPlan = holdfast.Failure{ //nolint:gochecknoglobals // a constant
 
 // viewState shows the state of a cluster whose records were not read for its applies:
 // under its former name, if it has none yet. An open pull request shows that its merge
-// will be held if it would get another one.
+// will be held if it would get another one. Own is what was read of the cluster before;
+// nil: nothing was.
 func (v *viewer) viewState(
-	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
+	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, own *onRecord,
 ) error {
 	for _, name := range []string{rc.Name, rc.Document.RenamedFrom} {
 		if name == "" || rc.State != "" {
 			break
 		}
-		rec, err := v.opts.Store.Cluster(ctx, name)
-		if errors.Is(err, holdfast.ErrNotFound) || err == nil && name != rc.Name && (rec.Deletion != nil || rec.Owner != pr.Repo) {
+		found := own
+		if found == nil || name != rc.Name {
+			var err error
+			if found, err = v.recorded(ctx, name); err != nil {
+				return err
+			}
+		}
+		rec := found.cluster
+		if rec.Name == "" || name != rc.Name && (rec.Deletion != nil || rec.Owner != pr.Repo) {
 			continue
-		} else if err != nil {
-			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		branch, err := history.Branch(ctx, v.opts.Store, name)
-		if err != nil {
-			return err
-		}
-		showState(rc, rec, branch, c)
+		showState(rc, rec, found.branch, c)
 	}
 	ended := rc.Plan.Status == holdfast.RunPlanned || rc.Plan.Status == holdfast.RunNoChanges && !rc.Plan.Copied
 	applies := ended && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
@@ -279,6 +288,18 @@ func (v *viewer) viewState(
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.MoveText(rc.State, rc.NewState)
 	}
 	return nil
+}
+
+// recorded reads what is on record of a cluster, for its state to be shown.
+func (v *viewer) recorded(ctx context.Context, name string) (*onRecord, error) {
+	rec, err := v.opts.Store.Cluster(ctx, name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return &onRecord{}, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	branch, err := history.Branch(ctx, v.opts.Store, name)
+	return &onRecord{cluster: rec, branch: branch}, err
 }
 
 // showState takes from the records of a cluster where its state is, and which engine
@@ -335,27 +356,3 @@ func holder(run holdfast.Run) string {
 	}
 	return fmt.Sprintf("the %s of #%d since %s UTC", run.Kind, run.PullRequest.Number, run.StartedAt.UTC().Format(time.TimeOnly))
 }
-
-// cachedSummary is summary for runs that have ended: their plans do not change.
-func (v *viewer) cachedSummary(ctx context.Context, run string) (*holdfast.Plan, error) {
-	v.mu.Lock()
-	plan := v.summaries[run]
-	v.mu.Unlock()
-	if plan != nil {
-		return plan, nil
-	}
-	read, err := v.opts.Fleet.Plan(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.summaries) >= summariesKept {
-		clear(v.summaries) // simpler than an order of use, and as good at this size
-	}
-	v.summaries[run] = &read
-	return &read, nil
-}
-
-// summariesKept bounds the plans that are kept for comments in the making.
-const summariesKept = 256
