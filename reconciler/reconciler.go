@@ -182,6 +182,10 @@ func (r *Reconciler) Ready() (missing []string) { return r.intake.Ready() }
 // PassedBy are the repositories that were not taken in and are not waited for.
 func (r *Reconciler) PassedBy() []string { return r.intake.PassedBy() }
 
+// Progress is how far a repository is that was not taken in yet, in words; empty if that is
+// not known.
+func (r *Reconciler) Progress(repo string) string { return r.intake.Progress(repo) }
+
 // ended measures a run that has ended without an attempt, and asks for all that it
 // may bear on.
 func (r *Reconciler) ended(ctx context.Context, run holdfast.Run) {

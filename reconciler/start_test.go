@@ -1,6 +1,9 @@
 package reconciler_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,5 +109,41 @@ func TestRetriesOfFirstPlansTakeNobodysTime(t *testing.T) {
 	f.clock.Advance(2 * time.Second)
 	if a := f.claim(); a.Run == "" || a.Cluster == first.Cluster {
 		t.Errorf("a minute after the first plan %q is planned", a.Cluster)
+	}
+}
+
+// chunkedStore has somebody look each time that the records of some clusters are read.
+type chunkedStore struct {
+	reconciler.Store
+	look func()
+}
+
+func (s chunkedStore) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	if len(filter.Names) > 0 {
+		s.look()
+	}
+	return s.Store.Clusters(ctx, filter)
+}
+
+// TestProgressOfAStart: while a server that has begun reads a repository, whoever asks
+// learns how many of its clusters are done.
+func TestProgressOfAStart(t *testing.T) {
+	t.Parallel()
+	files := webTemplate("one")
+	for i := range 120 {
+		files[fmt.Sprintf("clusters/c%d.yaml", i)] = templated(fmt.Sprintf("c%d", i), "{path: ../templates/web}")
+	}
+	f := newFleet(t, files)
+	f.must(f.r.TakeIn(t.Context(), infra, 0))
+	var seen []string
+	f.restart(func(o *reconciler.Options) {
+		o.Store = chunkedStore{o.Store, func() { seen = append(seen, f.r.Progress(infra)) }}
+	})
+	f.must(f.r.TakeIn(t.Context(), infra, 0))
+	if want := []string{"120 of 120 clusters read", "100 of 120 clusters recorded"}; !slices.Equal(seen, want) {
+		t.Errorf("while it is taken in, it is at %q, want %q", seen, want)
+	}
+	if got := f.r.Progress(infra); got != "" || len(f.r.Ready()) > 0 {
+		t.Errorf("in the end it is at %q, and the server waits for %v", got, f.r.Ready())
 	}
 }

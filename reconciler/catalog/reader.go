@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
@@ -197,9 +198,17 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 // ResolveAll resolves what is not resolved yet, side by side: the index knows of
 // all names then.
 func (r *Reader) ResolveAll(ctx context.Context, c *Catalog) error {
+	return r.ResolveEach(ctx, c, func(int, int) {})
+}
+
+// ResolveEach is ResolveAll for who wants to know how far it is: it calls did with each that
+// is resolved, also several at once.
+func (r *Reader) ResolveEach(ctx context.Context, c *Catalog, did func(done, of int)) error {
 	names := c.unresolved()
+	var done atomic.Int64
 	return parallel.Each(ctx, len(names), func(i int) error {
 		_, err := r.Resolve(ctx, c, names[i])
+		did(int(done.Add(1)), len(names))
 		return err
 	})
 }

@@ -46,7 +46,11 @@ func (b *branches) desireAll(
 	if now.removed, now.applied, err = b.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	_ = b.Catalogs.ResolveAll(ctx, cat) // sooner than one by one; what fails is reported there
+	counted := newTally(repo.Name, b.opts.Logger, b.opts.Now)
+	b.marks.setTally(repo.Name, counted)
+	// Sooner than one by one; what fails is reported there.
+	_ = b.Catalogs.ResolveEach(ctx, cat, func(done, of int) { counted.set(ctx, progressRead, done, of) })
+	done := 0
 	again, asked := make(map[string]bool), make(map[string]bool)
 	var claimed []string
 	defer func() { b.recheckHeirs(ctx, repo.Name, claimed) }()
@@ -69,6 +73,8 @@ func (b *branches) desireAll(
 			if took.claimed {
 				claimed = append(claimed, name)
 			}
+			done++
+			counted.set(ctx, progressRecorded, done, len(names))
 		}
 	}
 	b.marks.setRecheck(repo.Name, again)

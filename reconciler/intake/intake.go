@@ -173,6 +173,10 @@ func (i *Intake) PassedBy() []string {
 	return passedBy
 }
 
+// Progress is how far a repository is that was not taken in yet, in words; empty if that is
+// not known.
+func (i *Intake) Progress(repo string) string { return i.marks.tallyOf(repo) }
+
 // answerPatience is how long a repository is waited for whose fetch has not ended.
 const answerPatience = 15 * time.Second
 

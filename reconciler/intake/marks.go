@@ -23,12 +23,14 @@ type marks struct {
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
 	relook   map[string]bool            // is looked at again although its head has not moved
 	behind   map[string]bool            // another replica has taken in another head meanwhile
+	tallies  map[string]*tally          // of those that were not taken in yet
 }
 
 func newMarks() *marks {
 	return &marks{
 		progress: queue.NewBroadcast(), ready: make(map[string]bool), recheck: make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
+		tallies: make(map[string]*tally),
 	}
 }
 
@@ -43,8 +45,30 @@ func (m *marks) markReady(repo string) {
 	defer m.mu.Unlock()
 	if !m.ready[repo] {
 		m.ready[repo] = true
+		delete(m.tallies, repo)
 		m.progress.Send()
 	}
+}
+
+// setTally has a repository that was not taken in yet counted by t.
+func (m *marks) setTally(repo string, t *tally) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ready[repo] {
+		m.tallies[repo] = t
+	}
+}
+
+// tallyOf is how far a repository is that was not taken in yet, in words; empty if that is
+// not known.
+func (m *marks) tallyOf(repo string) string {
+	m.mu.Lock()
+	t := m.tallies[repo]
+	m.mu.Unlock()
+	if t == nil {
+		return ""
+	}
+	return t.String()
 }
 
 // anyReady reports whether one of the repositories was taken in.

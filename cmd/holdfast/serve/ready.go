@@ -18,13 +18,22 @@ import (
 func (s *services) waitsFor() []string {
 	var out []string
 	for _, repo := range s.reconciler.Ready() {
-		out = append(out, "repository "+repo+" was not read yet"+s.whyUnread(repo))
+		out = append(out, unread(repo, s.reconciler.Progress(repo), s.whyUnread(repo)))
 	}
 	kinds := make(map[string][]holdfast.RunKind)
 	for _, agent := range s.agents {
 		kinds[s.agentID(agent)] = agent.kinds
 	}
 	return append(out, silent(kinds, s.reconciler.Dispatcher().Heard())...)
+}
+
+// unread says that a repository was not read yet: how far it is, if that is known, and why
+// it was not when it was looked at last, after a colon.
+func unread(repo, progress, why string) string {
+	if progress != "" {
+		progress = " (" + progress + ")"
+	}
+	return "repository " + repo + " was not read yet" + progress + why
 }
 
 // silent are the agents of this machine that do not respond, given their kinds by ID.

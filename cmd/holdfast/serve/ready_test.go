@@ -68,6 +68,21 @@ func TestRepositoriesThatCanNoLongerBeRead(t *testing.T) {
 	}
 }
 
+// Who asks whether the server is ready learns how far a repository is that it waits for.
+func TestRepositoryThatIsBeingRead(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ progress, why, want string }{
+		{"", "", "repository shop was not read yet"},
+		{"4,200 of 10,000 clusters recorded", "", "repository shop was not read yet (4,200 of 10,000 clusters recorded)"},
+		{"", ": its host is away", "repository shop was not read yet: its host is away"},
+		{"1 of 2 clusters read", ": its host is away", "repository shop was not read yet (1 of 2 clusters read): its host is away"},
+	} {
+		if got := unread("shop", test.progress, test.why); got != test.want {
+			t.Errorf("it is said that %q, want %q", got, test.want)
+		}
+	}
+}
+
 func TestAgentMetric(t *testing.T) {
 	t.Parallel()
 	m := newMetrics(time.Now)
