@@ -87,6 +87,13 @@ func (s *mortal) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, hist
 	return out, err
 }
 
+func (s *mortal) CreateClusters(
+	ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition,
+) (out []holdfast.ClusterRecord, err error) {
+	err = s.write("CreateClusters", func() error { out, err = s.Store.CreateClusters(ctx, records, history...); return err })
+	return out, err
+}
+
 func (s *mortal) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (out holdfast.PullRequestRecord, err error) {
 	err = s.write("SavePullRequest", func() error { out, err = s.Store.SavePullRequest(ctx, pr); return err })
 	return out, err

@@ -62,6 +62,13 @@ func (s workedStore) SaveCluster(
 	return s.Store.SaveCluster(ctx, c, history...)
 }
 
+func (s workedStore) CreateClusters(
+	ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition,
+) ([]holdfast.ClusterRecord, error) {
+	s.add("writes", 1)
+	return s.Store.CreateClusters(ctx, records, history...)
+}
+
 func (s workedStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	runs, err := s.Store.Runs(ctx, filter)
 	s.add("runs", len(runs))

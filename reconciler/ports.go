@@ -112,6 +112,9 @@ type ClusterNames interface {
 	// ClustersAt returns the names of the clusters that had a run with a state
 	// which is not in Holdfast's own backend.
 	ClustersAt(ctx context.Context, location string) ([]string, error)
+	// CreateClusters stores new records (Version 0), each with its history, in one
+	// transaction, and returns them without those of which there is a record already.
+	CreateClusters(ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition) ([]holdfast.ClusterRecord, error)
 	// RenameCluster saves both records, each at its Version, and gives the state
 	// in Holdfast's own backend, if there is any, the resources and the history of
 	// from to to. It is an ErrConflict if a run is running for either, or to has a

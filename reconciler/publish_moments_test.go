@@ -33,6 +33,14 @@ func (s *lookingStore) SaveCluster(
 	return saved, err
 }
 
+func (s *lookingStore) CreateClusters(
+	ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition,
+) ([]holdfast.ClusterRecord, error) {
+	created, err := s.Store.CreateClusters(ctx, records, history...)
+	s.looked()
+	return created, err
+}
+
 func (s *lookingStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	saved, err := s.Store.SavePullRequest(ctx, pr)
 	s.looked()

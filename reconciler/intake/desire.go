@@ -50,35 +50,16 @@ func (b *branches) desireAll(
 	b.marks.setTally(repo.Name, counted)
 	// Sooner than one by one; what fails is reported there.
 	_ = b.Catalogs.ResolveEach(ctx, cat, func(done, of int) { counted.set(ctx, progressRead, done, of) })
-	done := 0
-	again, asked := make(map[string]bool), make(map[string]bool)
-	var claimed []string
-	defer func() { b.recheckHeirs(ctx, repo.Name, claimed) }()
-	for some := range slices.Chunk(names, byname.AtOnce) {
-		records, err := byname.Records(ctx, b.opts.Store, some)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range some {
-			took, err := b.desire(ctx, repo, now, name, records[name])
-			if err != nil {
-				return nil, err
-			}
-			if took.doubt {
-				again[name] = true
-			}
-			if took.ask {
-				asked[name] = took.news
-			}
-			if took.claimed {
-				claimed = append(claimed, name)
-			}
-			done++
-			counted.set(ctx, progressRecorded, done, len(names))
-		}
+	t := &taking{
+		branches: b, repo: repo, now: now, counted: counted, all: len(names),
+		asked: make(map[string]bool), again: make(map[string]bool),
 	}
-	b.marks.setRecheck(repo.Name, again)
-	return asked, nil
+	defer func() { b.recheckHeirs(ctx, repo.Name, t.claimed) }()
+	if err := t.takeAll(ctx, names); err != nil {
+		return nil, err
+	}
+	b.marks.setRecheck(repo.Name, t.again)
+	return t.asked, nil
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -158,10 +139,13 @@ type taken struct {
 	news    bool // it was recorded
 	doubt   bool // it is looked at again with the next head
 	claimed bool // its name was nobody's
+	// created is the record of a new cluster, which is still to be stored; nil: there is
+	// nothing to store any longer.
+	created *holdfast.ClusterRecord
 }
 
 // desire records what the head says of one cluster, whose record was read before:
-// the zero one if there was none.
+// the zero one if there was none. The record of a new one is still to be stored.
 func (b *branches) desire(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
@@ -219,7 +203,7 @@ func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHe
 }
 
 // desireOnce records what a document says of its cluster, whose record is rec,
-// whoever owns it.
+// whoever owns it. The record of a new one is still to be stored.
 func (b *branches) desireOnce(
 	ctx context.Context, repo Repository, now branchHead, name string, rec holdfast.ClusterRecord,
 ) (taken, error) {
@@ -271,11 +255,14 @@ func (b *branches) desireOnce(
 		rec.Applied.StateLocation == before.Applied.StateLocation && rec.Applied.SourceDigest == before.Applied.SourceDigest:
 		return took, nil
 	}
-	rec.Deletion = nil // a new life
+	rec.Deletion, took.news = nil, true // a new life
+	if isNew(now.cat, name, before) {
+		took.created = &rec
+		return took, nil
+	}
 	if err := b.saveDesired(ctx, before, rec); err != nil {
 		return taken{}, err
 	}
-	took.news = true
 	if former := before.Desired.Revision; former != "" && former != rec.Desired.Revision {
 		b.Publisher.Left(repo.Name, former)
 	}

@@ -25,6 +25,9 @@ type Clusters interface {
 	// SaveCluster creates (Version 0) or replaces a record, and adds to its
 	// history in the same transaction.
 	SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+	// CreateClusters stores new records (Version 0), each with its history, in one
+	// transaction, and returns them without those of which there is a record already.
+	CreateClusters(ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition) ([]holdfast.ClusterRecord, error)
 }
 
 // Runs are the records of runs.
@@ -68,8 +71,7 @@ func (w *Writer) Save(
 	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run,
 ) (holdfast.ClusterRecord, error) {
 	now := w.opts.Now()
-	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
-	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
+	rec = w.complete(now, rec, runs)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && Same(before, rec) {
 		return before, nil
@@ -79,13 +81,46 @@ func (w *Writer) Save(
 	if err != nil {
 		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
 	}
+	w.changed(ctx, now, before, saved)
+	return saved, nil
+}
+
+// Create stores records of clusters that have none, as Save does and in one transaction. It
+// returns those that it has stored: of the others somebody else has stored one meanwhile.
+func (w *Writer) Create(ctx context.Context, records []holdfast.ClusterRecord) ([]holdfast.ClusterRecord, error) {
+	now, none := w.opts.Now(), holdfast.ClusterRecord{}
+	completed := make([]holdfast.ClusterRecord, len(records))
+	var history []holdfast.Transition
+	for i, rec := range records {
+		rec = w.complete(now, rec, nil)
+		rec.UpdatedAt = now
+		completed[i], history = rec, append(history, decision.Transitions(now, none, rec, nil)...)
+	}
+	created, err := w.opts.Store.CreateClusters(ctx, completed, history...)
+	if err != nil {
+		return nil, fmt.Errorf("record new clusters: %w", err)
+	}
+	for _, rec := range created {
+		w.changed(ctx, now, none, rec)
+	}
+	return created, nil
+}
+
+// complete adds to a record what follows from it and from the runs of its tracked branch.
+func (w *Writer) complete(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.ClusterRecord {
+	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
+	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
+	return rec
+}
+
+// changed tells others of a record that was stored.
+func (w *Writer) changed(ctx context.Context, now time.Time, before, saved holdfast.ClusterRecord) {
 	if due := saved.Drift.Due; !due.IsZero() && !due.Equal(before.Drift.Due) && due.Before(now.Add(DriftLatest)) {
 		w.opts.DriftMoved(ctx)
 	}
 	if before.Phase != saved.Phase {
-		w.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", rec.Name, "from", before.Phase, "to", saved.Phase)
+		w.opts.Logger.InfoContext(ctx, "phase has changed", "cluster", saved.Name, "from", before.Phase, "to", saved.Phase)
 	}
-	return saved, nil
 }
 
 // Same compares as records are kept: variables that were read from YAML and from the

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
@@ -20,6 +22,7 @@ type records struct {
 	saved   []holdfast.Transition // history of the last save
 	saves   int
 	trail   []holdfast.AuditEntry
+	taken   string                  // a name that somebody else has recorded
 	race    func(run *holdfast.Run) // what somebody else does before the next update; once
 }
 
@@ -35,6 +38,21 @@ func (r *records) SaveCluster(_ context.Context, c holdfast.ClusterRecord, histo
 	r.cluster, r.saved = c, history
 	r.saves++
 	return c, nil
+}
+
+func (r *records) CreateClusters(
+	_ context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition,
+) (created []holdfast.ClusterRecord, _ error) {
+	for _, c := range records {
+		if c.Name == r.taken {
+			continue
+		}
+		c.Version++
+		created = append(created, c)
+	}
+	r.saved = history
+	r.saves++
+	return created, nil
 }
 
 func (r *records) Run(_ context.Context, id string) (holdfast.Run, error) {
@@ -241,5 +259,41 @@ func TestAudit(t *testing.T) {
 	w.Audit(t.Context(), "", "run.queue", "run-2", "")
 	if len(store.trail) != 2 || store.trail[0].Actor != "ana" || !store.trail[0].At.Equal(noon) || store.trail[1].Actor == "" {
 		t.Errorf("the trail is %+v", store.trail)
+	}
+}
+
+// TestCreate: of records that are created together each is what saving it alone would have
+// made of it, and nothing is told of one that somebody else has recorded meanwhile.
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	var news, want []holdfast.ClusterRecord
+	var history []holdfast.Transition
+	for _, name := range []string{"a", "b", "c"} {
+		rec := holdfast.ClusterRecord{Name: name, Owner: "infra", Desired: holdfast.Desired{Revision: "abc", SourceDigest: holdfast.Digest(name)}}
+		alone := &records{}
+		w, _, _ := writerOf(alone)
+		saved, err := w.Save(t.Context(), holdfast.ClusterRecord{Name: name, Owner: "infra"}, rec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		news, history = append(news, rec), append(history, alone.saved...)
+		if name != "b" {
+			want = append(want, saved)
+		}
+	}
+	store := &records{taken: "b"}
+	w, _, _ := writerOf(store)
+	created, err := w.Create(t.Context(), news)
+	if err != nil || store.saves != 1 {
+		t.Fatalf("%d writes, %v", store.saves, err)
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Errorf("created (-alone +together):\n%s", diff)
+	}
+	if diff := cmp.Diff(history, store.saved); diff != "" || len(history) != 3 {
+		t.Errorf("the history (-alone +together):\n%s", diff)
+	}
+	if news[0].Phase != "" {
+		t.Error("the records that were given are changed")
 	}
 }
