@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -64,5 +65,50 @@ func TestClustersOfAPullRequestAreWrittenOnce(t *testing.T) {
 	save(pr)
 	if left := rows(); len(left) != 2 {
 		t.Errorf("with a cluster less the rows are %q", left)
+	}
+}
+
+// The numbers of the merges of a cluster are those of their records, in the same order.
+func TestMergesOfACluster(t *testing.T) {
+	t.Parallel()
+	store := openSQLite(t)
+	merged, open, closed := holdfast.PullRequestMerged, holdfast.PullRequestOpen, holdfast.PullRequestClosed
+	for i, pr := range []struct {
+		repo     string
+		state    holdfast.PullRequestState
+		minutes  int // after noon that it was merged
+		clusters []holdfast.PullRequestCluster
+	}{
+		{"shop", merged, 3, []holdfast.PullRequestCluster{{Name: "prod"}, {Name: "beta"}}},
+		{"shop", merged, 1, []holdfast.PullRequestCluster{{Name: "prod"}}},
+		{"shop", merged, 3, []holdfast.PullRequestCluster{{Name: "prod"}}},
+		{"shop", merged, 5, []holdfast.PullRequestCluster{{Name: "beta"}}},
+		{"shop", merged, 5, []holdfast.PullRequestCluster{{Name: "prod", Sample: true}}},
+		{"shop", open, 0, []holdfast.PullRequestCluster{{Name: "prod"}}},
+		{"shop", closed, 0, []holdfast.PullRequestCluster{{Name: "prod"}}},
+		{"other", merged, 9, []holdfast.PullRequestCluster{{Name: "prod"}}},
+	} {
+		rec := holdfast.PullRequestRecord{
+			PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: pr.repo, Number: i + 1}, State: pr.state},
+			Clusters:    pr.clusters,
+		}
+		if pr.state == merged {
+			rec.MergedAt = noon.Add(time.Duration(pr.minutes) * time.Minute)
+		}
+		must[holdfast.PullRequestRecord](t)(store.SavePullRequest(t.Context(), rec))
+	}
+	for _, limit := range []int{0, 2} {
+		var want []int
+		for _, pr := range must[[]holdfast.PullRequestRecord](t)(store.PullRequests(t.Context(), holdfast.PullRequestFilter{
+			Repo: "shop", States: []holdfast.PullRequestState{merged}, Cluster: "prod", ByMerge: true, Limit: limit,
+		})) {
+			want = append(want, pr.Number)
+		}
+		if got := must[[]int](t)(store.MergesOf(t.Context(), "shop", "prod", limit)); !slices.Equal(got, want) || got[0] != 3 || got[1] != 1 {
+			t.Errorf("with the limit %d the numbers are %v, those of the records %v", limit, got, want)
+		}
+	}
+	if got := must[[]int](t)(store.MergesOf(t.Context(), "shop", "none", 0)); len(got) > 0 {
+		t.Errorf("of a cluster that there is not: %v", got)
 	}
 }

@@ -169,6 +169,7 @@ type PullRequests interface {
 	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
 	// OpenPullRequests returns the versions of a repository's open pull requests, by number.
 	OpenPullRequests(ctx context.Context, repo string) (map[int]int64, error)
+	publish.Merges
 }
 
 // Outbox is what we want to be seen on the forges.

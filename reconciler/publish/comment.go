@@ -81,17 +81,18 @@ func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
 	return err == nil && post.Status.State != holdfast.StatusPending && last.ID == rec.Applied.Run
 }
 
+// waitedWith is how many merges a cluster may have waited with, at most.
+const waitedWith = 100
+
 // Waited shows the merges that a cluster may have waited with, when it waits
 // no longer and none of them is still to be applied.
 func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
-	prs, err := p.opts.Store.PullRequests(ctx, holdfast.PullRequestFilter{
-		Repo: rec.Owner, States: []holdfast.PullRequestState{holdfast.PullRequestMerged}, Cluster: rec.Name, ByMerge: true, Limit: 100,
-	})
+	merged, err := p.opts.Store.MergesOf(ctx, rec.Owner, rec.Name, waitedWith)
 	if err != nil {
 		p.opts.Logger.WarnContext(ctx, "merged pull requests were not shown", "cluster", rec.Name, "err", err)
 	}
-	for _, pr := range prs {
-		p.Show(pr.PullRequestRef)
+	for _, number := range merged {
+		p.Show(holdfast.PullRequestRef{Repo: rec.Owner, Number: number})
 	}
 }
 

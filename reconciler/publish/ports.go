@@ -108,6 +108,14 @@ type PullRequests interface {
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
 	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
+	Merges
+}
+
+// Merges say which pull requests were merged.
+type Merges interface {
+	// MergesOf returns the numbers of the merged pull requests of a repository that change
+	// a cluster, the last merged one first.
+	MergesOf(ctx context.Context, repo, cluster string, limit int) ([]int, error)
 }
 
 // Git knows the order of commits.
