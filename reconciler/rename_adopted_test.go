@@ -3,10 +3,12 @@ package reconciler_test
 import (
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // longRenamed are two clusters of which the first had other names before, and which says
@@ -142,6 +144,34 @@ func TestAFormerNameInAnotherRepository(t *testing.T) {
 			if c := f.apply("prod"); f.cluster("prod").Applied.Run != "" || len(f.runs("prod")) > 1 {
 				t.Errorf("a person has prod applied, and gets %q: %v", c.Reply, f.runs("prod"))
 			}
+		})
+	}
+}
+
+// That holds, too, if the other repository takes the name while the document is being taken
+// in, or just after it was.
+func TestAFormerNameThatIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]bool{"at the first start": true, "later": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, nil)
+			second, _ := withOther(t, f)
+			second.Commit(master, "theirs", map[string]string{"clusters/long-ago.yaml": document("long-ago"), "infra/long-ago/main.tf": module("one")})
+			var once sync.Once
+			f.restart(func(o *reconciler.Options) {
+				o.Store = &lookingStore{Store: o.Store, look: func() {
+					once.Do(func() { f.must(f.r.TakeIn(t.Context(), other, 0)) })
+				}}
+			})
+			if !first {
+				f.look() // of an empty repository
+			}
+			ours := longRenamed()
+			maps.DeleteFunc(ours, func(path, _ string) bool { return strings.Contains(path, "preprod") })
+			f.repo.Commit(master, "ours", ours)
+			f.look()
+			f.wantFormerFault("prod", `which belongs to repository "other"`)
 		})
 	}
 }

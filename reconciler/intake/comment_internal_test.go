@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,28 @@ func TestMarks(t *testing.T) {
 	m.addRecheck("b", "d")
 	if got := m.recheckIn("b"); len(got) != 3 || got[0] != "c" || len(m.recheckIn("a")) != 1 {
 		t.Errorf("to look at again are %q and %q", m.recheckIn("a"), got)
+	}
+}
+
+// What others ask for while a head is looked at is looked at again, once that has ended.
+func TestMarksOfOthersStay(t *testing.T) {
+	t.Parallel()
+	m := newMarks()
+	m.addRecheck("a", "before")
+	if m.hasBegun("a") {
+		t.Error("a repository was begun that was not")
+	}
+	m.begin("a", &tally{})
+	m.addRecheck("a", "meanwhile")
+	m.setRecheck("a", map[string]bool{"again": true})
+	if got := m.recheckIn("a"); !slices.Equal(got, []string{"again", "meanwhile"}) || !m.hasBegun("a") {
+		t.Errorf("to look at again are %q", got)
+	}
+	m.markReady("a")
+	m.begin("a", &tally{})
+	m.setRecheck("a", nil)
+	if got := m.recheckIn("a"); len(got) > 0 || !m.hasBegun("a") {
+		t.Errorf("after the next head these are still to be looked at again: %q", got)
 	}
 }
 

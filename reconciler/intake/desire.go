@@ -23,7 +23,8 @@ import (
 func (b *branches) desireAll(
 	ctx context.Context, repo Repository, former holdfast.Revision, now branchHead, retagged catalog.TagSet,
 ) (map[string]bool, error) {
-	cat := now.cat
+	cat, counted := now.cat, newTally(repo.Name, b.opts.Logger, b.opts.Now)
+	b.marks.begin(repo.Name, counted)
 	changed, err := b.namesSince(ctx, repo, former, now.revision, cat)
 	if err != nil {
 		return nil, err
@@ -46,8 +47,6 @@ func (b *branches) desireAll(
 	if now.removed, now.applied, err = b.removedBy(ctx, repo, now, names); err != nil {
 		return nil, err
 	}
-	counted := newTally(repo.Name, b.opts.Logger, b.opts.Now)
-	b.marks.setTally(repo.Name, counted)
 	// Sooner than one by one; what fails is reported there.
 	_ = b.Catalogs.ResolveEach(ctx, cat, func(done, of int) { counted.set(ctx, progressRead, done, of) })
 	t := &taking{

@@ -20,6 +20,7 @@ type marks struct {
 	mu       sync.Mutex
 	ready    map[string]bool            // was taken in once
 	recheck  map[string]map[string]bool // clusters to look at again with each head
+	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
 	relook   map[string]bool            // is looked at again although its head has not moved
 	behind   map[string]bool            // another replica has taken in another head meanwhile
@@ -29,6 +30,7 @@ type marks struct {
 func newMarks() *marks {
 	return &marks{
 		progress: queue.NewBroadcast(), ready: make(map[string]bool), recheck: make(map[string]map[string]bool),
+		added:    make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
 		tallies: make(map[string]*tally),
 	}
@@ -50,13 +52,22 @@ func (m *marks) markReady(repo string) {
 	}
 }
 
-// setTally has a repository that was not taken in yet counted by t.
-func (m *marks) setTally(repo string, t *tally) {
+// begin notes that the clusters of a repository are looked at from now on, and counted by t
+// if that was never done.
+func (m *marks) begin(repo string, t *tally) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.added, repo)
 	if !m.ready[repo] {
 		m.tallies[repo] = t
 	}
+}
+
+// hasBegun reports whether clusters of a repository were looked at, or are just now.
+func (m *marks) hasBegun(repo string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready[repo] || m.tallies[repo] != nil
 }
 
 // tallyOf is how far a repository is that was not taken in yet, in words; empty if that is
@@ -85,19 +96,28 @@ func (m *marks) recheckIn(repo string) []string {
 	return slices.Sorted(maps.Keys(m.recheck[repo]))
 }
 
+// setRecheck replaces them with those that a head leaves to be looked at again. What others
+// have asked for since that was begun stays: it may have been looked at before.
 func (m *marks) setRecheck(repo string, clusters map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.recheck[repo] = clusters
+	all := maps.Clone(m.added[repo])
+	if all == nil {
+		all = make(map[string]bool, len(clusters))
+	}
+	maps.Copy(all, clusters)
+	m.recheck[repo] = all
 }
 
 func (m *marks) addRecheck(repo, cluster string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.recheck[repo] == nil {
-		m.recheck[repo] = make(map[string]bool)
+	for _, marked := range []map[string]map[string]bool{m.recheck, m.added} {
+		if marked[repo] == nil {
+			marked[repo] = make(map[string]bool)
+		}
+		marked[repo][cluster] = true
 	}
-	m.recheck[repo][cluster] = true
 }
 
 // addRetagged has a repository looked at again for tags that have moved.

@@ -55,7 +55,7 @@ func TestProgressOfARepository(t *testing.T) {
 	t.Parallel()
 	m := newMarks()
 	counted := newTally("shop", slog.New(slog.DiscardHandler), time.Now)
-	m.setTally("shop", counted)
+	m.begin("shop", counted)
 	if got := m.tallyOf("shop"); got != "" {
 		t.Errorf("before anything was counted: %q", got)
 	}
@@ -73,7 +73,7 @@ func TestProgressOfARepository(t *testing.T) {
 		t.Errorf("of another repository: %q", got)
 	}
 	m.markReady("shop")
-	m.setTally("shop", counted) // its next head
+	m.begin("shop", counted) // its next head
 	if got := m.tallyOf("shop"); got != "" {
 		t.Errorf("after it was taken in: %q", got)
 	}

@@ -12,13 +12,14 @@ import (
 )
 
 // recheckHeirs has the documents of other repositories looked at again that have a former
-// name which this one has claimed just now: they must not begin as new clusters. What was not
-// taken in yet will find these names on record.
+// name which this one has claimed just now: they must not begin as new clusters. A branch that
+// is being taken in may have passed them already; what was not begun will find these names on
+// record.
 func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []string) {
 	if len(claimed) == 0 {
 		return
 	}
-	b.recheckOthers(ctx, repo, b.marks.isReady, func(cat *catalog.Catalog) (heirs []string) {
+	b.recheckOthers(ctx, repo, b.marks.hasBegun, func(cat *catalog.Catalog) (heirs []string) {
 		for _, former := range claimed {
 			heirs = append(heirs, cat.Renamed(former)...)
 		}
