@@ -73,11 +73,8 @@ func (s *clusterAPI) listClusters(c *gin.Context) {
 		return
 	}
 	filter, all, err := clusterFilter(c)
-	p, err2 := pageOf(c, unsaidItems, maxLines, 1)
-	if err = errors.Join(err, err2); err == nil {
-		p.fields, err = fieldsOf[v1.ClusterSummary](c)
-	}
-	if err != nil {
+	p, err2 := pageWithFields[v1.ClusterSummary](c, unsaidItems, maxLines, 1)
+	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}
@@ -256,10 +253,10 @@ func (s *clusterAPI) getFamily(c *gin.Context) {
 
 // listResources searches what clusters consist of.
 func (s *clusterAPI) listResources(c *gin.Context) {
-	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit", "cursor") {
+	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit", "cursor", "fields") {
 		return
 	}
-	p, err := pageOf(c, maxItems, maxLines, 2)
+	p, err := pageWithFields[v1.Resource](c, maxItems, maxLines, 2)
 	if err != nil {
 		s.fail(c, err)
 		return

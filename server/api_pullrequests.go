@@ -20,7 +20,7 @@ func (s *pullRequestAPI) routes(view *gin.RouterGroup) {
 }
 
 func (s *pullRequestAPI) listPullRequests(c *gin.Context) {
-	if !s.knownQuery(c, "repo", "state", "cluster", "limit", "cursor") {
+	if !s.knownQuery(c, "repo", "state", "cluster", "limit", "cursor", "fields") {
 		return
 	}
 	filter := holdfast.PullRequestFilter{Repo: c.Query("repo"), Cluster: c.Query("cluster")}
@@ -30,7 +30,7 @@ func (s *pullRequestAPI) listPullRequests(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	p, err := pageOf(c, unsaidItems, maxItems, 2)
+	p, err := pageWithFields[v1.PullRequest](c, unsaidItems, maxItems, 2)
 	number, err2 := p.number(0)
 	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)

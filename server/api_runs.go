@@ -91,20 +91,16 @@ func runKey(r holdfast.Run) []string {
 
 // runPage reads which part of a list of runs is asked for, and which of their fields.
 func runPage(c *gin.Context, filter *holdfast.RunFilter) (page, error) {
-	p, err := pageOf(c, unsaidItems, maxItems, 2)
-	if err != nil {
-		return p, err
-	}
-	at, err := p.number(0)
-	if err != nil {
+	p, err := pageWithFields[v1.Run](c, unsaidItems, maxItems, 2)
+	at, err2 := p.number(0)
+	if err = cmp.Or(err, err2); err != nil {
 		return p, err
 	}
 	filter.Limit = p.limit
 	if p.after != nil {
 		filter.After = holdfast.RunMark{CreatedAt: time.Unix(0, at).UTC(), ID: p.part(1)}
 	}
-	p.fields, err = fieldsOf[v1.Run](c)
-	return p, err
+	return p, nil
 }
 
 func (s *runAPI) getRun(c *gin.Context) {

@@ -174,6 +174,9 @@ func TestQueries(t *testing.T) {
 		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Applied":false,"Deleted":true,"Limit":100}`,
 		"clusters?view=short":                       `400 unknown parameter "view"`,
 		"clusters?fields=name,nameS":                `400 field "nameS": want some of name, owner,`,
+		"drift?fields=name":                         `400 field "name": want some of cluster, owner,`,
+		"pullrequests?fields=repo,id":               `400 field "id": want some of repo, number,`,
+		"resources?fields=name":                     `400 field "name": want some of cluster, address,`,
 		"clusters?cursor=x":                         `400 cursor "x" was not issued by this list`,
 		"runs?cursor=WyJhIiwiYiJd":                  `400 cursor was not issued by this list`,
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
@@ -224,6 +227,26 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%s\n got %s\nwant %s", path, said, want)
 			}
 		})
+	}
+}
+
+// TestFields: of the items of long lists a client can have only what it needs.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	w.summaries = []holdfast.ClusterSummary{{Name: "prod-eu", Owner: "shop", Drift: holdfast.DriftFound}}
+	url := serve(t, newServer(t, w).API()) + "/api/v1/"
+	for path, want := range map[string]string{
+		"clusters?fields=name,owner":                  `{"name":"prod-eu","owner":"shop"}`,
+		"drift?fields=cluster&fields=onDrift":         `{"cluster":"prod-eu","onDrift":"report"}`,
+		"pullrequests?fields=repo,number,mergeCommit": `{"mergeCommit":"def","number":7,"repo":"shop"}`,
+		"resources?type=aws_vpc&fields=cluster,id":    `{"cluster":"prod-eu","id":"vpc-1"}`,
+		"runs?kind=apply&cluster=prod-eu&fields=id":   `{"id":"run-1"}`,
+	} {
+		got := request(t, "GET", url+path, viewerToken, "")
+		if body := strings.ReplaceAll(got.body, "\n", ""); body != `{"items":[`+want+`]}` {
+			t.Errorf("%s = %d %s, want one item: %s", path, got.status, got.body, want)
+		}
 	}
 }
 

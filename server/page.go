@@ -49,7 +49,16 @@ func pageOf(c *gin.Context, unsaid, most, size int) (page, error) {
 	return p, nil
 }
 
-// first and number are parts of the key; zero values if there is none.
+// pageWithFields is pageOf of a list whose items, each a T, can be had in part.
+func pageWithFields[T any](c *gin.Context, unsaid, most, size int) (page, error) {
+	p, err := pageOf(c, unsaid, most, size)
+	if err == nil {
+		p.fields, err = fieldsOf[T](c)
+	}
+	return p, err
+}
+
+// part and number are parts of the key; zero values if there is none.
 func (p page) part(i int) string {
 	if p.after == nil {
 		return ""
@@ -124,7 +133,7 @@ func jsonNames(t reflect.Type) []string {
 	return names
 }
 
-// only keeps some fields of an item.
+// selected keeps some fields of an item.
 func selected(item any, fields []string) (any, error) {
 	if len(fields) == 0 {
 		return item, nil

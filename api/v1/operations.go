@@ -37,17 +37,23 @@ type ClusterQuery struct {
 	All         bool     `query:"all"`         // Of clusters: also those that are gone. Of drift: also clusters without drift.
 }
 
+// FieldsQuery says which fields of the items of a list are wanted.
+type FieldsQuery struct {
+	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
+}
+
 // ClustersQuery is that of GET /clusters.
 type ClustersQuery struct {
 	ClusterQuery
 	PageQuery
-	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
+	FieldsQuery
 }
 
 // DriftQuery is that of GET /drift.
 type DriftQuery struct {
 	ClusterQuery
 	PageQuery
+	FieldsQuery
 }
 
 // RunsQuery is that of GET /runs.
@@ -58,7 +64,7 @@ type RunsQuery struct {
 	Kind    []string `query:"kind"`    // Of these kinds.
 	Status  []string `query:"status"`  // With these statuses.
 	PageQuery
-	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
+	FieldsQuery
 }
 
 // PullRequestsQuery is that of GET /pullrequests.
@@ -67,6 +73,7 @@ type PullRequestsQuery struct {
 	Cluster string   `query:"cluster"` // That affect this cluster.
 	State   []string `query:"state"`   // In these states.
 	PageQuery
+	FieldsQuery
 }
 
 // PullRequestQuery names a pull request.
@@ -82,6 +89,7 @@ type ResourcesQuery struct {
 	ID      string `query:"id"`      // With this ID at the provider.
 	Address string `query:"address"` // Whose addresses contain this.
 	PageQuery
+	FieldsQuery
 }
 
 // SuspensionsQuery is that of GET /suspensions.
