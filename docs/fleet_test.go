@@ -133,7 +133,7 @@ func TestFleetNumbers(t *testing.T) {
 		{"../reconciler", "driftRetryMost", "24 * time.Hour", "drift.md", "doubling up to a day"},
 		{"../reconciler", "DriftFresh", "time.Hour", "drift.md", "older than an hour"},
 		{"../reconciler", "maxIssues", "10", "drift.md", "`drift.maxIssues` (10)"},
-		{"../reconciler", "failuresTold", "3", "drift.md", "after the third in a row"},
+		{"../reconciler", "failuresForIssue", "3", "drift.md", "after the third in a row"},
 		{"../report", "failuresBeforeIssue", "3", "drift.md", "after the third in a row"},
 		{"../reconciler", "massRemovals", "5", "lifecycle.md", "more than 5 clusters"},
 		{"../reconciler", "massRemovalShare", "10", "lifecycle.md", "more than a tenth"},

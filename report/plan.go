@@ -240,8 +240,8 @@ func whyCell(c holdfast.ResourceChange) string {
 	if reason := reasonWords(c.Reason); reason != "" {
 		parts = append(parts, reason)
 	}
-	told, later := explainingAttributes(c)
-	for i, a := range told {
+	explaining, later := explainingAttributes(c)
+	for i, a := range explaining {
 		if i == most {
 			break
 		}
@@ -254,13 +254,13 @@ func whyCell(c holdfast.ResourceChange) string {
 		}
 		parts = append(parts, part)
 	}
-	if more := len(told) - most; more > 0 {
+	if more := len(explaining) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	if later > 0 {
 		parts = append(parts, fmt.Sprintf("%d known after apply", later))
 	}
-	if len(told) == 0 && c.Action == holdfast.ActionReplace {
+	if len(explaining) == 0 && c.Action == holdfast.ActionReplace {
 		for i, path := range c.ReplacePaths {
 			if i < most {
 				parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
@@ -281,7 +281,7 @@ func whyCell(c holdfast.ResourceChange) string {
 
 // explainingAttributes are those that say why or how a resource changes, and how many
 // more become known later.
-func explainingAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeChange, later int) {
+func explainingAttributes(c holdfast.ResourceChange) (explaining []holdfast.AttributeChange, later int) {
 	if c.Action != holdfast.ActionReplace && c.Action != holdfast.ActionUpdate {
 		return nil, 0
 	}
@@ -295,14 +295,14 @@ func explainingAttributes(c holdfast.ResourceChange) (told []holdfast.AttributeC
 		case isNewNull(a) && !a.Forces:
 			nulls = append(nulls, a)
 		default:
-			told = append(told, a)
+			explaining = append(explaining, a)
 		}
 	}
-	told = append(told, nulls...)
-	if len(told) == 0 {
+	explaining = append(explaining, nulls...)
+	if len(explaining) == 0 {
 		return unknown, 0
 	}
-	return told, len(unknown)
+	return explaining, len(unknown)
 }
 
 var actionReasons = map[string]string{

@@ -100,6 +100,6 @@ func fillDestruction(in decision.Input, run *holdfast.Run) {
 	rec, revision := in.Cluster, run.Revision
 	rec.Applied = in.Last
 	record.FillApplied(rec, run)
-	run.Revision, run.SourceDigest = revision, decision.Destruction(in.Cluster.Name, in.Last)
+	run.Revision, run.SourceDigest = revision, decision.DestroyDigest(in.Cluster.Name, in.Last)
 	run.Destroy = run.Kind == holdfast.RunPlan
 }

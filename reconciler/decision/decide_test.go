@@ -17,7 +17,7 @@ const (
 )
 
 // destroyDigest is of nothing left of what run-0 had applied to prod.
-var destroyDigest = decision.Destruction("prod", holdfast.Applied{Run: "run-0", SourceDigest: oldDigest})
+var destroyDigest = decision.DestroyDigest("prod", holdfast.Applied{Run: "run-0", SourceDigest: oldDigest})
 
 var (
 	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

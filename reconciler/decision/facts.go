@@ -31,7 +31,7 @@ func Affected(in Input) (holdfast.PullRequestCluster, bool) {
 func proposed(in Input) holdfast.Digest {
 	c, _ := Affected(in)
 	if c.Removed {
-		return Destruction(c.Name, in.Last)
+		return DestroyDigest(c.Name, in.Last)
 	}
 	return c.SourceDigest
 }

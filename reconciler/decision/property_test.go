@@ -215,7 +215,7 @@ func neverDestroyedAgain(in decision.Input) string {
 // wanted is what the tracked branch asks for.
 func wanted(in decision.Input) holdfast.Digest {
 	if in.Cluster.Desired.Removed {
-		return decision.Destruction(in.Cluster.Name, in.Last)
+		return decision.DestroyDigest(in.Cluster.Name, in.Last)
 	}
 	return in.Cluster.Desired.SourceDigest
 }

@@ -23,9 +23,9 @@ const (
 	massRemovalShare = 10
 )
 
-// Destruction is the digest of "nothing is left" of what was last applied;
-// empty if nothing ever was.
-func Destruction(cluster string, last holdfast.Applied) holdfast.Digest {
+// DestroyDigest is what a run that destroys has in place of the digest of its source. It
+// stands for "nothing is left" of what was last applied; empty if nothing ever was.
+func DestroyDigest(cluster string, last holdfast.Applied) holdfast.Digest {
 	if last.Run == "" {
 		return ""
 	}
@@ -38,7 +38,7 @@ func Destruction(cluster string, last holdfast.Applied) holdfast.Digest {
 // of what it stood for.
 func Desired(in Input) holdfast.Digest {
 	if in.Cluster.Desired.Removed {
-		return Destruction(in.Cluster.Name, in.Last)
+		return DestroyDigest(in.Cluster.Name, in.Last)
 	}
 	return in.Cluster.Desired.SourceDigest
 }

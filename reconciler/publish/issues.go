@@ -26,8 +26,8 @@ const (
 	// driftLabel is on every issue of ours.
 	driftLabel = "holdfast-drift"
 
-	// failuresTold is from how many failed checks in a row on people are notified.
-	failuresTold = 3
+	// failuresForIssue is how many failed checks in a row make an issue.
+	failuresForIssue = 3
 
 	// With more drifted clusters than issuesQuick in a repository, its issues are
 	// looked at in a rhythm, however many checks end.
@@ -89,7 +89,7 @@ func (i *issues) showDrift(ctx context.Context, key issueKey) error {
 func standing(rec holdfast.ClusterRecord) bool {
 	drift := rec.Drift
 	known := drift.Status == holdfast.DriftFound ||
-		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresTold)
+		drift.Status == holdfast.DriftFailed && (drift.Fingerprint != "" || drift.Failures >= failuresForIssue)
 	return known && rec.Deletion == nil && rec.Applied.Run != "" && decision.DriftSettings(rec).OnDrift != "ignore"
 }
 
@@ -230,7 +230,7 @@ func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) er
 func driftStamp(rec holdfast.ClusterRecord, revert holdfast.Run) holdfast.Revision {
 	drift, outline := rec.Drift, decision.DriftOutline(rec)
 	// That checks fail is reported once, and not each time in other words.
-	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresTold
+	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresForIssue
 	acting := string(revert.Status)
 	if revert.ID != "" && !revert.Status.Done() {
 		acting = "acting"

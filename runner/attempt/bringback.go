@@ -127,8 +127,8 @@ func (m *mover) removeLinks() error {
 }
 
 func (m *mover) leave(name string) {
-	const told, longest = 10, 200
-	if m.left++; len(m.first) < told && len(name) <= longest {
+	const listed, longest = 10, 200
+	if m.left++; len(m.first) < listed && len(name) <= longest {
 		m.first = append(m.first, fmt.Sprintf("%q", filepath.ToSlash(name)))
 	}
 }
