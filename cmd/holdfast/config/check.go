@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -339,6 +340,9 @@ const (
 	nobodyUID    = 65534 // whom the kernel also shows for users that it cannot show
 )
 
+// kernelFolders show more of a machine than files.
+var kernelFolders = []string{"/proc", "/sys", "/dev"}
+
 // checkSandbox checks what keeps engines from all else.
 func (d *decoder) checkSandbox(c *Config) {
 	d.oneOf("isolation", c.Isolation, Isolations...)
@@ -351,9 +355,9 @@ func (d *decoder) checkSandbox(c *Config) {
 			switch clean := filepath.Clean(path); {
 			case !filepath.IsAbs(path):
 				d.at(at, fmt.Sprintf("%q is not an absolute path", path), "such as /etc/holdfast/gcp.json: it is the same path for engines")
-			case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
+			case clean == "/" || folders.Within(kernelFolders, clean):
 				d.at(at, "would no longer be a sandbox", "name what the engine needs, or set isolation: none")
-			case within(clean, c.data()) || within(c.data(), clean):
+			case folders.Within([]string{clean}, c.data()) || folders.Within([]string{c.data()}, clean):
 				d.at(at, "has the server's own data in it", "use a folder of its own")
 			}
 		}

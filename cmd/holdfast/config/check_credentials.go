@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
 func (d *decoder) checkCredentials(c *Config) {
@@ -61,15 +62,14 @@ var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // checkSecretSources checks where secret variables may come from.
 func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
-	data := c.data()
 	for i, dir := range cred.SecretDirs {
 		at := fmt.Sprintf("%s.secretDirs[%d]", path, i)
 		switch clean := filepath.Clean(dir); {
 		case !filepath.IsAbs(dir):
 			d.at(at, fmt.Sprintf("%q is not an absolute path", dir), "agents may be on other machines: such as /run/secrets/holdfast")
-		case clean == "/" || within("/proc", clean) || within("/sys", clean) || within("/dev", clean):
+		case clean == "/" || folders.Within(kernelFolders, clean):
 			d.at(at, "has more in it than secrets for clusters", "such as /run/secrets/holdfast")
-		case within(clean, data):
+		case folders.Within([]string{clean}, c.data()):
 			d.at(at, "has the server's own data in it", "use a folder of its own")
 		}
 	}
@@ -92,12 +92,6 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 			d.at(at+".command", "has a NUL in it", "")
 		}
 	}
-}
-
-// within reports whether path is dir or below it.
-func within(dir, path string) bool {
-	rest, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rest)
 }
 
 // managed are variables that Holdfast or the engine driver set themselves.

@@ -179,13 +179,14 @@ func TestFaults(t *testing.T) {
 		"a managed variable":    {"credentials:\n  - env: {TF_DATA_DIR: x}\n", []string{"f:2:24: credentials[0].env.TF_DATA_DIR: is set by Holdfast"}},
 		"an http backend":       {"credentials:\n  - env: {TF_HTTP_PASSWORD: x, TF_HTTP_ADDRESS: y}\n", []string{"f:2:49: credentials[0].env.TF_HTTP_ADDRESS: is set by Holdfast"}},
 		"secret folders": {
-			"dataDir: /var/lib/holdfast\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets]\n",
+			"dataDir: /var/lib/holdfast/\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets, /var/lib/holdfast]\n",
 			[]string{
 				`f:3:18: credentials[0].secretDirs[0]: "secrets" is not an absolute path`,
 				`f:3:27: credentials[0].secretDirs[1]: has more in it than secrets`,
 				`f:3:30: credentials[0].secretDirs[2]: has more in it than secrets`,
 				`f:3:42: credentials[0].secretDirs[3]: has the server's own data in it`,
 				`f:3:52: credentials[0].secretDirs[4]: has more in it than secrets`,
+				`f:3:79: credentials[0].secretDirs[6]: has the server's own data in it`,
 			},
 		},
 		"secret stores": {

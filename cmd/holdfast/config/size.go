@@ -59,7 +59,7 @@ func (d *decoder) size(node *yaml.Node, path string, v reflect.Value) {
 // data is the folder of the server's data, before paths are resolved too.
 func (c *Config) data() string {
 	if filepath.IsAbs(c.DataDir) {
-		return c.DataDir
+		return filepath.Clean(c.DataDir)
 	}
 	return filepath.Join(c.dir, c.DataDir)
 }
