@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/durable"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // remakeAgain is how long a mirror that was made again is kept even if it seems
@@ -78,7 +79,7 @@ func (m *mirror) begin(ctx context.Context) (end func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	unlock, err := lockFile(ctx, m.path+".lock")
+	unlock, err := flock.Wait(ctx, m.path+".lock")
 	if err != nil {
 		<-m.busy
 		m.noteDisk(err)

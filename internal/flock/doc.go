@@ -6,6 +6,6 @@
 // a process that is being started has a copy of each open file between its fork
 // and its exec, and the copy holds the lock until then. Release therefore
 // unlocks before it closes. A Lock is such a file with its holder's name in it.
-// The datastore, the store of repositories and agents call it. It never waits, and
-// never removes a file.
+// The datastore, the store of repositories and agents call it. Only Wait waits, and a
+// file is never removed.
 package flock
