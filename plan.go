@@ -77,6 +77,11 @@ type ResourceChange struct {
 	Attributes      []AttributeChange `json:"attributes,omitempty"`
 }
 
+// Destroys reports whether something existing is destroyed.
+func (c ResourceChange) Destroys() bool {
+	return c.Action == ActionReplace || c.Action == ActionDelete
+}
+
 // AttributeChange is one attribute of a ResourceChange. Before and After are
 // JSON; sensitive values are the string "(sensitive value)", unknown ones
 // "(known after apply)". What is not there is empty, and so is null at the top of a

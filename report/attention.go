@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
@@ -39,7 +40,7 @@ func (w *writer) danger() {
 			continue
 		}
 		for _, c := range o.plan.Changes {
-			if !c.Destroys() || c.Danger() == holdfast.DangerNone {
+			if !c.Destroys() || plandiff.DangerOf(c) == plandiff.DangerNone {
 				continue
 			}
 			lines = append(lines, dangerLine(o.cluster.Name, c))
@@ -89,12 +90,12 @@ func destructionLine(o outcome) string {
 	var clusters []string
 	data := 0
 	for _, c := range o.plan.Changes {
-		switch c.Danger() {
-		case holdfast.DangerCluster:
+		switch plandiff.DangerOf(c) {
+		case plandiff.DangerCluster:
 			clusters = append(clusters, codeText(markdown.Shorten(c.Address, 200)))
-		case holdfast.DangerData:
+		case plandiff.DangerData:
 			data++
-		case holdfast.DangerNone:
+		case plandiff.DangerNone:
 		}
 	}
 	all := o.plan.Counts.Delete + o.plan.Counts.Replace

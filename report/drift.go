@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
@@ -279,9 +280,9 @@ func (d *driftWriter) danger() {
 
 // dangerWords names a resource that will, or would, be destroyed or replaced.
 func dangerWords(c holdfast.ResourceChange, will string) string {
-	what := map[holdfast.Danger]string{
-		holdfast.DangerCluster: "cluster", holdfast.DangerData: "resource that keeps data", holdfast.DangerNone: "resource",
-	}[c.Danger()]
+	what := map[plandiff.Danger]string{
+		plandiff.DangerCluster: "cluster", plandiff.DangerData: "resource that keeps data", plandiff.DangerNone: "resource",
+	}[plandiff.DangerOf(c)]
 	verb := "DESTROYED"
 	if c.Action == holdfast.ActionReplace {
 		verb = "REPLACED"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
@@ -258,7 +259,7 @@ func rankOf(c holdfast.ResourceChange) rank {
 		return rankDestroys
 	case isControlPlane(c):
 		return rankCluster
-	case c.Danger() != holdfast.DangerNone:
+	case plandiff.DangerOf(c) != plandiff.DangerNone:
 		return rankData
 	default:
 		return rankDestroys
@@ -267,7 +268,7 @@ func rankOf(c holdfast.ResourceChange) rank {
 
 // isControlPlane tells clusters of Kubernetes from those of databases.
 func isControlPlane(c holdfast.ResourceChange) bool {
-	if c.Danger() != holdfast.DangerCluster {
+	if plandiff.DangerOf(c) != plandiff.DangerCluster {
 		return false
 	}
 	kubernetes := []string{"kubernetes", "container", "eks", "gke", "aks", "lke", "oke", "k8s", "k3s", "rke", "rke2", "openshift", "rosa", "kube", "sks"}

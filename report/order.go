@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 )
 
 // byDanger returns changes with those first that destroy the most, then in the
@@ -15,7 +16,7 @@ func byDanger(changes []holdfast.ResourceChange) []holdfast.ResourceChange {
 	slices.SortStableFunc(sorted, func(a, b holdfast.ResourceChange) int {
 		return cmp.Or(
 			cmp.Compare(actionRank(a.Action), actionRank(b.Action)),
-			cmp.Compare(b.Danger(), a.Danger()),
+			cmp.Compare(plandiff.DangerOf(b), plandiff.DangerOf(a)),
 			naturally(a.Address, b.Address),
 		)
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
@@ -58,7 +59,7 @@ func dangerOf(o outcome) int {
 	for _, c := range o.plan.Changes {
 		switch {
 		case c.Destroys():
-			danger = max(danger, 2+int(c.Danger()))
+			danger = max(danger, 2+int(plandiff.DangerOf(c)))
 		case loses(c):
 			danger = max(danger, 1)
 		}

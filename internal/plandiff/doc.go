@@ -1,6 +1,7 @@
 // Package plandiff derives from a plan document what people are shown of it: which
 // attributes change, from what to what, with words in place of what is secret or not
-// known yet, and the most dangerous changes first.
+// known yet, and the most dangerous changes first. What is dangerous (DangerOf) it says
+// to the report and to decisions, too.
 //
 // It owns what a difference between two values is: what null stands for, what
 // forces a replacement, and what of a secret may be said. The server makes the plan of a

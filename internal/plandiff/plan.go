@@ -91,7 +91,7 @@ func sortByDanger(changes []holdfast.ResourceChange) {
 	slices.SortStableFunc(changes, func(a, b holdfast.ResourceChange) int {
 		return cmp.Or(
 			cmp.Compare(actionRank(a.Action), actionRank(b.Action)),
-			cmp.Compare(b.Danger(), a.Danger()),
+			cmp.Compare(DangerOf(b), DangerOf(a)),
 			strings.Compare(a.Address, b.Address),
 		)
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -287,8 +288,8 @@ func rankOf(item holdfast.DriftItem) int {
 	}
 }
 
-func dangerOf(item holdfast.DriftItem) holdfast.Danger {
-	return holdfast.ResourceChange{Address: item.Address, Type: item.Type}.Danger()
+func dangerOf(item holdfast.DriftItem) plandiff.Danger {
+	return plandiff.DangerOf(holdfast.ResourceChange{Address: item.Address, Type: item.Type})
 }
 
 // hidesWhole returns the reason of the rule that hides the resource; empty if

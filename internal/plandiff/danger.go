@@ -1,8 +1,10 @@
-package holdfast
+package plandiff
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // Danger says how much is lost with a resource, from its type: people look at
@@ -16,8 +18,8 @@ const (
 	DangerCluster        // a Kubernetes cluster's control plane
 )
 
-// Danger returns how much is lost if this resource is destroyed or replaced.
-func (c ResourceChange) Danger() Danger {
+// DangerOf returns how much is lost if this resource is destroyed or replaced.
+func DangerOf(c holdfast.ResourceChange) Danger {
 	words := strings.Split(strings.ToLower(c.Type), "_")
 	switch {
 	case c.Type == "terraform_data" || c.Type == "null_resource":
@@ -31,11 +33,6 @@ func (c ResourceChange) Danger() Danger {
 	default:
 		return DangerNone
 	}
-}
-
-// Destroys reports whether something existing is destroyed.
-func (c ResourceChange) Destroys() bool {
-	return c.Action == ActionReplace || c.Action == ActionDelete
 }
 
 // attachments are last words of types that hang on something dangerous without
