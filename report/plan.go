@@ -242,10 +242,7 @@ func whyCell(c holdfast.ResourceChange) string {
 		parts = append(parts, reason)
 	}
 	explaining, later := explainingAttributes(c)
-	for i, a := range explaining {
-		if i == most {
-			break
-		}
+	for _, a := range explaining[:min(len(explaining), most)] {
 		part := codeText(markdown.Shorten(a.Path, 80))
 		if cell := changeCell(a).cell; cell != "" {
 			part += " " + cell
@@ -262,10 +259,8 @@ func whyCell(c holdfast.ResourceChange) string {
 		parts = append(parts, fmt.Sprintf("%d known after apply", later))
 	}
 	if len(explaining) == 0 && c.Action == holdfast.ActionReplace {
-		for i, path := range c.ReplacePaths {
-			if i < most {
-				parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
-			}
+		for _, path := range c.ReplacePaths[:min(len(c.ReplacePaths), most)] {
+			parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
 		}
 		if more := len(c.ReplacePaths) - most; more > 0 {
 			parts = append(parts, fmt.Sprintf("%d more", more))
