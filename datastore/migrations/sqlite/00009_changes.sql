@@ -16,7 +16,7 @@ CREATE INDEX changes_deleted ON changes (seq) WHERE deleted = 1;
 -- Up to which number deletions are forgotten: who has seen less looks at everything.
 INSERT INTO counters (name, value) VALUES ('changes_forgotten', 0);
 
--- Triggers, so that no write is forgotten. A heartbeat without a new step is no change.
+-- Triggers, so that no write is forgotten. A heartbeat without a new step is not a change.
 
 -- +goose StatementBegin
 CREATE TRIGGER run_created AFTER INSERT ON runs BEGIN
