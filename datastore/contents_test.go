@@ -393,7 +393,7 @@ func testQuarantine(t *testing.T, open opener) {
 		}
 	}
 	var newest []int64
-	for i := range 30 { // what is no state is never the one that is to be pushed
+	for i := range 30 { // what is not a state is never the one that is to be pushed
 		v, err := store.PutState(ctx, holdfast.StateWrite{Location: location, By: second, Data: fmt.Appendf(nil, `{"junk":%d}`, i)})
 		if err == nil {
 			t.Fatal("what is not a state was taken")

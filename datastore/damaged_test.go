@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
-// What is damaged, gone or sealed with a key that is gone is no obstacle to what comes
-// after it.
+// What is damaged, gone or sealed with a key that is gone does not stop what comes after
+// it.
 
 // TestADamagedBundleIsStoredAgain: the content is what it was, and so is its digest.
 func TestADamagedBundleIsStoredAgain(t *testing.T) {

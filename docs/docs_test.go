@@ -217,7 +217,7 @@ func TestConfigurations(t *testing.T) {
 				Parts map[string]any `yaml:",inline"`
 			}
 			if err := yaml.Unmarshal([]byte(block), &parsed); err != nil {
-				t.Errorf("%s: a block is no YAML: %v", page.path, err)
+				t.Errorf("%s: a block is not YAML: %v", page.path, err)
 				continue
 			}
 			switch parsed.Kind {

@@ -18,6 +18,9 @@ const gap = `\s+(?:(?://|#) ?)?`
 // phrase matches at the beginning of a sentence, too.
 func phrase(pattern string) *regexp.Regexp { return regexp.MustCompile("(?i)" + pattern) }
 
+// isNo is a habit that tests and their helpers must not have either.
+var isNo = phrase(`(?:\S+` + gap + `)?\b(?:is|are|was|were)` + gap + `no` + gap + `[a-z]+`)
+
 // habits are phrases that read as if they were translated, with what to write.
 var habits = []struct {
 	phrase *regexp.Regexp
@@ -49,7 +52,7 @@ var habits = []struct {
 	{phrase(`\(s\) [a-z]+`), "a plural made of the number"},
 	{phrase(`\b[Cc]hecks?` + gap + `for` + gap + `drift\b`), "drift check"},
 	{phrase(`\bcannot` + gap + `be` + gap + `told\b|\b(?:was|were|been)` + gap + `told` + gap + `already\b`), "is not known, was reported"},
-	{phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `no` + gap + `[a-z]+`), "is not a"},
+	{isNo, "is not a"},
 	{phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `none\b(?:` + gap + `of\b)?`), "is not one"},
 }
 
@@ -112,7 +115,7 @@ func literals(code []byte, raw bool) []byte {
 }
 
 // proseFile is where a file is that people read, as code or as text.
-var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/|^\.\./examples/|/library/.*\.(?:ya?ml|tf)$`)
+var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh|sql)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/|^\.\./examples/|/library/.*\.(?:ya?ml|tf)$`)
 
 // applied are texts of resources in the library: another one would be a change of each
 // cluster that has them.
@@ -120,6 +123,19 @@ var applied = regexp.MustCompile(`Network beside the cluster`)
 
 // usual are the places where "is no" is plain English.
 var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|\bisolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
+
+// shownText is what people read of a file: all of a page but code, the strings of Go code.
+// What is in other files is for ourselves.
+func shownText(path string, data []byte) []byte {
+	switch filepath.Ext(path) {
+	case ".go":
+		return literals(data, strings.HasPrefix(path, "../cmd/"))
+	case ".md", ".txt", ".json":
+		return pageText(data)
+	default:
+		return nil
+	}
+}
 
 // TestProse holds comments, messages, pages and what people are shown to plain English.
 func TestProse(t *testing.T) {
@@ -130,11 +146,11 @@ func TestProse(t *testing.T) {
 		case err != nil:
 			return err
 		case entry.IsDir():
-			if name == "testenv" || name == "node_modules" || strings.HasPrefix(name, ".") && name != ".." {
+			if name == "node_modules" || strings.HasPrefix(name, ".") && name != ".." {
 				return filepath.SkipDir
 			}
 			return nil
-		case strings.HasSuffix(name, "_test.go") || !proseFile.MatchString(filepath.ToSlash(path)):
+		case !proseFile.MatchString(filepath.ToSlash(path)):
 			return nil
 		}
 		data, err := os.ReadFile(path)
@@ -143,28 +159,27 @@ func TestProse(t *testing.T) {
 		}
 		read++
 		data = applied.ReplaceAll(data, nil)
-		text := pageText(data)
-		switch {
-		case strings.HasSuffix(path, ".go"):
-			text = literals(data, strings.HasPrefix(path, "../cmd/"))
-		case !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, ".txt") && !strings.HasSuffix(path, ".json"):
-			text = nil // what is in it is for ourselves
-		}
-		if !strings.Contains(path, "/adr/") && !strings.Contains(path, "/bench/") {
-			for _, habit := range shownHabits {
-				for _, at := range habit.phrase.FindAllIndex(text, -1) {
-					found := string(text[at[0]:at[1]])
-					if !keys.MatchString(found) {
-						t.Errorf("%s:%d: people are shown %q: write %s", path, 1+strings.Count(string(text[:at[0]]), "\n"), found, habit.write)
-					}
-				}
-			}
-		}
+		ofTests := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.ToSlash(path), "../internal/testenv/")
 		for _, habit := range habits {
+			if ofTests && habit.phrase != isNo {
+				continue
+			}
 			for _, at := range habit.phrase.FindAllIndex(data, -1) {
 				found := string(data[at[0]:at[1]])
 				if !usual.MatchString(found) {
 					t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(string(data[:at[0]]), "\n"), found, habit.write)
+				}
+			}
+		}
+		if ofTests || strings.Contains(path, "/adr/") || strings.Contains(path, "/bench/") {
+			return nil
+		}
+		text := shownText(path, data)
+		for _, habit := range shownHabits {
+			for _, at := range habit.phrase.FindAllIndex(text, -1) {
+				found := string(text[at[0]:at[1]])
+				if !keys.MatchString(found) {
+					t.Errorf("%s:%d: people are shown %q: write %s", path, 1+strings.Count(string(text[:at[0]]), "\n"), found, habit.write)
 				}
 			}
 		}

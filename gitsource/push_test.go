@@ -146,7 +146,7 @@ func TestCommitRefuses(t *testing.T) {
 		"the root":                  {upgrade(base, map[string]string{".": "b"}), os.ErrInvalid, "."},
 		"too large a file":          {upgrade(base, map[string]string{"a": strings.Repeat("x", gitsource.MaxFileSize+1)}), nil, "larger"},
 		"a base that is not":        {upgrade(strings.Repeat("a", 40), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
-		"a base that is no SHA":     {upgrade("main", map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
+		"a base that is not a SHA":  {upgrade("main", map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
 		"a base that is not a tree": {upgrade(repo.Git("rev-parse", base+"^{tree}"), map[string]string{"a": "2"}), holdfast.ErrNotFound, ""},
 	} {
 		_, err := s.Commit(t.Context(), repoName, test.p)

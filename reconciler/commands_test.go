@@ -442,7 +442,7 @@ func TestACommandOfTheAPIThatFails(t *testing.T) {
 	}
 }
 
-// What was done, and is only not on record as that, is no error; nor is what was done in
+// What was done, and is only not on record as done, is not an error. Nor is what was done in
 // part: who gives that again would be refused for what was done.
 func TestACommandOfTheAPIThatIsDone(t *testing.T) {
 	t.Parallel()

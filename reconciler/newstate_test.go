@@ -109,7 +109,7 @@ func TestAStateThatWasCopiedIsNotHeld(t *testing.T) {
 	}
 }
 
-// A plan without changes is no copy: nothing in an empty state, and nothing that the
+// A plan without changes is not a copy: nothing in an empty state, and nothing that the
 // document asks for, agree. A person may confirm it all the same.
 func TestAnEmptyStateIsNoCopy(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func TestFaultOfATouchedDocumentIsReported(t *testing.T) {
 	}
 }
 
-// A mistyped name is no removal until another cluster was applied under it, whatever its
+// A mistyped name is not a removal until another cluster was applied under it, whatever its
 // document says by then.
 func TestMistypedNameRemovesNothing(t *testing.T) {
 	t.Parallel()

@@ -29,8 +29,8 @@ func (f *fleet) wantFormerFault(cluster, words string) {
 	}
 }
 
-// A former name that is in a document since before its repository was taken in is no
-// fault, and holds up no removal, at later heads neither: the cluster was renamed then.
+// A former name that was in a document before its repository was taken in is not a fault
+// and does not hold up removals, not even at later heads: the cluster was renamed then.
 func TestAFormerNameFromBeforeTheDatabase(t *testing.T) {
 	t.Parallel()
 	files := longRenamed()

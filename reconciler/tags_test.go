@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// settledShops are shops of which none is to be upgraded: how long a test takes is no
-// matter of proposals.
+// settledShops are shops of which none is to be upgraded: how long a test takes does not
+// depend on proposals.
 func settledShops(t *testing.T) *fleet {
 	t.Helper()
 	f := newShops(t)

@@ -533,7 +533,7 @@ func TestCodeThatWouldNotEnd(t *testing.T) {
 	for _, piece := range []string{"+1", "-1", " && true", "[*]", "[0]"} {
 		code := "locals {\n  a = 1" + strings.Repeat(piece, 900_000/len(piece)) + "\n}\n"
 		faults := resolveFaults(t, tree(with(moduleFiles(), "infra/own/main.tf", code)), clusterOf(t, "c.yaml", moduleCluster))
-		// One that is not nested is no fault.
+		// One that is not nested is not a fault.
 		if nested := piece != "[0]"; nested != strings.Contains(faults.Error(), "main.tf:2: code is nested too deeply") {
 			t.Errorf("%q gives %.200v", piece, faults)
 		}

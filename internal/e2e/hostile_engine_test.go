@@ -66,7 +66,7 @@ func TestEngineThatHangs(t *testing.T) {
 func TestEngineThatTalksGarbage(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ command, script, says string }{
-		"show is no JSON":   {"show", `echo "%PDF-1.4 garbage"; exit 0`, "plan JSON"},
+		"show is not JSON":  {"show", `echo "%PDF-1.4 garbage"; exit 0`, "plan JSON"},
 		"show is nothing":   {"show", `exit 0`, "plan JSON"},
 		"plan is killed":    {"plan", `kill -SEGV $$`, "plan"},
 		"plan makes none":   {"plan", `exit 2`, "plan"},

@@ -90,7 +90,7 @@ func namedIn(makefile string) map[string][]string {
 	return named
 }
 
-// missing returns the names that are no test of any of the folders.
+// missing returns the names that no test in the folders has.
 func missing(t *testing.T, root string, folders, names []string) (lacking []string) {
 	t.Helper()
 	source := ""

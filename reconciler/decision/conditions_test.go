@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// To ask for a plan after the merge, and then to apply it, is no way around the
-// conditions of the merge.
+// Nobody gets around the conditions of the merge by asking for a plan after it and
+// applying that.
 func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 	t.Parallel()
 	planned := runs(ran("run-2", plan, holdfast.RunPlanned, byAlice))

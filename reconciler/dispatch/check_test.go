@@ -98,7 +98,7 @@ func TestWhatIsCutOfAnApplyIsLost(t *testing.T) {
 		"whole":                {holdfast.Failure{Unrecorded: []string{"cloud_network.a"}, Completed: []string{"cloud_network.b: created"}}, false},
 		"a long address":       {holdfast.Failure{Unrecorded: []string{"cloud_network.a", long}}, true},
 		"a long one that is":   {holdfast.Failure{Completed: []string{long + holdfast.CreatedSuffix}}, true},
-		"one that is no text":  {holdfast.Failure{Unrecorded: []string{"cloud_network.b[\"\xff\"]"}}, true},
+		"one that is not text": {holdfast.Failure{Unrecorded: []string{"cloud_network.b[\"\xff\"]"}}, true},
 		"more than are kept":   {holdfast.Failure{Unrecorded: slices.Repeat([]string{"cloud_network.a"}, 1001)}, true},
 		"lost before":          {holdfast.Failure{ProgressLost: true}, true},
 		"a long one that goes": {holdfast.Failure{Remaining: []string{long}}, false},

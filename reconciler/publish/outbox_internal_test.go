@@ -378,7 +378,7 @@ func TestPostedByTheHostsClock(t *testing.T) {
 }
 
 // What somebody else has made of a comment of ours is noticed, also while it is written:
-// people have read it. What was written here, and what is read late, is no edit.
+// people have read it. What was written here, and what is read late, is not an edit.
 func TestIntact(t *testing.T) {
 	t.Parallel()
 	broken, hour := errors.New("connection refused"), time.Hour

@@ -130,7 +130,7 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
-// A commit whose template cannot be used is no release: the tag may be put where it was,
+// A commit whose template cannot be used is not a release: the tag may be put where it was,
 // or on another one, also while documents name the version.
 func TestBrokenTag(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A version that is no version, and an engine that is none, are said to be so.
+// What is not a version, or not the name of an engine, is refused with these words.
 func TestWishOfNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

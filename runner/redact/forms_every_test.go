@@ -77,8 +77,8 @@ func TestShortLinesOfAProvisioner(t *testing.T) {
 			for _, at := range []string{"null_resource.this (local-exec): ", `module.a["b"].terraform_data.x[0] (remote-exec): `} {
 				for _, column := range []int{5, 8, 16, 20} {
 					printed := encoders[encoder](secret)
-					text := at + "begin\n" + at + wrap(printed, "\n"+at, column) + "\n" + at + "end: (local-exec) is no end\nmore\n"
-					want := at + "begin\n" + at + redacted + "\n" + at + "end: (local-exec) is no end\nmore\n"
+					text := at + "begin\n" + at + wrap(printed, "\n"+at, column) + "\n" + at + "end: (local-exec) is not the end\nmore\n"
+					want := at + "begin\n" + at + redacted + "\n" + at + "end: (local-exec) is not the end\nmore\n"
 					if got := r.String(text); got != want {
 						t.Errorf("%s, %s, %d: %q becomes %q", name, encoder, column, text, got)
 					}

@@ -80,7 +80,7 @@ func (d *decoder) url(path, value string, schemes ...string) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme):
-		d.at(path, "is no URL of the form "+strings.Join(schemes, " or ")+"://host...", "")
+		d.at(path, "is not a URL of the form "+strings.Join(schemes, " or ")+"://host...", "")
 	case u.User != nil:
 		if _, has := u.User.Password(); has {
 			d.at(path, "carries a password", "put it into a file and name the file")

@@ -156,7 +156,7 @@ func invalid(why string) (int, any) {
 	}
 }
 
-// forApps answers those that are no App: only Apps have check runs.
+// forApps answers those that are not an App: only Apps have check runs.
 func (s *Server) forApps(w http.ResponseWriter, r *http.Request) bool {
 	if s.caller(r) != AppLogin {
 		writeError(w, http.StatusForbidden, "You must authenticate via a GitHub App.")

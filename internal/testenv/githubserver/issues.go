@@ -14,7 +14,7 @@ import (
 )
 
 // Issue is an issue of a repository, with all that happened to it. Pull
-// requests have numbers of the same sequence and are no Issues here, though
+// requests have numbers of the same sequence and are not Issues here, though
 // GitHub's lists of issues have them.
 type Issue struct {
 	Number      int

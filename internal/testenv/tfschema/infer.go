@@ -394,7 +394,7 @@ func (c *checker) traverseObject(t hcl.Traversal, key string, skip int) cty.Valu
 	at := t.SourceRange()
 	name, ok := attrStep(t, skip+1)
 	if !ok {
-		c.fault(at, "%q is no name that is known here", key)
+		c.fault(at, "%q is not known here", key)
 		return cty.DynamicVal
 	}
 	o, ok := c.objects[key][name]

@@ -25,7 +25,7 @@ func TestSpec(t *testing.T) {
 		if !got.decode(b[8:]) || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		for i := 8; i < len(b); i++ { // what ends early is no Spec
+		for i := 8; i < len(b); i++ { // what ends early is not a Spec
 			if (&Spec{}).decode(b[8:i]) {
 				t.Errorf("%s: %d bytes of %d were enough", name, i-8, len(b)-8)
 			}
