@@ -14,6 +14,7 @@ type Cluster struct {
 	Unwatched bool       `json:"unwatched,omitempty"`
 	Desired   Desired    `json:"desired"`
 	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied, or its state is of a project that the token does not have.
+	UpToDate  bool       `json:"upToDate"`         // What is desired is applied.
 	Drift     DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
 
 	StateSerial   int64     `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
@@ -60,6 +61,7 @@ func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	}
 	if a := r.Applied; a.Run != "" || a.Revision != "" {
 		cluster.Applied = appliedOf(a)
+		cluster.UpToDate = !r.Desired.Removed && a.SourceDigest.Equal(r.Desired.SourceDigest)
 	}
 	if len(r.Left.Addresses) > 0 || r.Left.Any {
 		cluster.MayExist = &MayExist{Addresses: r.Left.Addresses, Any: r.Left.Any}
@@ -70,9 +72,6 @@ func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	}
 	return cluster
 }
-
-// UpToDate reports whether what is desired is applied.
-func (c Cluster) UpToDate() bool { return c.Applied.SourceDigest.Equal(c.Desired.SourceDigest) }
 
 // Desired is what the tracked branch says of a cluster.
 type Desired struct {

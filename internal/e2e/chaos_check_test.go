@@ -82,7 +82,7 @@ func (k *waitCheck) accept(name, line string) {
 // mayBeSilent judges a cluster that gives no reason: it must not be behind for long while
 // nothing runs for it.
 func (k *waitCheck) mayBeSilent(w wait, rec v1.Cluster, idle bool) {
-	behind := rec.Name != "" && rec.Phase != holdfast.PhaseDeleted && (rec.Desired.Removed || !rec.UpToDate())
+	behind := rec.Name != "" && rec.Phase != holdfast.PhaseDeleted && !rec.UpToDate
 	since, was := k.silent[w.cluster]
 	switch {
 	case !behind || !idle:
@@ -109,9 +109,9 @@ func TestWaitsAreChecked(t *testing.T) {
 	behind := v1.Cluster{Name: "alpha", Phase: holdfast.PhaseActive, Desired: v1.Desired{SourceDigest: "new"}}
 	behind.Applied.SourceDigest = "old"
 	asGit := behind
-	asGit.Applied.SourceDigest = "new"
+	asGit.Applied.SourceDigest, asGit.UpToDate = "new", true
 	removed := asGit
-	removed.Desired.Removed = true
+	removed.Desired.Removed, removed.UpToDate = true, false
 	gone := removed
 	gone.Phase = holdfast.PhaseDeleted
 	for name, tc := range map[string]struct {

@@ -225,8 +225,8 @@ func (c *chaos) judge() {
 	c.w.t.Helper()
 	c.w.untilIdle()
 	for _, name := range slices.Sorted(maps.Keys(c.serials)) {
-		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive || !rec.UpToDate() {
-			c.w.t.Errorf("%s waits for %q and is %s in the end (as Git says: %t)", name, rec.Waiting, rec.Phase, rec.UpToDate())
+		if rec := c.w.record(name); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive || !rec.UpToDate {
+			c.w.t.Errorf("%s waits for %q and is %s in the end (as Git says: %t)", name, rec.Waiting, rec.Phase, rec.UpToDate)
 		}
 	}
 	for _, name := range []string{"alpha", "beta", "gamma", "delta", deltaRenamed, "epsilon", "zeta"} {
