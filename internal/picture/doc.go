@@ -5,5 +5,6 @@
 //	go run ./internal/picture -out docs/img/plan-comment.png
 //
 // The example is invented; what is drawn is not: the Markdown is the renderer's
-// own, so the picture follows the comment. `make picture` calls it.
+// own, so the picture follows the comment. `make picture` calls it, and the test fails
+// once the comment is no longer the one that was drawn.
 package main

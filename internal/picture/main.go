@@ -25,17 +25,19 @@ import (
 
 func main() {
 	out := flag.String("out", "docs/img/plan-comment.png", "file for the picture")
+	comment := flag.String("comment", "internal/picture/testdata/drawn.golden.md", "file for the comment that is drawn, which a test compares")
 	page := flag.String("page", "", "file for the page that is drawn; empty keeps none")
 	chromium := flag.String("chromium", "", "Chromium; empty looks for it on PATH")
 	flag.Parse()
-	if err := run(*out, *page, *chromium); err != nil {
+	if err := run(*out, *comment, *page, *chromium); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, keep, chromium string) error {
-	page, err := pageOf(report.Comment(example()))
+func run(out, drawn, keep, chromium string) error {
+	comment := report.Comment(example())
+	page, err := pageOf(comment)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func run(out, keep, chromium string) error {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(out, b.Bytes(), 0o644)
+	return errors.Join(os.WriteFile(out, b.Bytes(), 0o644), os.WriteFile(drawn, []byte(comment), 0o644))
 }
 
 //go:embed page.css
