@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/kept"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
 	"github.com/holdfast-dev/holdfast/internal/flock"
@@ -65,12 +66,13 @@ type Store struct {
 
 // records are what all parts of a Store share.
 type records struct {
-	keys   *seal.Keyring
-	log    *slog.Logger
-	now    func() time.Time
-	db     *database
-	blobs  *bucket
-	wakers *broadcaster // who waits for log lines
+	keys    *seal.Keyring
+	log     *slog.Logger
+	now     func() time.Time
+	db      *database
+	blobs   *bucket
+	wakers  *broadcaster // who waits for log lines
+	decoded kept.PullRequests
 }
 
 // newStore returns the parts of a Store, none of which can be used before open.

@@ -28,6 +28,13 @@ const (
 	tagSize     = 16
 )
 
+// MarkSize is how many of its first bytes tell a ciphertext from every other one.
+const MarkSize = headerSize
+
+// Mark returns the bytes of a ciphertext that no other one has: the salt is random and new
+// for each. What is too short to be one is its own mark.
+func Mark(sealed []byte) string { return string(sealed[:min(len(sealed), MarkSize)]) }
+
 // ErrTampered says that what was read is not what was written, or is not there.
 var ErrTampered = errors.New("content is damaged or was moved")
 
