@@ -204,6 +204,16 @@ type AttemptRef struct {
 	Fence   int64  `json:"fence"`
 }
 
+// RunBrief is what says what the current attempt at a run may do.
+type RunBrief struct {
+	AttemptRef
+	Cluster       string
+	Kind          RunKind
+	Status        RunStatus
+	StateLocation string // what it excludes others from
+	Bundle        Digest
+}
+
 // Owner is the name of an attempt as the owner of a lock.
 func (r AttemptRef) Owner() string { return r.Run + "/" + strconv.Itoa(r.Attempt) }
 

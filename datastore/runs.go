@@ -157,6 +157,14 @@ func (s *RunStore) Run(ctx context.Context, id string) (holdfast.Run, error) {
 	return s.readRun(ctx, s.db.reader(), id, "")
 }
 
+// Brief returns what the columns say of a run. It decodes nothing.
+func (s *RunStore) Brief(ctx context.Context, id string) (holdfast.RunBrief, error) {
+	b := holdfast.RunBrief{AttemptRef: holdfast.AttemptRef{Run: id}}
+	err := s.db.reader().row(ctx, `SELECT cluster, kind, status, attempt, fence, state_location, bundle FROM runs WHERE id = ?`, id).
+		Scan(&b.Cluster, &b.Kind, &b.Status, &b.Attempt, &b.Fence, &b.StateLocation, &b.Bundle)
+	return b, notFound(err, "run", id)
+}
+
 // Runs returns the runs that match, newest first.
 func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	var c conditions
@@ -208,7 +216,8 @@ func limitOr100(limit int) int {
 
 // UpdateRun stores run if its Version is the stored one, and returns it with the
 // next Version. Attempt, Fence and Agent stay as the claim set them, and only a
-// claim makes a run running. A sign of life that came meanwhile is kept.
+// claim makes a run running. A sign of life that came meanwhile is kept, and with it
+// the step of a run that still runs.
 func (s *RunStore) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error) {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
@@ -237,7 +246,10 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 	}
 	run.Attempt, run.Fence, run.Agent, run.CreatedAt = old.Attempt, old.Fence, old.Agent, old.CreatedAt
 	if run.HeartbeatAt.Before(old.HeartbeatAt) {
-		run.HeartbeatAt, run.Step = old.HeartbeatAt, old.Step
+		run.HeartbeatAt = old.HeartbeatAt
+		if run.Status == holdfast.RunRunning {
+			run.Step = old.Step
+		}
 	}
 	run.PostedAt = old.PostedAt // what posts comments sets it
 	run.Version++

@@ -3,6 +3,7 @@ package datastore_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 func testRuns(t *testing.T, open opener) {
@@ -165,13 +168,14 @@ func testAttempts(t *testing.T, open opener) {
 		t.Errorf("Beat() without a step = step %q, want that of before", again.Step)
 	}
 
-	// The record was read before the beats: they are not lost by its write.
+	// The record was read before the beats: the last one is not lost by its write, and its
+	// step ends with the attempt.
 	retry := first
 	retry.Status, retry.Reason, retry.NotBefore, retry.Retries = holdfast.RunRetrying, "Throttled", noon.Add(time.Minute), 1
 	retry.Failure = &holdfast.Failure{Summary: "slow down", Transient: true}
 	retry.Attempt, retry.Fence, retry.Agent = 99, 99, "somebody"
 	stored := must[holdfast.Run](t)(store.EndAttempt(ctx, first.Ref(), retry, nil))
-	if stored.Step != "plan" || stored.Ref() != first.Ref() || stored.Agent != "agent" || stored.Version != first.Version+1 {
+	if stored.Step != "" || !stored.HeartbeatAt.Equal(noon.Add(2*time.Second)) || stored.Ref() != first.Ref() || stored.Agent != "agent" || stored.Version != first.Version+1 {
 		t.Errorf("EndAttempt() = %+v", stored)
 	}
 
@@ -329,3 +333,39 @@ func testEverythingAtOnce(t *testing.T, open opener) {
 
 // second returns the error of two results.
 func second[T any](_ T, err error) error { return err }
+
+// TestStepEndsWithTheAttempt: whoever has read a run before its last sign of life ends it
+// without the step of that, and with the time.
+func TestStepEndsWithTheAttempt(t *testing.T) {
+	t.Parallel()
+	store, ctx := openSQLite(t), t.Context()
+	run := claim(t, store, newRun(1))
+	beat := noon.Add(time.Second)
+	must[holdfast.Run](t)(store.Beat(ctx, run.Ref(), "plan", beat))
+	run.Step = ""
+	end(t, store, run, holdfast.RunPlanned)
+	if got := must[holdfast.Run](t)(store.Run(ctx, run.ID)); got.Step != "" || !got.HeartbeatAt.Equal(beat) {
+		t.Errorf("it ended in the step %q, with a sign of life at %s", got.Step, got.HeartbeatAt)
+	}
+}
+
+// TestBriefDecodesNothing: it is right where the record cannot be decoded.
+func TestBriefDecodesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(memory.Dir(t), "holdfast.db")
+	store := openAt(t, datastore.Options{Path: path})
+	run := newRun(1)
+	run.Bundle = "sha256:b"
+	run = claim(t, store, run)
+	execute(t, path, `UPDATE runs SET doc = x'00'`)
+	got := must[holdfast.RunBrief](t)(store.Brief(t.Context(), run.ID))
+	want := holdfast.RunBrief{
+		AttemptRef: run.Ref(), Cluster: run.Cluster, Kind: run.Kind, Status: holdfast.RunRunning, StateLocation: run.StateLocation, Bundle: "sha256:b",
+	}
+	if got != want {
+		t.Errorf("Brief() = %+v, want %+v", got, want)
+	}
+	if _, err := store.Brief(t.Context(), "run-none"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Brief() of no run = %v", err)
+	}
+}

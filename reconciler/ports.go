@@ -21,6 +21,7 @@ import (
 type Store interface {
 	Runs
 	Claims
+	dispatch.Columns
 	Attempts
 	Clusters
 	ClusterNames
@@ -75,9 +76,6 @@ type Claims interface {
 
 // Attempts are the records of what agents execute.
 type Attempts interface {
-	// EachRunning calls do for each running attempt, with the last sign of life that is
-	// stored of it. It decodes no run.
-	EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error
 	// Beat records a sign of life and the step, and returns the run. It leaves
 	// Version alone. ErrFenced if ref is not the run's running attempt.
 	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)

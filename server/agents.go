@@ -376,8 +376,8 @@ func (s *agentServer) artefact(c *gin.Context) {
 		s.fail(c, fmt.Errorf("artefact %q: %w", name, holdfast.ErrNotFound))
 		return
 	}
-	if id != who.run.ID {
-		owner, err := s.opts.Runs.Run(c.Request.Context(), id)
+	if id != who.ref.Run {
+		owner, err := s.opts.Runs.Brief(c.Request.Context(), id)
 		if err != nil {
 			s.fail(c, fmt.Errorf("read run %s: %w", id, err))
 			return
@@ -388,8 +388,8 @@ func (s *agentServer) artefact(c *gin.Context) {
 		}
 	}
 	var data io.ReadCloser
-	if job := who.run.State; job != nil && job.Action == holdfast.StatePush && id == who.run.ID && name == holdfast.ArtefactErrored {
-		data, err = s.opts.Blobs.OpenUnsaved(c.Request.Context(), job.Unsaved) // what it is to push
+	if who.run.Kind == holdfast.RunState && id == who.ref.Run && name == holdfast.ArtefactErrored {
+		data, err = s.stateToPush(c.Request.Context(), id)
 	} else {
 		data, err = s.opts.Blobs.Artefact(c.Request.Context(), id, name)
 	}
@@ -400,6 +400,18 @@ func (s *agentServer) artefact(c *gin.Context) {
 	s.send(c, "application/octet-stream", data)
 }
 
+// stateToPush opens the state that a run of kind RunState is to push.
+func (s *agentServer) stateToPush(ctx context.Context, id string) (io.ReadCloser, error) {
+	run, err := s.opts.Runs.Run(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if job := run.State; job != nil && job.Action == holdfast.StatePush {
+		return s.opts.Blobs.OpenUnsaved(ctx, job.Unsaved)
+	}
+	return s.opts.Blobs.Artefact(ctx, id, holdfast.ArtefactErrored)
+}
+
 func (s *agentServer) bundle(c *gin.Context) {
 	who, err := s.identifyLive(c)
 	if err != nil {
@@ -408,7 +420,7 @@ func (s *agentServer) bundle(c *gin.Context) {
 	}
 	digest := holdfast.Digest(c.Param("digest"))
 	if !digest.Equal(who.run.Bundle) {
-		s.fail(c, fmt.Errorf("bundle %s is not that of run %s: %w", digest.Short(), who.run.ID, holdfast.ErrForbidden))
+		s.fail(c, fmt.Errorf("bundle %s is not that of run %s: %w", digest.Short(), who.ref.Run, holdfast.ErrForbidden))
 		return
 	}
 	data, err := s.opts.Blobs.Bundle(c.Request.Context(), digest)

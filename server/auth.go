@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -121,7 +122,7 @@ func caller(c *gin.Context) Token {
 
 // identity is the attempt that a request comes from.
 type identity struct {
-	run holdfast.Run
+	run holdfast.RunBrief
 	ref holdfast.AttemptRef
 	// over is true if the credential is genuine and the attempt has ended: it
 	// may only bring in what would else be lost.
@@ -150,21 +151,16 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	case !errors.Is(err, holdfast.ErrFenced):
 		return identity{}, err
 	}
-	return s.former(c, id, attempt)
+	return s.former(ctx, run, attempt)
 }
 
-// former returns an attempt that has ended, from the records.
-func (s *agentServer) former(c *gin.Context, id string, attempt int) (identity, error) {
-	ctx := c.Request.Context()
-	run, err := s.opts.Runs.Run(ctx, id)
+// former returns an attempt at a run that has ended, from the records.
+func (s *agentServer) former(ctx context.Context, run holdfast.RunBrief, attempt int) (identity, error) {
+	attempts, err := s.opts.Runs.Attempts(ctx, run.Run)
 	if err != nil {
-		return identity{}, fmt.Errorf("read run %s: %w", id, err)
+		return identity{}, fmt.Errorf("read attempts of run %s: %w", run.Run, err)
 	}
-	attempts, err := s.opts.Runs.Attempts(ctx, id)
-	if err != nil {
-		return identity{}, fmt.Errorf("read attempts of run %s: %w", id, err)
-	}
-	who := identity{run: run, ref: holdfast.AttemptRef{Run: id, Attempt: attempt}, over: true}
+	who := identity{run: run, ref: holdfast.AttemptRef{Run: run.Run, Attempt: attempt}, over: true}
 	for _, a := range attempts {
 		if a.Attempt == attempt {
 			who.ref.Fence = a.Fence

@@ -147,17 +147,22 @@ func (w *world) Queue(_ context.Context, projects []string, after, limit int) ([
 
 func (w *world) Agents(context.Context) ([]holdfast.AgentStatus, error) { return w.agents, w.failWith }
 
-func (w *world) Authorize(_ context.Context, id string, attempt int, token string) (holdfast.Run, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	run, ok := w.runs[id]
+func (w *world) Authorize(ctx context.Context, id string, attempt int, token string) (holdfast.RunBrief, error) {
+	run, err := w.Brief(ctx, id)
 	switch {
-	case !ok || token != holdfast.FormatRunToken(id, attempt, "secret-of-"+id):
-		return holdfast.Run{}, holdfast.ErrUnauthorized
+	case err != nil || token != holdfast.FormatRunToken(id, attempt, "secret-of-"+id):
+		return holdfast.RunBrief{}, holdfast.ErrUnauthorized
 	case attempt != run.Attempt || run.Status != holdfast.RunRunning:
-		return holdfast.Run{}, holdfast.ErrFenced
+		return run, holdfast.ErrFenced
 	}
 	return run, nil
+}
+
+func (w *world) Brief(_ context.Context, id string) (holdfast.RunBrief, error) {
+	run, err := get(w, w.runs, id)
+	return holdfast.RunBrief{
+		AttemptRef: run.Ref(), Cluster: run.Cluster, Kind: run.Kind, Status: run.Status, StateLocation: run.StateLocation, Bundle: run.Bundle,
+	}, err
 }
 
 func (w *world) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {

@@ -39,7 +39,7 @@ type API struct {
 type Agents struct {
 	Dispatcher Dispatcher
 	Registry   Registry
-	Runs       RunRecords
+	Runs       AttemptRecords
 	Blobs      Blobs
 	States     States
 	Tokens     []AgentToken     // for claims; none: no agent gets a run

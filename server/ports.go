@@ -19,10 +19,18 @@ type Dispatcher interface {
 	// the whole of it): ErrUnauthorized if it is not that attempt's. It is
 	// ErrFenced only if the token is genuine and the attempt is over: the state
 	// that such an attempt still uploads is kept in quarantine, and it may
-	// release its own state lock.
-	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.Run, error)
+	// release its own state lock. The run is returned in both cases.
+	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.RunBrief, error)
 	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
+}
+
+// AttemptRecords are what requests of agents are held against; *datastore.Store is one.
+type AttemptRecords interface {
+	Run(ctx context.Context, id string) (holdfast.Run, error)
+	// Brief is Run without decoding the record.
+	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
+	Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error)
 }
 
 // Registry knows the agents, and the runs that wait for them; *dispatch.Dispatcher is one.

@@ -32,7 +32,7 @@ func (s *agentServer) stateOf(c *gin.Context) (who identity, location string, er
 	}
 	location = strings.TrimPrefix(c.Param("location"), "/")
 	if location == "" || location != who.run.StateLocation {
-		return identity{}, "", fmt.Errorf("state %q is not that of run %s: %w", location, who.run.ID, holdfast.ErrForbidden)
+		return identity{}, "", fmt.Errorf("state %q is not that of run %s: %w", location, who.ref.Run, holdfast.ErrForbidden)
 	}
 	return who, location, nil
 }
@@ -76,7 +76,7 @@ func (s *agentServer) getState(c *gin.Context) {
 func (s *agentServer) putState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil && !who.run.Kind.Writes() {
-		err = fmt.Errorf("run %s is a %s, which writes no state: %w", who.run.ID, who.run.Kind, holdfast.ErrForbidden)
+		err = fmt.Errorf("run %s is a %s, which writes no state: %w", who.ref.Run, who.run.Kind, holdfast.ErrForbidden)
 	}
 	if err != nil {
 		s.fail(c, err)

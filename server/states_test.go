@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,5 +212,26 @@ output "one" { value = terraform_data.one.output }
 	w.end("run-1", holdfast.RunApplied)
 	if out, err := terraform(t, dir, url, apply, "plan", "-input=false", "-no-color"); err == nil {
 		t.Errorf("plan with the credential of a run that is over succeeded:\n%s", out)
+	}
+}
+
+// TestStateToPush: a run that pushes a state that could not be saved gets that one as its own,
+// and another run that puts a state right gets none.
+func TestStateToPush(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[holdfast.StateAction]int{holdfast.StatePush: http.StatusOK, holdfast.StateUnlock: http.StatusNotFound} {
+		w := newWorld()
+		run := applyRun("run-2")
+		run.Kind, run.State = holdfast.RunState, &holdfast.StateJob{Action: action, Unsaved: holdfast.UnsavedState{Run: "run-1"}}
+		token := w.start(run)
+		w.artefacts["run-1/"+holdfast.ArtefactErrored] = `{"serial":7}`
+		url := serve(t, newServer(t, w).Agents()) + "/agent/v1/runs/run-2/artefacts/"
+		got := request(t, "GET", url+holdfast.ArtefactErrored, token, "")
+		if got.status != want || want == http.StatusOK && got.body != `{"serial":7}` {
+			t.Errorf("%s: its state = %d %q, want %d", action, got.status, got.body, want)
+		}
+		if got := request(t, "GET", url+holdfast.ArtefactOutputs, token, ""); got.status != http.StatusNotFound {
+			t.Errorf("%s: its outputs = %d %q", action, got.status, got.body)
+		}
 	}
 }

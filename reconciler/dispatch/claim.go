@@ -292,7 +292,7 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.
-		_, endErr := d.end(ctx, run.Ref(), holdfast.Result{
+		_, endErr := d.end(ctx, run.Ref(), run, holdfast.Result{
 			Status: holdfast.RunErrored, Reason: holdfast.CauseAssignment,
 			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: holdfast.CauseAssignment},
 		}, d.opts.Store.EndAttempt)

@@ -93,6 +93,7 @@ func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assi
 }
 func (everything) Awaited() []string                                            { return nil }
 func (everything) Changed(context.Context, holdfast.Run)                        {}
+func (everything) Finished(holdfast.Run, []holdfast.Step)                       {}
 func (e everything) Wake(_ context.Context, topic string)                       { e.woken(topic) }
 func (everything) Acquire(context.Context, string, string, time.Duration) error { return nil }
 func (everything) Renew(context.Context, string, string, time.Duration) error   { return nil }

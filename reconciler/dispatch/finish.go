@@ -22,7 +22,7 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 	if why != "" {
 		d.opts.Logger.WarnContext(ctx, "outcome was refused", "run", run.ID, "attempt", ref.Attempt, "agent", run.Agent, "detail", why)
 	}
-	if run, err = d.end(ctx, ref, result, d.opts.Store.EndAttempt); err != nil {
+	if run, err = d.end(ctx, ref, run, result, d.opts.Store.EndAttempt); err != nil {
 		return err
 	}
 	d.opts.Fleet.Finished(run, result.Steps)
@@ -100,17 +100,20 @@ func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
 func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) error {
 	result := killed(run, why)
 	result.Failure.Transient = false
-	_, err := d.end(ctx, run.Ref(), result, d.opts.Store.EndAttempt)
+	_, err := d.end(ctx, run.Ref(), run, result, d.opts.Store.EndAttempt)
 	return err
 }
 
 // endFunc stores the end of an attempt: EndAttempt or EndUnlocked of the Store.
 type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 
-// end stores how an attempt ended, lets its lock go, and has everybody told.
-func (d *Dispatcher) end(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc) (holdfast.Run, error) {
+// end stores how an attempt at a run ended, lets its lock go, and has everybody told. The
+// run is as the caller has read it, which may be some time ago.
+func (d *Dispatcher) end(
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result holdfast.Result, store endFunc,
+) (holdfast.Run, error) {
 	ctx = context.WithoutCancel(ctx) // an outcome is saved whoever hangs up
-	run, err := d.saveOutcome(ctx, ref, result, store)
+	run, err := d.saveOutcome(ctx, ref, run, result, store)
 	if err != nil {
 		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
 	}
@@ -150,15 +153,11 @@ func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
 	}
 }
 
-// saveOutcome writes an outcome over whatever else was written of the run
-// meanwhile, such as that it should stop.
+// saveOutcome writes an outcome over whatever else was written of the run since it was read,
+// such as that it should stop: then it conflicts, and the run is read again.
 func (d *Dispatcher) saveOutcome(
-	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result, store endFunc,
-) (holdfast.Run, error) {
-	run, err := d.opts.Store.Run(ctx, ref.Run)
-	if err != nil {
-		return run, err
-	}
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result holdfast.Result, store endFunc,
+) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
 	copied := false
 	if run.Kind != holdfast.RunState { // which plans nothing
@@ -168,23 +167,22 @@ func (d *Dispatcher) saveOutcome(
 		copied = result.Status == holdfast.RunNoChanges && d.results.copied(ctx, run)
 	}
 	for {
-		run, err := d.opts.Store.Run(ctx, ref.Run)
-		if err != nil {
-			return run, err
-		}
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
 		d.results.nameEngine(ctx, &ended)
 		ended.Copied = copied && ended.Status == holdfast.RunNoChanges
 		inventory := d.results.inventory(ctx, ended)
-		run, err = store(ctx, ref, ended, inventory.resources)
+		saved, err := store(ctx, ref, ended, inventory.resources)
 		if errors.Is(err, holdfast.ErrUnsaved) {
 			// It was made of a state that is no longer the newest: nobody is to see it.
-			run, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved), nil)
+			saved, err = store(ctx, ref, requeued(ended, holdfast.ReasonStateUnsaved), nil)
 		}
-		if err == nil && run.Status.Done() {
-			d.results.noteInventory(ctx, run, inventory)
+		if err == nil && saved.Status.Done() {
+			d.results.noteInventory(ctx, saved, inventory)
 		}
 		if !errors.Is(err, holdfast.ErrConflict) {
+			return saved, err
+		}
+		if run, err = d.opts.Store.Run(ctx, ref.Run); err != nil {
 			return run, err
 		}
 	}

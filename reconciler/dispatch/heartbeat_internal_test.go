@@ -20,10 +20,11 @@ type runningRuns struct {
 	Store
 
 	runs       map[string]holdfast.Run
-	broken     error    // of each write
-	unreadable error    // of each read
-	beats      int      // stored
-	read       []string // records
+	broken     error                   // of each write
+	unreadable error                   // of each read
+	beats      int                     // stored
+	read       []string                // records
+	race       func(run *holdfast.Run) // what somebody else does before the next end; once
 }
 
 func newRunningRuns(n int) *runningRuns {
@@ -56,6 +57,16 @@ func (s *runningRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
 	return s.runs[id], s.unreadable
 }
 
+func (s *runningRuns) Brief(_ context.Context, id string) (holdfast.RunBrief, error) {
+	run, ok := s.runs[id]
+	if !ok {
+		return holdfast.RunBrief{}, holdfast.ErrNotFound
+	}
+	return holdfast.RunBrief{
+		AttemptRef: run.Ref(), Cluster: run.Cluster, Kind: run.Kind, Status: run.Status, StateLocation: run.StateLocation, Bundle: run.Bundle,
+	}, s.unreadable
+}
+
 func (s *runningRuns) UpdateRun(_ context.Context, run holdfast.Run) (holdfast.Run, error) {
 	if s.broken == nil {
 		s.runs[run.ID] = run
@@ -74,6 +85,12 @@ func (s *runningRuns) Beat(_ context.Context, ref holdfast.AttemptRef, step stri
 }
 
 func (s *runningRuns) EndAttempt(_ context.Context, _ holdfast.AttemptRef, run holdfast.Run, _ []holdfast.Resource) (holdfast.Run, error) {
+	if s.race != nil {
+		now := s.runs[run.ID]
+		s.race(&now)
+		s.runs[run.ID], s.race = now, nil
+		return run, holdfast.ErrConflict
+	}
 	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
 }
 

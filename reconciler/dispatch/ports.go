@@ -15,6 +15,7 @@ import (
 type Store interface {
 	Runs
 	Claims
+	Columns
 	Attempts
 	Inventory
 	Keeper
@@ -41,9 +42,17 @@ type Claims interface {
 	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 }
 
+// Columns answer what is asked often. They decode no record.
+type Columns interface {
+	// EachRunning calls do for each running attempt, with the last sign of life that is
+	// stored of it.
+	EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error
+	// Brief returns what says what the current attempt at a run may do.
+	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
+}
+
 // Attempts are the records of what agents execute.
 type Attempts interface {
-	EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error
 	Beat(ctx context.Context, ref holdfast.AttemptRef, step string, now time.Time) (holdfast.Run, error)
 	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)

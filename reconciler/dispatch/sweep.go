@@ -134,7 +134,7 @@ func (d sweep) silent(ctx context.Context, run holdfast.Run) error {
 	if !holdfast.OwnState(run.StateLocation) {
 		return d.markSilent(ctx, run)
 	}
-	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndUnlocked)
+	_, err := d.end(ctx, run.Ref(), run, killed(run, why), d.opts.Store.EndUnlocked)
 	if errors.Is(err, holdfast.ErrLocked) {
 		return d.markSilent(ctx, run)
 	}
@@ -207,7 +207,7 @@ func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubt
 				store = d.opts.Store.EndUnlocked
 			}
 		}
-		_, err = d.end(ctx, a.ref, unknown(d.LastSign(run), req), store)
+		_, err = d.end(ctx, a.ref, run, unknown(d.LastSign(run), req), store)
 		switch {
 		case errors.Is(err, holdfast.ErrLocked) || errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrConflict):
 		case err != nil:
@@ -231,7 +231,7 @@ func (d sweep) mayLive(ref holdfast.AttemptRef) bool {
 // dead ends an attempt of which no result will come. An apply may have begun,
 // whatever its last sign of life said.
 func (d sweep) dead(ctx context.Context, run holdfast.Run, why string) error {
-	_, err := d.end(ctx, run.Ref(), killed(run, why), d.opts.Store.EndAttempt)
+	_, err := d.end(ctx, run.Ref(), run, killed(run, why), d.opts.Store.EndAttempt)
 	return err
 }
 

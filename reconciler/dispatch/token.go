@@ -11,17 +11,18 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Authorize checks an attempt's token and returns its run: ErrUnauthorized if
-// it is not that attempt's, ErrFenced if the attempt is over.
-func (d *Dispatcher) Authorize(ctx context.Context, id string, attempt int, token string) (holdfast.Run, error) {
-	run, err := d.opts.Store.Run(ctx, id)
+// Authorize checks an attempt's token and returns what its run allows: ErrUnauthorized if
+// it is not that attempt's, ErrFenced if the attempt is over. Each request of an agent asks
+// it, and it decodes no record: what it answers is in columns that are written with it.
+func (d *Dispatcher) Authorize(ctx context.Context, id string, attempt int, token string) (holdfast.RunBrief, error) {
+	run, err := d.opts.Store.Brief(ctx, id)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return run, holdfast.ErrUnauthorized
+		return holdfast.RunBrief{}, holdfast.ErrUnauthorized
 	} else if err != nil {
-		return run, fmt.Errorf("read run %s: %w", id, err)
+		return holdfast.RunBrief{}, fmt.Errorf("read run %s: %w", id, err)
 	}
 	if !hmac.Equal([]byte(token), []byte(d.token(id, attempt))) {
-		return holdfast.Run{}, holdfast.ErrUnauthorized
+		return holdfast.RunBrief{}, holdfast.ErrUnauthorized
 	}
 	if attempt != run.Attempt || run.Status != holdfast.RunRunning {
 		return run, holdfast.ErrFenced
