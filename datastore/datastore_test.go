@@ -71,6 +71,7 @@ func TestStore(t *testing.T) {
 		"suspensions":     testSuspensions,
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
+		"any queued":      testAnyQueued,
 		"queue":           testQueue,
 		"lane of applies": testLaneOfAnApply,
 		"writes go first": testWritesGoFirst,

@@ -137,8 +137,36 @@ func (w *walk) dueOnly() (condition string, args []any) {
 	return ` AND (claim_at <= ? OR claim_at > ?)`, []any{nanos(w.now), nanos(w.now.Add(longestPause))}
 }
 
-// open reads the lanes that have a run, from one to the next: it does not read the
-// runs between them.
+// waitingLanes begins a query of the lanes that have a run, from one to the next: the runs
+// between them are not read.
+const waitingLanes = `WITH RECURSIVE lanes (lane) AS (
+			SELECT MIN(lane) FROM runs WHERE claim_at IS NOT NULL
+			UNION ALL
+			SELECT (SELECT MIN(lane) FROM runs WHERE claim_at IS NOT NULL AND lane > lanes.lane) FROM lanes WHERE lane IS NOT NULL
+		)`
+
+// AnyQueued reports whether a run of these kinds, of a cluster of these projects, waits to be
+// handed out, one that may not be claimed yet included. Without kinds or projects, of any.
+func (s *RunStore) AnyQueued(ctx context.Context, kinds []holdfast.RunKind, projects []string) (some bool, err error) {
+	wanted := holdfast.ClaimFilter{Kinds: kinds, Projects: projects}
+	err = s.db.reader().each(ctx, func(row scanner) error {
+		var text string
+		if err := row.Scan(&text); err != nil {
+			return err
+		}
+		lane, err := parseLane(text, 0)
+		if err == nil && offered(wanted, lane) {
+			some, err = true, errStop
+		}
+		return err
+	}, waitingLanes+` SELECT lane FROM lanes WHERE lane IS NOT NULL`)
+	if err != nil && !errors.Is(err, errStop) {
+		return false, fmt.Errorf("look for queued runs: %w", err)
+	}
+	return some, nil
+}
+
+// open reads the lanes that have a run.
 func (w *walk) open(ctx context.Context, keep func(holdfast.Lane) bool) error {
 	due, args := w.dueOnly()
 	return w.q.each(ctx, func(row scanner) error {
@@ -153,11 +181,7 @@ func (w *walk) open(ctx context.Context, keep func(holdfast.Lane) bool) error {
 			w.lanes, w.lines = append(w.lanes, lane), append(w.lines, &line{lane: text})
 		}
 		return err
-	}, `WITH RECURSIVE lanes (lane) AS (
-			SELECT MIN(lane) FROM runs WHERE claim_at IS NOT NULL
-			UNION ALL
-			SELECT (SELECT MIN(lane) FROM runs WHERE claim_at IS NOT NULL AND lane > lanes.lane) FROM lanes WHERE lane IS NOT NULL
-		), heads (lane, since) AS (
+	}, waitingLanes+`, heads (lane, since) AS (
 			SELECT lane, (SELECT created_at FROM runs WHERE claim_at IS NOT NULL AND runs.lane = lanes.lane`+due+`
 				ORDER BY created_at, id LIMIT 1) FROM lanes WHERE lane IS NOT NULL
 		)

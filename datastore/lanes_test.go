@@ -193,3 +193,35 @@ func sequence(n int) []int {
 	}
 	return list
 }
+
+// testAnyQueued: runs that may not be claimed yet are queued, those that run or have ended are
+// not, and those of other kinds and projects are nothing to an agent.
+func testAnyQueued(t *testing.T, open opener) {
+	store := open(t)
+	expect := func(when string, want bool, projects []string, kinds ...holdfast.RunKind) {
+		t.Helper()
+		if got := must[bool](t)(store.AnyQueued(t.Context(), kinds, projects)); got != want {
+			t.Errorf("%s: AnyQueued(%v, %v) = %t", when, kinds, projects, got)
+		}
+	}
+	expect("nothing", false, nil)
+	run := newRun(1)
+	run.Document.Project = "shop"
+	run = claim(t, store, run)
+	expect("one runs", false, nil)
+	run.Status, run.NotBefore = holdfast.RunRetrying, noon.Add(time.Hour)
+	must[holdfast.Run](t)(store.EndAttempt(t.Context(), run.Ref(), run, nil))
+	expect("one is to be retried", true, nil)
+	expect("a plan", true, nil, holdfast.RunPlan)
+	expect("a plan", false, nil, holdfast.RunApply, holdfast.RunDrift)
+	for n := range 20 { // lanes before it
+		apply := newRun(10 + n)
+		apply.Kind, apply.PullRequest = holdfast.RunApply, holdfast.PullRequestRef{Repo: "fleet", Number: n + 1}
+		apply.Document.Project = "web"
+		create(t, store, apply)
+	}
+	expect("a plan behind applies", true, []string{"shop"}, holdfast.RunPlan)
+	expect("a plan behind applies", false, []string{"web"}, holdfast.RunPlan)
+	expect("applies", true, []string{"none", "web"}, holdfast.RunApply)
+	expect("applies", false, []string{"none"})
+}

@@ -36,18 +36,14 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 				return holdfast.Assignment{}, err
 			}
 		}
-		woken := d.work.Wait()
-		a, err := d.claim(ctx, req)
+		woken := d.work.Wait() // before the look: a run that is queued after it wakes the claim
+		a, some, err := d.look(ctx, req)
 		if !errors.Is(err, holdfast.ErrNotFound) {
 			return a, err
 		}
-		again, waitErr := d.lookAgain(ctx, doubtful)
-		if waitErr != nil {
-			return a, waitErr
-		}
 		select {
 		case <-woken:
-		case <-again:
+		case <-lookAgain(some || doubtful):
 		case <-deadline.C:
 			return a, err
 		case <-ctx.Done():
@@ -56,24 +52,33 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	}
 }
 
+// look is claim where some run that the agent executes is queued; else it is an ErrNotFound.
+// Each run that is queued or ends wakes all agents that wait, and to most of them it is
+// nothing: that is found out by one query instead of nine.
+func (d *Dispatcher) look(ctx context.Context, req holdfast.ClaimRequest) (a holdfast.Assignment, some bool, err error) {
+	some, err = d.opts.Store.AnyQueued(ctx, claimKinds(req), req.Projects)
+	if err != nil {
+		return a, some, fmt.Errorf("look at the queue: %w", err)
+	}
+	if !some {
+		return a, some, holdfast.ErrNotFound
+	}
+	a, err = d.claim(ctx, req)
+	return a, some, err
+}
+
 // claimPause is the time between two looks at a queue from which nothing could be
 // handed out: a backoff or a provider's break may end, or a lock, without a word.
 const claimPause = time.Second
 
-// lookAgain is when a claim that got nothing looks again without being woken. Of an
-// empty queue nothing is to be expected: who queues a run wakes those that wait, and the
-// agent's next claim looks in any case.
-func (d *Dispatcher) lookAgain(ctx context.Context, doubtful bool) (<-chan time.Time, error) {
-	if !doubtful {
-		queue, err := d.opts.Store.Queue(ctx, holdfast.QueueFilter{Now: d.opts.Now(), Limit: 1})
-		if err != nil {
-			return nil, fmt.Errorf("look at the queue: %w", err)
-		}
-		if len(queue) == 0 {
-			return nil, nil
-		}
+// lookAgain is when a claim that got nothing looks again without being woken. Where no run
+// that the agent executes is queued, not even one that may not be claimed yet, none is to be
+// expected: who queues one wakes those that wait, and the agent's next claim looks in any case.
+func lookAgain(expected bool) <-chan time.Time {
+	if !expected {
+		return nil
 	}
-	return time.After(claimPause), nil
+	return time.After(claimPause)
 }
 
 // claimableLooked is how many claimable runs are tried, each of another state:
@@ -182,12 +187,20 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 	return err == nil && now.Status == holdfast.RunRunning && now.Attempt == run.Attempt+1
 }
 
+// claimKinds are the kinds of runs that an agent may be handed; none: all.
+func claimKinds(req holdfast.ClaimRequest) []holdfast.RunKind {
+	if slices.Contains(req.Kinds, holdfast.RunApply) && !slices.Contains(req.Kinds, holdfast.RunState) {
+		return append(slices.Clone(req.Kinds), holdfast.RunState) // who may apply puts states right
+	}
+	return req.Kinds
+}
+
 // claimFilter says which runs may be handed out now, and in which order: not those of
 // providers that need a break, nor of providers and projects that have as many runs as
 // they may, and no more drift checks than there may be. It is false if there can be
 // none.
 func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, share, bool, error) {
-	kinds, now := req.Kinds, d.opts.Now()
+	kinds, now := claimKinds(req), d.opts.Now()
 	running, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
 		return holdfast.ClaimFilter{}, share{}, false, fmt.Errorf("list running runs: %w", err)
@@ -195,9 +208,6 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 	of, err := d.shares.of(ctx, running)
 	if err != nil {
 		return holdfast.ClaimFilter{}, of, false, err
-	}
-	if slices.Contains(kinds, holdfast.RunApply) && !slices.Contains(kinds, holdfast.RunState) {
-		kinds = append(slices.Clone(kinds), holdfast.RunState) // who may apply puts states right
 	}
 	load := loadOf(running)
 	filter := holdfast.ClaimFilter{

@@ -18,11 +18,14 @@ type waitingRuns struct {
 	Store
 
 	mu    sync.Mutex
-	ids   []string  // of those that wait
-	due   time.Time // none may be claimed before
-	looks int       // for claimable runs
-	forks int       // so many are of a pull request from a fork each, the first
-	read  []string  // records
+	ids   []string         // of those that wait
+	kind  holdfast.RunKind // of all of them; empty: of any
+	due   time.Time        // none may be claimed before
+	asked int              // whether any are queued
+	looks int              // for claimable runs, or at what runs
+	after func()           // somebody else, once an answer was given; nil: nobody
+	forks int              // so many are of a pull request from a fork each, the first
+	read  []string         // records
 }
 
 func (s *waitingRuns) queue(ids ...string) {
@@ -36,7 +39,23 @@ func (s *waitingRuns) EachRunning(context.Context, func(holdfast.AttemptRef, str
 }
 
 func (s *waitingRuns) Served(context.Context, time.Time) (running, lately []holdfast.Lane, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
 	return nil, nil, nil
+}
+
+// AnyQueued reports whether some wait that an agent of such kinds executes.
+func (s *waitingRuns) AnyQueued(_ context.Context, kinds []holdfast.RunKind, _ []string) (bool, error) {
+	s.mu.Lock()
+	s.asked++
+	some := len(s.ids) > 0 && (s.kind == "" || slices.Contains(kinds, s.kind))
+	s.mu.Unlock()
+	if after := s.after; after != nil {
+		s.after = nil
+		after()
+	}
+	return some, nil
 }
 
 func (s *waitingRuns) Claimable(_ context.Context, filter holdfast.ClaimFilter) ([]string, error) {
@@ -61,12 +80,6 @@ func (s *waitingRuns) pullRequest(place int) (pr holdfast.PullRequestRef) {
 		pr = holdfast.PullRequestRef{Repo: "fleet", Number: place + 1}
 	}
 	return pr
-}
-
-func (s *waitingRuns) Queue(context.Context, holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return make([]holdfast.QueuedRun, min(1, len(s.ids))), nil
 }
 
 func (s *waitingRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
@@ -156,8 +169,8 @@ func TestClaimWaitsForAWord(t *testing.T) {
 		if _, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second}); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("Claim() of an empty queue = %v", err)
 		}
-		if store.looks != 1 {
-			t.Errorf("%d looks at an empty queue in 25 s", store.looks)
+		if store.asked != 1 || store.looks != 0 {
+			t.Errorf("%d looks at an empty queue in 25 s, and %d at what else there is", store.asked, store.looks)
 		}
 
 		type claimed struct {
@@ -187,4 +200,52 @@ func TestClaimWaitsForAWord(t *testing.T) {
 			t.Errorf("a run whose time comes after 5 s: %+v", c)
 		}
 	})
+}
+
+// TestClaimSleepsThroughNothing: a run that is queued just after a claim was told that there
+// is none is handed out at once.
+func TestClaimSleepsThroughNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &waitingRuns{}
+		d := dispatcherOf(t, store)
+		store.after = func() {
+			store.queue("run-1")
+			d.Queued(t.Context())
+		}
+		began := time.Now()
+		a, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
+		if err != nil || a.Run != "run-1" || time.Since(began) != 0 {
+			t.Errorf("Claim() = %q, %v after %s", a.Run, err, time.Since(began))
+		}
+	})
+}
+
+// TestRunsOfOthersCostOneQuery: an agent that waits is woken by each run that is queued or
+// ends. Where none is of a kind that it executes it asks for no more than that, and not
+// again without being woken; one of applies asks for runs that put states right, too.
+func TestRunsOfOthersCostOneQuery(t *testing.T) {
+	t.Parallel()
+	for kind, own := range map[holdfast.RunKind]bool{holdfast.RunPlan: false, holdfast.RunApply: true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &waitingRuns{due: time.Now().Add(time.Hour), kind: holdfast.RunState}
+			d := dispatcherOf(t, store)
+			store.queue("run-1")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Kinds: []holdfast.RunKind{kind}, Wait: 25 * time.Second})
+				ended <- err
+			}()
+			for range 3 {
+				time.Sleep(time.Second / 4)
+				d.Queued(t.Context())
+			}
+			if err := <-ended; !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("Claim() = %v", err)
+			}
+			if !own && (store.asked != 4 || store.looks != 0) || own && store.looks < 25 {
+				t.Errorf("of %s: asked %d times, looked %d times", kind, store.asked, store.looks)
+			}
+		})
+	}
 }

@@ -49,6 +49,10 @@ type Columns interface {
 	EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error
 	// Brief returns what says what the current attempt at a run may do.
 	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
+	// AnyQueued reports whether a run of these kinds, of a cluster of these projects, waits
+	// to be handed out, one that may not be claimed yet included. Without kinds or projects,
+	// of any.
+	AnyQueued(ctx context.Context, kinds []holdfast.RunKind, projects []string) (bool, error)
 }
 
 // Attempts are the records of what agents execute.
