@@ -19,8 +19,8 @@ type ArtefactStore struct{ *records }
 // PutArtefact stores what a run's attempt leaves behind under name, over what it
 // left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
 // that an engine could not upload, is taken of a former attempt too that may not have
-// said all, and stands as unsaved from then on, if it is new. At most 1 GiB. ArtefactPlan
-// is durable with the outcome of the attempt.
+// said all, and stands as unsaved from then on, if it is new. At most 1 GiB. ArtefactPlan,
+// and what a run leaves that does not write, is durable with the outcome of the attempt.
 func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
@@ -31,8 +31,12 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
 	old, write := content{}, s.db.write
-	if name == holdfast.ArtefactPlan {
+	switch name {
+	case holdfast.ArtefactErrored:
+	case holdfast.ArtefactPlan:
 		write = s.db.writeRelaxed
+	default:
+		write = s.commitFor(ctx, ref.Run)
 	}
 	err = write(ctx, func(ctx context.Context, q querier) error {
 		if err := mayLeave(ctx, q, ref, name, q.forUpdate); err != nil {

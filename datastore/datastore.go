@@ -73,6 +73,8 @@ type records struct {
 	blobs   *bucket
 	wakers  *broadcaster // who waits for log lines
 	decoded kept.PullRequests
+
+	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
 }
 
 // newStore returns the parts of a Store, none of which can be used before open.
@@ -164,6 +166,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	// The file is ours alone: whoever had claimed a post before is dead, and
 	// what it had begun is posted now, not when its claim ends.
 	if err := s.db.write(ctx, endClaims); err != nil {
+		return err
+	}
+	if err := s.db.write(ctx, s.noteBoot); err != nil {
 		return err
 	}
 	if err := s.releaseDeadLocks(ctx); err != nil {

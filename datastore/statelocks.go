@@ -27,12 +27,13 @@ func (s *StateStore) StateLock(ctx context.Context, location string) (holdfast.S
 // LockState gives the state's lock to the attempt lock.By; the same lock again
 // is not an error, and a lock whose attempt is over is free. A
 // *holdfast.StateLockedError says who has it, ErrFenced that the attempt is
-// over, ErrForbidden that the state is another run's.
+// over, ErrForbidden that the state is another run's. The lock of a run that does not write
+// may be lost with the machine's power: the claim keeps others out, and nobody misses it.
 func (s *StateStore) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
 	if lock.ID == "" {
 		return fmt.Errorf("lock state %q: the lock has no id", location)
 	}
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+	err := s.commitFor(ctx, lock.By.Run)(ctx, func(ctx context.Context, q querier) error {
 		own, err := running(ctx, q, lock.By, q.forUpdate)
 		if err != nil {
 			return err
@@ -69,9 +70,11 @@ func (s *StateStore) LockState(ctx context.Context, location string, lock holdfa
 
 // UnlockState releases the lock with that id, if it is that of by's attempt. A
 // state that nobody holds is not an error; a *holdfast.StateLockedError if the lock
-// has another id or is another's.
+// has another id or is another's. A lock that is there again after a power cut keeps out no
+// other run, as the claim does that already, and ends with its attempt: what the attempt still
+// begins may be refused by it, which is a transient failure.
 func (s *StateStore) UnlockState(ctx context.Context, location, id string, by holdfast.AttemptRef) error {
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) error {
 		held, err := readLock(ctx, q, location)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound):

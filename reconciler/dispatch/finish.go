@@ -160,6 +160,9 @@ func (d *Dispatcher) saveOutcome(
 ) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
 	copied := false
+	if !run.Kind.Writes() && d.opts.Store.MayLack(ref) {
+		result = lacking(result)
+	}
 	if run.Kind != holdfast.RunState { // which plans nothing
 		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
 			return run, err

@@ -25,6 +25,7 @@ type runningRuns struct {
 	beats      int                     // stored
 	read       []string                // records
 	race       func(run *holdfast.Run) // what somebody else does before the next end; once
+	lacking    bool                    // what attempts have left may be lost
 }
 
 func newRunningRuns(n int) *runningRuns {
@@ -67,6 +68,8 @@ func (s *runningRuns) Brief(_ context.Context, id string) (holdfast.RunBrief, er
 	}, s.unreadable
 }
 
+func (s *runningRuns) MayLack(holdfast.AttemptRef) bool { return s.lacking }
+
 func (s *runningRuns) UpdateRun(_ context.Context, run holdfast.Run) (holdfast.Run, error) {
 	if s.broken == nil {
 		s.runs[run.ID] = run
@@ -105,17 +108,22 @@ func (s *runningRuns) ended() []string {
 	})))
 }
 
+// dispatcherWith is a Dispatcher with these limits, whom nothing else keeps from anything.
+func dispatcherWith(t *testing.T, store Store, limits Limits) *Dispatcher {
+	t.Helper()
+	all := everything{woken: func(string) {}}
+	d, err := New(Options{Store: store, Locker: all, Fleet: all, TokenKey: make([]byte, 32), Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // fleetOf is a Dispatcher of what runs; tick lets time pass as it does between two beats,
 // with those of the runs that live, and looks at the leases.
 func fleetOf(t *testing.T, store *runningRuns) (d *Dispatcher, tick func(living ...string)) {
 	t.Helper()
-	all := everything{woken: func(string) {}}
-	d, err := New(Options{
-		Store: store, Locker: all, Fleet: all, TokenKey: make([]byte, 32), Limits: Limits{Runs: 10, Drift: 10, Lease: testLease},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d = dispatcherWith(t, store, Limits{Runs: 10, Drift: 10, Lease: testLease})
 	return d, func(living ...string) {
 		t.Helper()
 		time.Sleep(testLease / 6)

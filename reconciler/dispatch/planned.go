@@ -105,7 +105,11 @@ func (e *badPlanError) Unwrap() error { return e.err }
 func (r results) readDocument(ctx context.Context, run string, want holdfast.Digest) (holdfast.Plan, error) {
 	file, err := r.store.Artefact(ctx, run, holdfast.ArtefactDocument)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return holdfast.Plan{}, &badPlanError{errors.New("the agent left no plan document: is it older than the server?")}
+		why := "the agent left no plan document"
+		if want == "" { // agents that make one name it
+			why += ": is it older than the server?"
+		}
+		return holdfast.Plan{}, &badPlanError{errors.New(why)}
 	} else if err != nil {
 		return holdfast.Plan{}, err
 	}
@@ -207,6 +211,22 @@ func disagrees(status holdfast.RunStatus, counts holdfast.Counts) *badPlanError 
 	default:
 		return nil
 	}
+}
+
+// lacking is a result of an attempt of which the records may lack something, whatever of it is
+// there: with an input, a lock file or resources of nothing, or of a former attempt, the plan
+// would be taken for another one. It is made again. What failed anyway keeps its failure.
+func lacking(result holdfast.Result) holdfast.Result {
+	result.PlanDigest = ""
+	if !result.Status.Good() {
+		return result
+	}
+	result.Status, result.Reason, result.Detail, result.Matched = holdfast.RunErrored, holdfast.CauseArtefactUnavailable, "", ""
+	result.Failure = &holdfast.Failure{
+		Step: "plan", Cause: holdfast.CauseArtefactUnavailable, Transient: true,
+		Summary: "the server's machine was down while this ran: the plan, or a part of it, may be lost",
+	}
+	return result
 }
 
 // spoiled is a result whose plan cannot be believed.

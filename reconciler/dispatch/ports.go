@@ -53,6 +53,9 @@ type Columns interface {
 	// to be handed out, one that may not be claimed yet included. Without kinds or projects,
 	// of any.
 	AnyQueued(ctx context.Context, kinds []holdfast.RunKind, projects []string) (bool, error)
+	// MayLack reports whether something that an attempt has left may be lost, if its run does
+	// not write: the machine of the records has been down since it was claimed.
+	MayLack(ref holdfast.AttemptRef) bool
 }
 
 // Attempts are the records of what agents execute.

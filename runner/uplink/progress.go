@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
@@ -18,7 +18,6 @@ const (
 	maxProgress  = 64 << 20 // bytes of the file
 	progressHead = "progress of an apply, boot "
 	progressEnd  = "end of the engine"
-	bootFile     = "/proc/sys/kernel/random/boot_id"
 )
 
 // progress keeps what the engine says its apply begins and has completed, for a
@@ -52,7 +51,7 @@ func (p *progress) begin() {
 		return
 	}
 	p.file = file
-	p.append(progressHead + boot())
+	p.append(progressHead + durable.Boot())
 }
 
 // note keeps a line.
@@ -101,7 +100,7 @@ func (p *progress) read() (*journal.Progress, error) {
 	switch {
 	case !ok, len(lines) > 0 && lines[len(lines)-1] != '\n':
 		return nil, errors.New("its last line was cut off")
-	case string(head) != progressHead+boot():
+	case string(head) != progressHead+durable.Boot():
 		return nil, errors.New("the machine was started again since")
 	}
 	lines, ended := bytes.CutSuffix(lines, []byte(progressEnd+"\n"))
@@ -110,13 +109,4 @@ func (p *progress) read() (*journal.Progress, error) {
 		err = errors.New("the engine may have said more than its agent had read")
 	}
 	return under, err
-}
-
-// boot names the present life of the machine; empty where the system does not say.
-func boot() string {
-	id, err := os.ReadFile(bootFile)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
 }

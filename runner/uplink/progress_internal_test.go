@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
@@ -22,7 +23,7 @@ func TestProgress(t *testing.T) {
 		"as it was written":       {change: func(file []byte) []byte { return file }},
 		"without its last bytes":  {change: func(file []byte) []byte { return file[:len(file)-4] }, lost: true},
 		"without a line":          {change: func([]byte) []byte { return nil }, lost: true},
-		"from before a power cut": {change: func(file []byte) []byte { return bytes.Replace(file, []byte(boot()), []byte("other"), 1) }, lost: true},
+		"from before a power cut": {change: func(file []byte) []byte { return bytes.Replace(file, []byte(durable.Boot()), []byte("other"), 1) }, lost: true},
 		"without the engine's end": {change: func(file []byte) []byte {
 			return bytes.TrimSuffix(file, []byte(progressEnd+"\n"))
 		}, lost: true},
