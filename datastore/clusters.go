@@ -177,6 +177,19 @@ func selections(filter holdfast.ClusterFilter) func(yield func(conditions) bool)
 // not stored: it is read from the newest state version. A transition without a
 // cluster or a time is of this one, now.
 func (s *ClusterStore) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+	return s.saveCluster(ctx, c, history)
+}
+
+// RecordCluster is SaveCluster with what the audit trail says of it, in the same transaction.
+func (s *ClusterStore) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	return s.saveCluster(ctx, c, history, entry)
+}
+
+func (s *ClusterStore) saveCluster(
+	ctx context.Context, c holdfast.ClusterRecord, history []holdfast.Transition, trail ...holdfast.AuditEntry,
+) (holdfast.ClusterRecord, error) {
 	next, doc, err := s.sealCluster(c)
 	if err != nil {
 		return holdfast.ClusterRecord{}, fmt.Errorf("save cluster: %w", err)
@@ -184,6 +197,11 @@ func (s *ClusterStore) SaveCluster(ctx context.Context, c holdfast.ClusterRecord
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := storeCluster(ctx, q, next, doc); err != nil {
 			return err
+		}
+		for _, entry := range trail {
+			if err := s.audit(ctx, q, entry); err != nil {
+				return fmt.Errorf("record %s: %w", entry.Action, err)
+			}
 		}
 		return s.addHistory(ctx, q, c.Name, history)
 	})

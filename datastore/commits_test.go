@@ -77,4 +77,12 @@ func TestCommitsOfARun(t *testing.T) {
 		_, err := store.EndAttempt(ctx, run.Ref(), run, nil)
 		return err
 	})
+	step("record what was applied", 1, func() error {
+		entry := holdfast.AuditEntry{Actor: "ann", Action: "cluster.applied", Object: run.Cluster}
+		_, err := store.RecordCluster(ctx, holdfast.ClusterRecord{Name: run.Cluster}, entry, holdfast.Transition{What: "phase", To: "Active"})
+		return err
+	})
+	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, run.Cluster, 0)); len(trail) != 1 || trail[0].Action != "cluster.applied" {
+		t.Errorf("the audit trail of the cluster is %+v", trail)
+	}
 }

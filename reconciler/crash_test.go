@@ -94,6 +94,13 @@ func (s *mortal) CreateClusters(
 	return out, err
 }
 
+func (s *mortal) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (out holdfast.ClusterRecord, err error) {
+	err = s.write("RecordCluster", func() error { out, err = s.Store.RecordCluster(ctx, c, entry, history...); return err })
+	return out, err
+}
+
 func (s *mortal) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (out holdfast.PullRequestRecord, err error) {
 	err = s.write("SavePullRequest", func() error { out, err = s.Store.SavePullRequest(ctx, pr); return err })
 	return out, err

@@ -69,6 +69,13 @@ func (s workedStore) CreateClusters(
 	return s.Store.CreateClusters(ctx, records, history...)
 }
 
+func (s workedStore) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	s.add("writes", 1)
+	return s.Store.RecordCluster(ctx, c, entry, history...)
+}
+
 func (s workedStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	runs, err := s.Store.Runs(ctx, filter)
 	s.add("runs", len(runs))

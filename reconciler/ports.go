@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
 )
@@ -39,7 +40,7 @@ type Store interface {
 	Upgrades
 	rescue.Tries
 	rescue.Unsaved
-	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+	record.Trail
 }
 
 // Runs are the records of runs and their attempts.

@@ -41,6 +41,14 @@ func (s *lookingStore) CreateClusters(
 	return created, err
 }
 
+func (s *lookingStore) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	saved, err := s.Store.RecordCluster(ctx, c, entry, history...)
+	s.looked()
+	return saved, err
+}
+
 func (s *lookingStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	saved, err := s.Store.SavePullRequest(ctx, pr)
 	s.looked()

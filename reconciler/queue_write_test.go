@@ -38,3 +38,21 @@ func TestQueuedRunIsOneWrite(t *testing.T) {
 		t.Errorf("%d entries were written apart from their runs", n)
 	}
 }
+
+// TestAppliedClusterIsOneWrite: that a cluster was applied is in the audit trail with its
+// record, and not in another write.
+func TestAppliedClusterIsOneWrite(t *testing.T) {
+	t.Parallel()
+	counted := &work{counts: make(map[string]int)}
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
+		func(opts *reconciler.Options) { opts.Store = auditedStore{opts.Store, counted} })
+	f.adopt()
+	trail, err := f.store.AuditTrail(t.Context(), "prod", 0)
+	f.must(err)
+	if len(trail) != 1 || trail[0].Action != "cluster.applied" {
+		t.Errorf("the audit trail of the cluster is %+v", trail)
+	}
+	if n := counted.done()["cluster.applied"]; n != 0 {
+		t.Errorf("%d entries were written apart from the records of their clusters", n)
+	}
+}

@@ -325,14 +325,30 @@ type forgetful struct {
 	fail int
 }
 
-func (s *forgetful) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+func (s *forgetful) remember() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail > 0 {
 		s.fail--
-		return holdfast.ClusterRecord{}, errors.New("disk full")
+		return errors.New("disk full")
+	}
+	return nil
+}
+
+func (s *forgetful) SaveCluster(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+	if err := s.remember(); err != nil {
+		return holdfast.ClusterRecord{}, err
 	}
 	return s.Store.SaveCluster(ctx, c, history...)
+}
+
+func (s *forgetful) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	if err := s.remember(); err != nil {
+		return holdfast.ClusterRecord{}, err
+	}
+	return s.Store.RecordCluster(ctx, c, entry, history...)
 }
 
 func unwrittenRecord(t *testing.T) {

@@ -244,11 +244,11 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 		return err
 	}
 	rec.Waiting, rec.WaitingDetail, rec.WaitingFor = "", "", ""
-	saved, err := l.Records.Save(ctx, in.Cluster, rec, in.Runs)
+	entry := l.Records.Entry(run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
+	saved, err := l.Records.Record(ctx, in.Cluster, rec, in.Runs, entry)
 	if err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
 	}
-	l.Records.Audit(ctx, run.Actor, "cluster.applied", run.Cluster, fmt.Sprintf("%s at %s (%s)", run.ID, run.Revision.Short(), d.Reason))
 	// There may be something newer to do, and pull requests to plan again.
 	l.Agenda.Request(in.Request)
 	// It is on record, and nothing asks again for what one of these fails to ask for.
@@ -276,11 +276,11 @@ func (l *Loop) recordDestroyed(ctx context.Context, in decision.Input, d decisio
 			rec.Deletion.Run = run.ID
 		}
 	}
-	saved, err := l.Records.Save(ctx, in.Cluster, rec, in.Runs)
+	entry := l.Records.Entry(run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
+	saved, err := l.Records.Record(ctx, in.Cluster, rec, in.Runs, entry)
 	if err != nil {
 		return fmt.Errorf("record that %q is gone: %w", rec.Name, err)
 	}
-	l.Records.Audit(ctx, run.Actor, "cluster.destroyed", rec.Name, fmt.Sprintf("%s (%s)", run.ID, d.Reason))
 	l.Agenda.Request(in.Request)
 	err = errors.Join(l.Agenda.RequestOpen(ctx, rec.Name), l.Agenda.RequestRelated(ctx, in.Cluster, saved))
 	if saved.Deletion != nil {

@@ -16,7 +16,7 @@ import (
 type Store interface {
 	Clusters
 	Runs
-	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+	Trail
 }
 
 // Clusters are the records of clusters.
@@ -28,6 +28,16 @@ type Clusters interface {
 	// CreateClusters stores new records (Version 0), each with its history, in one
 	// transaction, and returns them without those of which there is a record already.
 	CreateClusters(ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition) ([]holdfast.ClusterRecord, error)
+}
+
+// Trail is what somebody did.
+type Trail interface {
+	Audit(ctx context.Context, entry holdfast.AuditEntry) error
+	// RecordCluster is SaveCluster with what the audit trail says of it, in the same
+	// transaction.
+	RecordCluster(
+		ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+	) (holdfast.ClusterRecord, error)
 }
 
 // Runs are the records of runs.
@@ -70,6 +80,32 @@ func NewWriter(opts Options) *Writer { return &Writer{opts: opts} }
 func (w *Writer) Save(
 	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run,
 ) (holdfast.ClusterRecord, error) {
+	return w.save(ctx, before, rec, runs, w.opts.Store.SaveCluster)
+}
+
+// Record is Save with what the audit trail says of it, in the same transaction. If nothing
+// else has changed that alone is written.
+func (w *Writer) Record(
+	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run, entry holdfast.AuditEntry,
+) (holdfast.ClusterRecord, error) {
+	written := false
+	saved, err := w.save(ctx, before, rec, runs,
+		func(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error) {
+			written = true
+			return w.opts.Store.RecordCluster(ctx, c, entry, history...)
+		})
+	if err == nil && !written {
+		w.audit(ctx, entry)
+	}
+	return saved, err
+}
+
+// saveFunc stores a record and what has changed of it.
+type saveFunc func(ctx context.Context, c holdfast.ClusterRecord, history ...holdfast.Transition) (holdfast.ClusterRecord, error)
+
+func (w *Writer) save(
+	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run, store saveFunc,
+) (holdfast.ClusterRecord, error) {
 	now := w.opts.Now()
 	rec = w.complete(now, rec, runs)
 	rec.UpdatedAt = before.UpdatedAt
@@ -77,7 +113,7 @@ func (w *Writer) Save(
 		return before, nil
 	}
 	rec.UpdatedAt = now
-	saved, err := w.opts.Store.SaveCluster(ctx, rec, decision.Transitions(now, before, rec, runs)...)
+	saved, err := store(ctx, rec, decision.Transitions(now, before, rec, runs)...)
 	if err != nil {
 		return saved, fmt.Errorf("record cluster %q: %w", rec.Name, err)
 	}
@@ -140,8 +176,11 @@ func (w *Writer) Entry(actor, action, object, detail string) holdfast.AuditEntry
 // Audit records what somebody did. What is written at the same time takes its Entry
 // along instead.
 func (w *Writer) Audit(ctx context.Context, actor, action, object, detail string) {
-	entry := w.Entry(actor, action, object, detail)
+	w.audit(ctx, w.Entry(actor, action, object, detail))
+}
+
+func (w *Writer) audit(ctx context.Context, entry holdfast.AuditEntry) {
 	if err := w.opts.Store.Audit(ctx, entry); err != nil {
-		w.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", action, "object", object, "err", err)
+		w.opts.Logger.ErrorContext(ctx, "audit entry was not stored", "action", entry.Action, "object", entry.Object, "err", err)
 	}
 }

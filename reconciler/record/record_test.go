@@ -17,13 +17,14 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // records are a Store of one cluster and its runs.
 type records struct {
-	cluster holdfast.ClusterRecord
-	runs    []holdfast.Run
-	saved   []holdfast.Transition // history of the last save
-	saves   int
-	trail   []holdfast.AuditEntry
-	taken   string                  // a name that somebody else has recorded
-	race    func(run *holdfast.Run) // what somebody else does before the next update; once
+	cluster  holdfast.ClusterRecord
+	runs     []holdfast.Run
+	saved    []holdfast.Transition // history of the last save
+	saves    int
+	trail    []holdfast.AuditEntry   // that was written alone
+	recorded []holdfast.AuditEntry   // that was written with a record
+	taken    string                  // a name that somebody else has recorded
+	race     func(run *holdfast.Run) // what somebody else does before the next update; once
 }
 
 func (r *records) Cluster(context.Context, string) (holdfast.ClusterRecord, error) {
@@ -53,6 +54,13 @@ func (r *records) CreateClusters(
 	r.saved = history
 	r.saves++
 	return created, nil
+}
+
+func (r *records) RecordCluster(
+	ctx context.Context, c holdfast.ClusterRecord, entry holdfast.AuditEntry, history ...holdfast.Transition,
+) (holdfast.ClusterRecord, error) {
+	r.recorded = append(r.recorded, entry)
+	return r.SaveCluster(ctx, c, history...)
 }
 
 func (r *records) Run(_ context.Context, id string) (holdfast.Run, error) {
@@ -247,6 +255,22 @@ func TestSave(t *testing.T) {
 	}
 	if *moved != 0 {
 		t.Errorf("a drift check of a cluster that was never applied was announced %d times", *moved)
+	}
+}
+
+// TestRecord: what somebody did is on record with what came of it, in one write, and alone if
+// nothing came of it.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	store := &records{}
+	w, _, _ := writerOf(store)
+	entry := w.Entry("ana", "cluster.applied", "prod", "run-1")
+	first, err := w.Record(t.Context(), holdfast.ClusterRecord{}, holdfast.ClusterRecord{Name: "prod"}, nil, entry)
+	if err != nil || store.saves != 1 || len(store.recorded) != 1 || store.recorded[0] != entry || len(store.trail) != 0 {
+		t.Errorf("Record() = %v: %d writes with %+v, and alone %+v", err, store.saves, store.recorded, store.trail)
+	}
+	if _, err := w.Record(t.Context(), first, first, nil, entry); err != nil || store.saves != 1 || len(store.trail) != 1 || store.trail[0] != entry {
+		t.Errorf("Record() without a change = %v: %d writes, and alone %+v", err, store.saves, store.trail)
 	}
 }
 
