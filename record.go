@@ -58,11 +58,23 @@ type ClusterRecord struct {
 	Life string `json:"life,omitempty"`
 	// Left is what applies have left that died, those under a former name included.
 	Left Leftover `json:"left,omitzero"`
+	// FormerParents are the clusters on which Desired no longer depends, while an apply
+	// does that has begun since the last one that ended well, or has not ended: what that
+	// makes is to be destroyed before them.
+	FormerParents []string `json:"formerParents,omitempty"`
 	// Deletion is how the cluster went; nil while it is there. A document of the
 	// same name begins a new life.
 	Deletion  *Deletion `json:"deletion,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Version   int64     `json:"version"` // optimistic
+}
+
+// Parents are the clusters that this one depends on, as it is desired, was applied or is
+// being applied, sorted.
+func (r ClusterRecord) Parents() []string {
+	parents := slices.Concat(r.Desired.Document.DependsOn, r.Applied.Document.DependsOn, r.FormerParents)
+	slices.Sort(parents)
+	return slices.Compact(parents)
 }
 
 // OwnSuspension says whether a cluster was suspended by its name, by whom, when and why.

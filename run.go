@@ -124,7 +124,7 @@ type RunSpec struct {
 	Bundle        Digest         `json:"bundle"`               // the root module, content-addressed
 	Dir           string         `json:"dir"`                  // the root module's folder inside the bundle
 	Document      Cluster        `json:"document"`             // the cluster as it was planned or applied
-	StateLocation string         `json:"stateLocation"`        // what the run excludes others from
+	StateLocation string         `json:"stateLocation"`        // see StateKey
 	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
 	// OutputRoles says which outputs mean something to Holdfast: OutputRoleEndpoint and its
 	// like to the output's name.
@@ -228,6 +228,25 @@ func (r Run) StandsFor(pr PullRequestRef) bool {
 // Ref returns the run's current attempt.
 func (r Run) Ref() AttemptRef {
 	return AttemptRef{Run: r.ID, Attempt: r.Attempt, Fence: r.Fence}
+}
+
+// StoreOfEnvironment ends the location of a state that the arguments of its backend would
+// name alone, if the environment of the engine did not lead to another store for another
+// project or environment.
+const StoreOfEnvironment = ",store=environment"
+
+// StateKey is what those exclude each other from that have a state location: credentials
+// that change while a run is executed, or an argument that a document is given, add
+// StoreOfEnvironment to the location of the same state, or take it away.
+func StateKey(location string) string { return strings.TrimSuffix(location, StoreOfEnvironment) }
+
+// StateKey is that of a run: of its cluster's state in Holdfast's own backend if it does
+// not say where its state is.
+func (r Run) StateKey() string {
+	if r.StateLocation == "" {
+		return "clusters/" + r.Cluster
+	}
+	return StateKey(r.StateLocation)
 }
 
 // OwnState reports whether a state location is in Holdfast's own backend.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -48,7 +49,7 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 		if err := s.storeRun(ctx, q, run); err != nil {
 			return err
 		}
-		if err := dropDeadLocks(ctx, q, stateLocation(run)); err != nil {
+		if err := dropDeadLocks(ctx, q, run.StateKey()); err != nil {
 			return err
 		}
 		_, err = q.exec(ctx, `INSERT INTO attempts (run, attempt, fence, agent, status, reason, claimed_at, ended_at,
@@ -74,21 +75,20 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 	default:
 		return fmt.Errorf("it is %s: %w", run.Status, holdfast.ErrConflict)
 	}
-	var running, here int
 	if run.Kind != holdfast.RunState {
-		if err := unsavedAt(ctx, q, stateLocation(run)); err != nil {
+		if err := unsavedAt(ctx, q, run.StateKey()); err != nil {
 			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
 		}
 	}
-	err := q.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN state_location = ? THEN 1 ELSE 0 END), 0)
-		FROM runs WHERE status = 'running'`, stateLocation(run)).Scan(&running, &here)
+	running, err := texts(ctx, q, `SELECT state_location FROM runs WHERE status = 'running'`)
+	here := func(location string) bool { return holdfast.StateKey(location) == run.StateKey() }
 	switch {
 	case err != nil:
-		return fmt.Errorf("count running runs: %w", err)
-	case here > 0:
-		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
-	case limit > 0 && running >= limit:
-		return fmt.Errorf("%d runs are running: %w", running, holdfast.ErrConflict)
+		return fmt.Errorf("list running runs: %w", err)
+	case slices.ContainsFunc(running, here):
+		return fmt.Errorf("another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
+	case limit > 0 && len(running) >= limit:
+		return fmt.Errorf("%d runs are running: %w", len(running), holdfast.ErrConflict)
 	}
 	return nil
 }
@@ -100,9 +100,9 @@ func world(ctx context.Context, q querier, run holdfast.Run) (applied string, se
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", 0, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}
-	err = q.row(ctx, `SELECT serial FROM states WHERE location = ?`, stateLocation(run)).Scan(&serial)
+	err = q.row(ctx, `SELECT serial FROM states WHERE location = ?`, run.StateKey()).Scan(&serial)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", 0, fmt.Errorf("read state %q: %w", stateLocation(run), err)
+		return "", 0, fmt.Errorf("read state %q: %w", run.StateKey(), err)
 	}
 	return applied, serial, nil
 }
@@ -164,7 +164,7 @@ func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run 
 // lock in Holdfast's own backend.
 func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
 	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier) error {
-		held, err := readLock(ctx, q, stateLocation(run))
+		held, err := readLock(ctx, q, run.StateKey())
 		if errors.Is(err, holdfast.ErrNotFound) || err == nil && held.By != ref {
 			return nil // nobody's, or another's, who is dead
 		} else if err != nil {
@@ -197,7 +197,7 @@ func (s *RunStore) endAttempt(
 			return err
 		}
 		if !run.Kind.Writes() && run.Status.Good() {
-			if err := unsavedAt(ctx, q, stateLocation(run)); err != nil {
+			if err := unsavedAt(ctx, q, run.StateKey()); err != nil {
 				return err
 			}
 		}

@@ -95,7 +95,7 @@ func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter)
 	take := func(row scanner) error {
 		var location string
 		err := row.Scan(&location)
-		taken[location] = true
+		taken[holdfast.StateKey(location)] = true
 		return err
 	}
 	if err := q.each(ctx, take, `SELECT state_location FROM runs WHERE status = 'running'`); err != nil {
@@ -120,7 +120,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	err = q.each(ctx, func(row scanner) error {
 		var location string
 		err := row.Scan(&location)
-		unsaved[location] = true
+		unsaved[holdfast.StateKey(location)] = true
 		return err
 	}, `SELECT location FROM unsaved_states`)
 	if err != nil {

@@ -111,7 +111,7 @@ type line struct {
 
 // waiting is a run in a line.
 type waiting struct {
-	id, location string
+	id, location string // see holdfast.StateKey
 	createdAt    int64
 }
 
@@ -257,6 +257,7 @@ func (w *walk) read(ctx context.Context, l *line) error {
 	err := w.q.each(ctx, func(row scanner) error {
 		var run waiting
 		err := row.Scan(&run.id, &run.location, &run.createdAt)
+		run.location = holdfast.StateKey(run.location)
 		l.ahead = append(l.ahead, run)
 		return err
 	}, `SELECT id, state_location, created_at FROM runs WHERE claim_at IS NOT NULL AND lane = ? AND (created_at, id) > (?, ?)`+due+`

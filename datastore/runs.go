@@ -39,14 +39,6 @@ func (s *records) readRun(ctx context.Context, q querier, id, suffix string) (ho
 	return run, notFound(err, "run", id)
 }
 
-// stateLocation is what a run excludes others from: its cluster, if it does not say.
-func stateLocation(run holdfast.Run) string {
-	if run.StateLocation == "" {
-		return locationOf(run.Cluster)
-	}
-	return run.StateLocation
-}
-
 // locationOf is where a cluster's state is in our own backend.
 func locationOf(cluster string) string { return "clusters/" + cluster }
 
@@ -122,7 +114,7 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, project, bundle, lane, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
-			stateLocation(run), priority(run), run.Attempt, run.Fence, claimAt(run),
+			run.StateKey(), priority(run), run.Attempt, run.Fence, claimAt(run),
 			nanos(run.HeartbeatAt), run.Step, nanos(run.PostedAt), nanos(run.CreatedAt), run.Version,
 			run.Document.Provider, run.Document.Project, string(run.Bundle), laneOf(run), doc)
 		if err != nil {
@@ -134,7 +126,7 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 		return also(ctx, q)
 	})
 	if err != nil && s.db.duplicate(err) {
-		err = fmt.Errorf("it exists, or another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
+		err = fmt.Errorf("it exists, or another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
 	}
 	if err != nil {
 		return fmt.Errorf("create run %q: %w", run.ID, err)
@@ -267,7 +259,7 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 	if err := s.closeAttempt(ctx, q, run); err != nil {
 		return run, err
 	}
-	if err := dropDeadLocks(ctx, q, stateLocation(old)); err != nil {
+	if err := dropDeadLocks(ctx, q, old.StateKey()); err != nil {
 		return run, err
 	}
 	return run, s.noteUnsaved(ctx, q, run)
@@ -281,11 +273,11 @@ func (s *RunStore) storeRun(ctx context.Context, q querier, run holdfast.Run) er
 	_, err = q.exec(ctx, `UPDATE runs SET cluster = ?, kind = ?, status = ?, pr_repo = ?, pr_number = ?, state_location = ?,
 			priority = ?, attempt = ?, fence = ?, claim_at = ?, heartbeat_at = ?, step = ?, posted_at = ?, version = ?, provider = ?, project = ?, bundle = ?, lane = ?, doc = ?
 		WHERE id = ?`,
-		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, stateLocation(run),
+		run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number, run.StateKey(),
 		priority(run), run.Attempt, run.Fence, claimAt(run), nanos(run.HeartbeatAt), run.Step,
 		nanos(run.PostedAt), run.Version, run.Document.Provider, run.Document.Project, string(run.Bundle), laneOf(run), doc, run.ID)
 	if err != nil && q.duplicate(err) {
-		return fmt.Errorf("another run is running at %q: %w", stateLocation(run), holdfast.ErrConflict)
+		return fmt.Errorf("another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
 	}
 	return err
 }

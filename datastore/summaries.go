@@ -57,13 +57,6 @@ func templateName(document holdfast.Cluster) string {
 	return document.Template.Name
 }
 
-// parentsOf are the clusters that c depends on, by what is desired or applied.
-func parentsOf(c holdfast.ClusterRecord) []string {
-	parents := slices.Concat(c.Desired.Document.DependsOn, c.Applied.Document.DependsOn)
-	slices.Sort(parents)
-	return slices.Compact(parents)
-}
-
 // keptFor are the runs that c's record speaks of.
 func keptFor(c holdfast.ClusterRecord) []string {
 	runs := []string{c.Applied.Run, c.Applied.OutputsRun, c.Drift.Run, c.Drift.Applied, c.Drift.Revert}
@@ -102,7 +95,7 @@ func indexedOf(c holdfast.ClusterRecord, l holdfast.ClusterSummary) (indexed, er
 		template:  templateName(describing(c)),
 		checkedAt: nanos(l.CheckedAt), driftDue: nanos(l.DriftDue),
 		appliedRun: c.Applied.Run, appliedBundle: string(c.Applied.Bundle), appliedAt: nanos(c.Applied.At),
-		labels: string(labels), parents: encodeList(parentsOf(c)), keeps: encodeList(keptFor(c)),
+		labels: string(labels), parents: encodeList(c.Parents()), keeps: encodeList(keptFor(c)),
 	}, nil
 }
 
@@ -145,7 +138,7 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 		}
 	}
 	if old.parents != next.parents {
-		if err := replaceList(ctx, q, `cluster_dependencies`, `cluster`, `parent`, c.Name, parentsOf(c)); err != nil {
+		if err := replaceList(ctx, q, `cluster_dependencies`, `cluster`, `parent`, c.Name, c.Parents()); err != nil {
 			return fmt.Errorf("write dependencies: %w", err)
 		}
 	}

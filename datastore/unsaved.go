@@ -142,7 +142,18 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 	return next, nil
 }
 
+// namesOf are the names of a state in rows: a former version told two of them apart that
+// have one key.
+func namesOf(location string) (key, other string) {
+	key = holdfast.StateKey(location)
+	return key, key + holdfast.StoreOfEnvironment
+}
+
 func putUnsaved(ctx context.Context, q querier, u holdfast.UnsavedState) error {
+	key, other := namesOf(u.Location)
+	if _, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location IN (?, ?) AND location <> ?`, key, other, u.Location); err != nil {
+		return err
+	}
 	_, err := q.exec(ctx, `INSERT INTO unsaved_states (`+unsavedColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (location) DO UPDATE SET cluster = excluded.cluster, run = excluded.run, attempt = excluded.attempt,
 			version = excluded.version, found_at = excluded.found_at, job = excluded.job, jobs = excluded.jobs`,
@@ -172,7 +183,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		return nil
 	}
 	unsaved := run.Failure != nil && run.Failure.Cause == holdfast.CauseStateUnsaved
-	if !unsaved && !holdfast.OwnState(stateLocation(run)) {
+	if !unsaved && !holdfast.OwnState(run.StateKey()) {
 		var n int
 		if err := q.row(ctx, `SELECT COUNT(*) FROM artefacts WHERE run = ? AND attempt = ? AND name = ?`,
 			run.ID, run.Attempt, holdfast.ArtefactErrored).Scan(&n); err != nil {
@@ -184,7 +195,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		return superseded(ctx, q, run)
 	}
 	return putUnsaved(ctx, q, holdfast.UnsavedState{
-		Location: stateLocation(run), Cluster: run.Cluster, Run: run.ID, Attempt: run.Attempt, At: s.now(),
+		Location: run.StateKey(), Cluster: run.Cluster, Run: run.ID, Attempt: run.Attempt, At: s.now(),
 	})
 }
 
@@ -199,7 +210,7 @@ func superseded(ctx context.Context, q querier, run holdfast.Run) error {
 	_, err := q.exec(ctx, `DELETE FROM unsaved_states WHERE location = ? AND run = ? AND attempt = ? AND version > 0 AND job = '' AND EXISTS (
 		SELECT 1 FROM state_versions AS v WHERE v.location = unsaved_states.location AND v.run = unsaved_states.run
 			AND v.attempt = unsaved_states.attempt AND v.quarantined = 0 AND v.version > unsaved_states.version)`,
-		stateLocation(run), run.ID, run.Attempt)
+		run.StateKey(), run.ID, run.Attempt)
 	return err
 }
 
@@ -208,11 +219,11 @@ func superseded(ctx context.Context, q querier, run holdfast.Run) error {
 // state comes as an upload that is refused.
 func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptRef) error {
 	run, err := s.readRun(ctx, q, ref.Run, "")
-	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() || holdfast.OwnState(stateLocation(run)) {
+	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() || holdfast.OwnState(run.StateKey()) {
 		return err
 	}
 	return putLate(ctx, q, holdfast.UnsavedState{
-		Location: stateLocation(run), Cluster: run.Cluster, Run: ref.Run, Attempt: ref.Attempt, At: s.now(),
+		Location: run.StateKey(), Cluster: run.Cluster, Run: ref.Run, Attempt: ref.Attempt, At: s.now(),
 	})
 }
 
@@ -221,7 +232,8 @@ func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptR
 // Once that has ended, noteNext looks for what has come meanwhile.
 func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 	var n int
-	err := q.row(ctx, `SELECT COUNT(*) FROM unsaved_states WHERE location = ? AND run <> ?`, u.Location, u.Run).Scan(&n)
+	key, other := namesOf(u.Location)
+	err := q.row(ctx, `SELECT COUNT(*) FROM unsaved_states WHERE location IN (?, ?) AND run <> ?`, key, other, u.Run).Scan(&n)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -241,9 +253,10 @@ func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedSta
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	err = q.row(ctx, `SELECT v.run, v.attempt FROM artefacts AS v JOIN runs AS r ON r.id = v.run WHERE r.state_location = ?
+	key, other := namesOf(u.Location)
+	err = q.row(ctx, `SELECT v.run, v.attempt FROM artefacts AS v JOIN runs AS r ON r.id = v.run WHERE r.state_location IN (?, ?)
 		AND v.name = ? AND v.run <> ? AND v.created_at > ? AND `+inTime+` ORDER BY v.created_at DESC LIMIT 1`,
-		u.Location, holdfast.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
+		key, other, holdfast.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	} else if err != nil {
@@ -306,7 +319,8 @@ func noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by hol
 // unsavedAt is an ErrUnsaved if a state stands that the location's backend does not have.
 func unsavedAt(ctx context.Context, q querier, location string) error {
 	var run string
-	err := q.row(ctx, `SELECT run FROM unsaved_states WHERE location = ?`, location).Scan(&run)
+	key, other := namesOf(location)
+	err := q.row(ctx, `SELECT run FROM unsaved_states WHERE location IN (?, ?) LIMIT 1`, key, other).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -180,6 +180,41 @@ func TestAStateIsTheSameWhenCredentialsChange(t *testing.T) {
 	}
 }
 
+// An apply that is executed while the server is restarted with credentials that change how
+// its state is written has the state for itself: a plan of it waits, and says for what.
+func TestAnApplyHasItsStateForItselfWhenCredentialsChange(t *testing.T) {
+	t.Parallel()
+	files := twoClusters()
+	files["clusters/prod.yaml"] = document("prod", oldState)
+	f := newFleet(t, files)
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	a := f.claim()
+	if a.Kind != apply || a.Cluster != "prod" {
+		t.Fatalf("handed out was a %s of %q", a.Kind, a.Cluster)
+	}
+	f.restart(storesDiffer)
+	f.look()
+	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
+	if other := f.claim(a.AttemptRef); other.Run != "" {
+		t.Errorf("while its apply runs, a %s of %s is handed out, with the state at %s", other.Kind, other.Cluster, other.StateLocation)
+	}
+	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	f.must(err)
+	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonLocked {
+		t.Errorf("in the queue are %+v", queue)
+	}
+	if _, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "apply"}); err != nil {
+		t.Error(err)
+	}
+	f.finish(a, good(a))
+	if plan := f.claim(); plan.Kind != holdfast.RunPlan || plan.Cluster != "prod" {
+		t.Errorf("after it, a %s of %q is handed out: %v", plan.Kind, plan.Cluster, f.runs("prod"))
+	}
+}
+
 // What is gone since its state was recorded, while nobody knew of several stores, is not
 // destroyed under another cluster whose document has the same bucket and key.
 func TestABucketOnRecordIsAnothersToo(t *testing.T) {

@@ -241,7 +241,7 @@ type Upgrades interface {
 	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
 }
 
-// Locker excludes across replicas. Keys are state locations, owners "run/attempt".
+// Locker excludes across replicas. Keys are those of states, owners "run/attempt".
 type Locker interface {
 	// Acquire does not wait: a *holdfast.LockedError says who has it. Acquiring
 	// what owner holds already renews it.

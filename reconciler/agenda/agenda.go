@@ -107,8 +107,21 @@ func (a *Agenda) RequestOpen(ctx context.Context, cluster string) error {
 }
 
 // RequestRelated asks for the clusters that may wait for one, once it is settled,
-// has failed, or is gone.
+// has failed, or is gone, or no longer depends on them.
 func (a *Agenda) RequestRelated(ctx context.Context, before, after holdfast.ClusterRecord) error {
+	if err := a.requestDependents(ctx, before, after); err != nil {
+		return err
+	}
+	gone := after.Deletion != nil && before.Deletion == nil
+	for _, parent := range before.Parents() {
+		if gone || !slices.Contains(after.Parents(), parent) {
+			a.RequestCluster(parent)
+		}
+	}
+	return nil
+}
+
+func (a *Agenda) requestDependents(ctx context.Context, before, after holdfast.ClusterRecord) error {
 	was, is := decision.RelationOf(before), decision.RelationOf(after)
 	if was.Settled == is.Settled && was.Failed == is.Failed && was.Waiting == is.Waiting && (before.Deletion == nil) == (after.Deletion == nil) {
 		return nil
@@ -123,11 +136,6 @@ func (a *Agenda) RequestRelated(ctx context.Context, before, after holdfast.Clus
 			if err := a.RequestOpen(ctx, d.Name); err != nil {
 				return err
 			}
-		}
-	}
-	if after.Deletion != nil {
-		for _, parent := range slices.Concat(before.Applied.Document.DependsOn, before.Desired.Document.DependsOn) {
-			a.RequestCluster(parent)
 		}
 	}
 	return nil

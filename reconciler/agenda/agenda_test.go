@@ -175,6 +175,9 @@ func TestRequestRelated(t *testing.T) {
 	failed.Phase = holdfast.PhaseFailed
 	gone := behind
 	gone.Deletion = &holdfast.Deletion{}
+	alone, applying := settled, settled
+	alone.Applied.Document.DependsOn = nil
+	applying.Applied.Document.DependsOn, applying.FormerParents = nil, []string{"vpc"}
 	for name, test := range map[string]struct {
 		before, after holdfast.ClusterRecord
 		want          []string
@@ -184,6 +187,9 @@ func TestRequestRelated(t *testing.T) {
 		"no longer":        {settled, behind, []string{"app", "db"}},
 		"failed":           {behind, failed, []string{"app", "db"}},
 		"gone, its parent": {behind, gone, []string{"app", "db", "vpc"}},
+		"without parents":  {settled, alone, []string{"vpc"}},
+		"applied with one": {settled, applying, nil},
+		"no longer, too":   {applying, alone, []string{"vpc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

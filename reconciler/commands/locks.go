@@ -20,10 +20,10 @@ func (o *Operator) Lock(ctx context.Context, cluster string) (
 	}
 	location := "clusters/" + cluster
 	if running != nil {
-		run, location = o.Dispatcher.LastSign(*running), running.StateLocation
+		run, location = o.Dispatcher.LastSign(*running), running.StateKey()
 		alive = o.alive(run)
 	} else if last, err := history.Branch(ctx, o.opts.Store, cluster); err == nil && len(last) > 0 {
-		location = last[0].StateLocation
+		location = last[0].StateKey()
 	}
 	holder, err = o.Locker.Holder(ctx, location)
 	if running == nil && errors.Is(err, holdfast.ErrNotFound) {

@@ -65,6 +65,27 @@ func Unsettled(parents []holdfast.Relation) []string {
 	return names
 }
 
+// FormerParents are what the record says of them that follows on before, given the runs of
+// the cluster's tracked branch, newest first. What the document has left out just now is
+// among them: somebody who has not seen that may queue an apply of the former one.
+func FormerParents(before, rec holdfast.ClusterRecord, runs []holdfast.Run) []string {
+	if rec.Deletion != nil {
+		return nil
+	}
+	names := slices.Clone(before.Desired.Document.DependsOn)
+	for _, run := range runs {
+		if run.ID <= max(rec.Applied.Run, rec.Life) {
+			break
+		}
+		if run.Kind.Writes() && (run.Begun || !run.Status.Done()) {
+			names = append(names, run.Document.DependsOn...)
+		}
+	}
+	slices.Sort(names)
+	known := slices.Concat(rec.Desired.Document.DependsOn, rec.Applied.Document.DependsOn)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return slices.Contains(known, name) })
+}
+
 // RelationOf is what a cluster's record means for those that it is related to.
 func RelationOf(rec holdfast.ClusterRecord) holdfast.Relation {
 	waiting := rec.Waiting

@@ -157,12 +157,12 @@ func (d *Dispatcher) claimAlone(
 		}
 	}()
 	owner := holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}.Owner()
-	switch err := d.opts.Locker.Acquire(ctx, run.StateLocation, owner, d.opts.Limits.Lease); {
+	switch err := d.opts.Locker.Acquire(ctx, run.StateKey(), owner, d.opts.Limits.Lease); {
 	case errors.Is(err, holdfast.ErrLocked):
 		d.opts.Metrics.LockRefused()
 		return run, holdfast.ErrConflict
 	case err != nil:
-		return run, fmt.Errorf("lock %s: %w", run.StateLocation, err)
+		return run, fmt.Errorf("lock %s: %w", run.StateKey(), err)
 	}
 	err = d.withinCap(ctx, run, func() error {
 		claimed, err = d.opts.Store.ClaimRun(ctx, run.ID, agent, now, most)
@@ -170,7 +170,7 @@ func (d *Dispatcher) claimAlone(
 	})
 	if err != nil {
 		if !d.lost(ctx, run, err) {
-			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateLocation, owner) // else its lease expires
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateKey(), owner) // else its lease expires
 		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}

@@ -117,7 +117,7 @@ func (d *Dispatcher) end(
 	if err != nil {
 		return run, fmt.Errorf("record the end of run %s: %w", ref.Run, err)
 	}
-	if err := d.opts.Locker.Release(ctx, run.StateLocation, ref.Owner()); err != nil {
+	if err := d.opts.Locker.Release(ctx, run.StateKey(), ref.Owner()); err != nil {
 		d.opts.Logger.WarnContext(ctx, "lock was not released", "run", run.ID, "err", err)
 	}
 	d.renewals.ended(run.ID)
@@ -143,7 +143,7 @@ func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
 		return
 	}
 	for _, other := range waiting {
-		if other.StateLocation != run.StateLocation || !decision.AwaitsLock(other) {
+		if other.StateKey() != run.StateKey() || !decision.AwaitsLock(other) {
 			continue
 		}
 		other.NotBefore = d.opts.Now()

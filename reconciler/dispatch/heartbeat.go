@@ -30,10 +30,10 @@ func (d *Dispatcher) Heartbeat(
 	}
 	// Other replicas see only what is stored.
 	reply := holdfast.HeartbeatReply{Cancel: run.Cancel, MayApply: stored}
-	err = d.opts.Locker.Renew(ctx, run.StateLocation, ref.Owner(), d.opts.Limits.Lease)
+	err = d.opts.Locker.Renew(ctx, run.StateKey(), ref.Owner(), d.opts.Limits.Lease)
 	if errors.Is(err, holdfast.ErrLockLost) {
 		// Redis may have forgotten it: then it is ours again, by the records.
-		err = d.opts.Locker.Acquire(ctx, run.StateLocation, ref.Owner(), d.opts.Limits.Lease)
+		err = d.opts.Locker.Acquire(ctx, run.StateKey(), ref.Owner(), d.opts.Limits.Lease)
 	}
 	if err == nil {
 		d.renewals.confirmed(run.ID)

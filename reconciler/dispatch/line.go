@@ -34,7 +34,7 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 	}
 	holders := make(map[string]holdfast.Run, len(running))
 	for _, run := range running {
-		holders[run.StateLocation] = run
+		holders[run.StateKey()] = run
 	}
 	load := loadOf(served)
 	share, err := d.shares.of(ctx, served)
@@ -43,7 +43,7 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 	}
 	for i := range queue {
 		entry := &queue[i]
-		holder, held := holders[entry.Run.StateLocation]
+		holder, held := holders[entry.Run.StateKey()]
 		switch {
 		case held && (len(projects) == 0 || slices.Contains(projects, holder.Document.Project)):
 			entry.Reason, entry.Detail = holdfast.ReasonLocked, fmt.Sprintf("%s (%s) is running on its state", holder.ID, holder.Kind)

@@ -53,7 +53,7 @@ func (r *Reader) DestroyedFirst(ctx context.Context, rec holdfast.ClusterRecord)
 // standsOn are the clusters that one depended on when it was last applied, or when an apply
 // since then has begun or was queued.
 func (r *Reader) standsOn(ctx context.Context, rec holdfast.ClusterRecord) ([]string, error) {
-	applied := rec.Applied.Document.DependsOn
+	applied := slices.Concat(rec.Applied.Document.DependsOn, rec.FormerParents)
 	further := func(name string) bool { return !slices.Contains(applied, name) }
 	if !slices.ContainsFunc(rec.Desired.Document.DependsOn, further) {
 		return applied, nil

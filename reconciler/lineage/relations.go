@@ -36,8 +36,8 @@ func (r *Reader) Parents(ctx context.Context, doc holdfast.Cluster) ([]holdfast.
 	return out, nil
 }
 
-// Dependents are the clusters that depend on one, as they are desired or were
-// applied.
+// Dependents are the clusters that depend on one, as they are desired, were applied or are
+// being applied.
 func (r *Reader) Dependents(ctx context.Context, cluster string) ([]holdfast.Relation, error) {
 	records, err := r.dependents(ctx, cluster)
 	if err != nil {

@@ -73,8 +73,8 @@ type Writer struct{ opts Options }
 // NewWriter returns a Writer.
 func NewWriter(opts Options) *Writer { return &Writer{opts: opts} }
 
-// Save stores a record that was read as before, with its phase, its conditions and
-// the time of its next drift check as they follow from it and from the runs of
+// Save stores a record that was read as before, with its phase, its conditions, its former
+// parents and the time of its next drift check as they follow from it and from the runs of
 // its tracked branch, newest first. What has changed of them goes into its history.
 // It writes nothing if nothing has changed.
 func (w *Writer) Save(
@@ -107,7 +107,13 @@ func (w *Writer) save(
 	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run, store saveFunc,
 ) (holdfast.ClusterRecord, error) {
 	now := w.opts.Now()
+<<<<<<< HEAD
 	rec = w.complete(now, rec, runs)
+=======
+	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
+	rec.FormerParents = decision.FormerParents(before, rec, runs)
+	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
+>>>>>>> 40430e2c (lineage: keep parents until what is being applied on them has ended)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && Same(before, rec) {
 		return before, nil

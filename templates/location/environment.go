@@ -3,15 +3,16 @@ package location
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
-// ofEnvironment ends the name of a state that its arguments would name alone, if the
-// environment of the engine did not lead to another store in another scope. It is the same
-// in all scopes: two clusters whose arguments agree may have one state.
-const ofEnvironment = ",store=environment"
+// ofEnvironment is the same in all scopes: two clusters whose arguments agree may have one
+// state.
+const ofEnvironment = holdfast.StoreOfEnvironment
 
 // Written is a name as the arguments of the backend alone have it.
-func Written(name string) string { return strings.TrimSuffix(name, ofEnvironment) }
+func Written(name string) string { return holdfast.StateKey(name) }
 
 // Same reports whether two names are of one state as far as the arguments say: no two
 // clusters may have both.
