@@ -107,13 +107,7 @@ func (w *Writer) save(
 	ctx context.Context, before, rec holdfast.ClusterRecord, runs []holdfast.Run, store saveFunc,
 ) (holdfast.ClusterRecord, error) {
 	now := w.opts.Now()
-<<<<<<< HEAD
-	rec = w.complete(now, rec, runs)
-=======
-	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
-	rec.FormerParents = decision.FormerParents(before, rec, runs)
-	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
->>>>>>> 40430e2c (lineage: keep parents until what is being applied on them has ended)
+	rec = w.complete(now, before, rec, runs)
 	rec.UpdatedAt = before.UpdatedAt
 	if rec.Version > 0 && Same(before, rec) {
 		return before, nil
@@ -134,7 +128,7 @@ func (w *Writer) Create(ctx context.Context, records []holdfast.ClusterRecord) (
 	completed := make([]holdfast.ClusterRecord, len(records))
 	var history []holdfast.Transition
 	for i, rec := range records {
-		rec = w.complete(now, rec, nil)
+		rec = w.complete(now, none, rec, nil)
 		rec.UpdatedAt = now
 		completed[i], history = rec, append(history, decision.Transitions(now, none, rec, nil)...)
 	}
@@ -148,9 +142,11 @@ func (w *Writer) Create(ctx context.Context, records []holdfast.ClusterRecord) (
 	return created, nil
 }
 
-// complete adds to a record what follows from it and from the runs of its tracked branch.
-func (w *Writer) complete(now time.Time, rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.ClusterRecord {
+// complete adds to a record that was read as before what follows from it and from the runs
+// of its tracked branch.
+func (w *Writer) complete(now time.Time, before, rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.ClusterRecord {
 	rec.Phase, rec.Conditions = decision.Lifecycle(now, rec, runs)
+	rec.FormerParents = decision.FormerParents(before, rec, runs)
 	rec.Drift.Due = decision.DriftDue(now, rec, w.opts.DriftSchedule)
 	return rec
 }
