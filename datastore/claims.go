@@ -129,7 +129,13 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	w := walk{q: q, now: filter.Now, turns: filter.Turns, due: true, pass: func(lane holdfast.Lane, run waiting) bool {
 		return taken[run.location] || unsaved[run.location] && lane.Kind != holdfast.RunState
 	}}
-	if err := w.open(ctx, func(lane holdfast.Lane) bool { return offered(filter, lane) }); err != nil {
+	unplanned := make(map[holdfast.PullRequestRef]bool, len(filter.Unplanned)) // there may be many
+	for _, ref := range filter.Unplanned {
+		unplanned[ref] = true
+	}
+	if err := w.open(ctx, func(lane holdfast.Lane) bool {
+		return offered(filter, lane) && !(lane.Kind == holdfast.RunPlan && unplanned[lane.PullRequest])
+	}); err != nil {
 		return nil, err
 	}
 	var ids []string
@@ -144,12 +150,12 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	return ids, nil
 }
 
-// offered reports whether runs of a lane are among those that a filter asks for.
+// offered reports whether runs of a lane are among those that a filter asks for, but for
+// Unplanned.
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	paced := filter.NoFirst && lane.Priority == holdfast.PriorityFirst
 	unread := lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo)
-	unplanned := lane.Kind == holdfast.RunPlan && slices.Contains(filter.Unplanned, lane.PullRequest)
-	return !paced && !unread && !unplanned && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
+	return !paced && !unread && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
 		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
 		!slices.Contains(filter.Providers, lane.Provider)

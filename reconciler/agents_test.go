@@ -286,6 +286,51 @@ func TestRunsOfRefusedAgentsSayWhy(t *testing.T) {
 	says("")
 }
 
+// unreadPulls is a store that cannot read pull requests one by one.
+type unreadPulls struct{ reconciler.Store }
+
+func (unreadPulls) PullRequest(context.Context, holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
+	return holdfast.PullRequestRecord{}, errDamaged
+}
+
+// TestPlansOfAnUnreadablePullRequestSayWhy: it may be from a fork, and the only agent isolates
+// no engines. The plan goes to one that does.
+func TestPlansOfAnUnreadablePullRequestSayWhy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.restart(func(opts *reconciler.Options) { opts.Store = unreadPulls{f.store} })
+	f.r.Dispatcher().Age(time.Minute) // for long enough to know who is there
+	f.clock.Advance(time.Minute)
+	says := func(when, want string) {
+		t.Helper()
+		f.must(f.r.Dispatcher().Sweep(t.Context()))
+		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		f.must(err)
+		if len(queue) != 1 {
+			t.Fatalf("%s, %d runs are in the queue", when, len(queue))
+		}
+		if is := queue[0]; (is.Reason == holdfast.ReasonNoAgent) != (want != "") || !strings.Contains(is.Detail, want) {
+			t.Errorf("%s, the plan waits for %q (%s)", when, is.Reason, is.Detail)
+		}
+	}
+	weak, strong := process("weak", "here"), process("strong", "there")
+	weak.Agent, weak.Isolation, strong.Agent = "weak", holdfast.IsolationNone, "strong"
+	weak.Kinds, strong.Kinds = nil, nil
+	for range 2 {
+		if a, err := f.r.Dispatcher().Claim(t.Context(), weak); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Fatalf("an agent that isolates no engines got %s, %v", a.Run, err)
+		}
+		says("with a weak agent", "cannot be read, and may be from a fork: it is for an agent that isolates engines")
+	}
+	f.must(f.r.Dispatcher().Present(t.Context(), strong))
+	says("with an agent that isolates engines", "")
+	if a, err := f.r.Dispatcher().Claim(t.Context(), strong); err != nil || a.Kind != holdfast.RunPlan || a.Cluster != "prod" {
+		t.Errorf("it got a %s of %q, %v", a.Kind, a.Cluster, err)
+	}
+}
+
 // TestAgentsAreListed with what they execute and when they were heard of.
 func TestAgentsAreListed(t *testing.T) {
 	t.Parallel()

@@ -149,12 +149,12 @@ func (a *agents) beats(run holdfast.Run, process string) {
 }
 
 // takes reports whether a living agent executes runs of a kind, of clusters of a
-// project; of every project, if that is empty.
-func (a *agents) takes(kind holdfast.RunKind, project string) bool {
+// project; of every project, if that is empty. Isolated: one that isolates engines.
+func (a *agents) takes(kind holdfast.RunKind, project string, isolated bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.by {
-		if m.refused == nil && m.wants(kind, project) {
+		if m.refused == nil && m.wants(kind, project) && (!isolated || isolates(m.claim.Isolation)) {
 			return true
 		}
 	}

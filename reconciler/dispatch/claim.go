@@ -90,7 +90,7 @@ const claimableLooked = 16
 // out, it looks again past the pull requests whose plans this agent does not get: they
 // must not keep others waiting.
 func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	var unplanned []holdfast.PullRequestRef
+	unplanned := d.forks.unplanned(req.Isolation)
 	for more := true; more && !d.draining.Load(); {
 		filter, share, some, err := d.claimFilter(ctx, req)
 		if err != nil || !some {

@@ -158,6 +158,53 @@ func TestForksTakeNoPlaces(t *testing.T) {
 	}
 }
 
+// TestForksAreLookedAtOnce: an agent that isolates no engines is not offered the plans of forks
+// again with each look at the queue. Those of a pull request that cannot be read are offered
+// again after a while.
+func TestForksAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]bool{"forks": false, "pull requests that cannot be read": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &waitingRuns{forks: 3 * claimableLooked}
+				for n := range store.forks {
+					store.queue(fmt.Sprint("run-", n))
+				}
+				d := dispatcherOf(t, store)
+				if broken {
+					d.forks.fleet = unreadable{}
+				}
+				looked := func() int {
+					store.read = nil
+					if _, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a"}); !errors.Is(err, holdfast.ErrNotFound) {
+						t.Errorf("Claim() = %v", err)
+					}
+					return len(store.read)
+				}
+				if got := looked(); got != store.forks {
+					t.Errorf("the first look reads %d runs", got)
+				}
+				time.Sleep(unreadKept - time.Second)
+				if got := looked(); got != 0 {
+					t.Errorf("the next look reads %d runs again", got)
+				}
+				time.Sleep(2 * time.Second)
+				if got := looked(); (got > 0) != broken {
+					t.Errorf("after a while a look reads %d runs", got)
+				}
+			})
+		})
+	}
+}
+
+// unreadable is a Source that cannot say whether a pull request is from a fork.
+type unreadable struct{ Source }
+
+func (unreadable) Fork(context.Context, holdfast.Run) (bool, error) {
+	return false, errors.New("it is damaged")
+}
+
 // TestClaimWaitsForAWord: while nothing is queued a claim asks the database once, and a
 // run that is queued is handed out without a pause. What waits for its time is looked
 // at until that has come.

@@ -89,7 +89,7 @@ func New(opts Options) (*Dispatcher, error) {
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
 		agents: newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
-		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: &forks{fleet: opts.Fleet, logger: opts.Logger},
+		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: newForks(opts.Fleet, opts.Logger),
 	}, nil
 }
 

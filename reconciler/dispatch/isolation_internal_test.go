@@ -40,12 +40,12 @@ func TestWeakAgentsGetNoRuns(t *testing.T) {
 			})
 			heard := d.Heard()[0]
 			if test.admitted {
-				if err != nil || a.Run != "run-1" || heard.Refused != "" || !d.takes(holdfast.RunPlan, "") || d.refusedFor(holdfast.RunPlan, "") != nil {
+				if err != nil || a.Run != "run-1" || heard.Refused != "" || !d.takes(holdfast.RunPlan, "", false) || d.refusedFor(holdfast.RunPlan, "") != nil {
 					t.Errorf("run %q, %v; heard %+v", a.Run, err, heard)
 				}
 				return
 			}
-			if !errors.Is(err, holdfast.ErrForbidden) || len(store.read) > 0 || d.takes(holdfast.RunPlan, "") {
+			if !errors.Is(err, holdfast.ErrForbidden) || len(store.read) > 0 || d.takes(holdfast.RunPlan, "", false) {
 				t.Fatalf("run %q, %v; read %v", a.Run, err, store.read)
 			}
 			for _, want := range []string{test.isolation, "slots, range, user-namespace, landlock", "--isolation landlock", "holdfast.yaml"} {

@@ -76,7 +76,9 @@ func (d sweep) stillRunning(ctx context.Context, ref holdfast.AttemptRef) (holdf
 // them, and takes it back when one does. It looks at the queue only if a kind of runs
 // is executed by nobody, or was.
 func (d sweep) unserved(ctx context.Context) error {
-	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool { return !d.takes(kind, "") })
+	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool {
+		return !d.takes(kind, "", kind == holdfast.RunPlan && d.forks.some())
+	})
 	if served && !d.waiting {
 		return nil
 	}
@@ -90,16 +92,12 @@ func (d sweep) unserved(ctx context.Context) error {
 	told := false
 	known, now := d.known(), d.opts.Now()
 	for _, run := range queued {
-		said, takes := run.Reason == holdfast.ReasonNoAgent, d.takes(run.Kind, run.Document.Project)
+		said, why := run.Reason == holdfast.ReasonNoAgent, d.nobodyFor(run)
 		switch {
-		case said && takes:
+		case said && why == "":
 			run.Reason, run.Detail = "", ""
-		case !said && !takes && known && now.Sub(run.CreatedAt) > agentSilence:
-			run.Reason = holdfast.ReasonNoAgent
-			run.Detail = fmt.Sprintf("no agent for %s runs of project %q has connected recently", run.Kind, run.Document.Project)
-			if why := d.refusedFor(run.Kind, run.Document.Project); why != nil {
-				run.Detail = fmt.Sprintf("each agent for %s runs of project %q is refused: %v", run.Kind, run.Document.Project, why)
-			}
+		case !said && why != "" && known && now.Sub(run.CreatedAt).Abs() > agentSilence:
+			run.Reason, run.Detail = holdfast.ReasonNoAgent, why
 			d.waiting = true
 			if !told { // the others are in the records
 				told = true
@@ -119,6 +117,22 @@ func (d sweep) unserved(ctx context.Context) error {
 		d.opts.Fleet.Changed(ctx, run)
 	}
 	return nil
+}
+
+// nobodyFor says why no living agent executes a run; empty if one does.
+func (d sweep) nobodyFor(run holdfast.Run) string {
+	kind, project := run.Kind, run.Document.Project
+	held := d.forks.holds(run)
+	if d.takes(kind, project, held != "") {
+		return ""
+	}
+	if d.takes(kind, project, false) {
+		return held + ": it is for an agent that isolates engines, and none has connected recently"
+	}
+	if why := d.refusedFor(kind, project); why != nil {
+		return fmt.Sprintf("each agent for %s runs of project %q is refused: %v", kind, project, why)
+	}
+	return fmt.Sprintf("no agent for %s runs of project %q has connected recently", kind, project)
 }
 
 // silent deals with an attempt whose lease has ended without a word. What
