@@ -259,6 +259,17 @@ func TestADamagedLocalRecordHoldsUpNoOther(t *testing.T) {
 	if n := strings.Count(logged.String(), "cannot be read"); n != 2 {
 		t.Errorf("it is logged %d times:\n%s", n, logged.String())
 	}
+	// Of what is on record of a pull request it is read, and it is mended when it is stored.
+	known := holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "fleet", Number: 2}, State: holdfast.PullRequestOpen, Branch: "b", Head: "1"}
+	must[holdfast.PullRequestRecord](t)(store.SavePullRequest(ctx, holdfast.PullRequestRecord{PullRequest: known}))
+	for _, head := range []holdfast.Revision{"1", "2"} {
+		known.Head = head
+		if prs := must[[]holdfast.PullRequest](t)(store.LocalPullRequests(ctx, "fleet")); len(prs) != 3 || differ(known, prs[1]) != "" {
+			t.Errorf("with what is on record, LocalPullRequests() = %+v", prs)
+		}
+		known.Head = "2"
+		must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, known))
+	}
 	again := holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: "fleet"}, State: holdfast.PullRequestOpen}
 	if got := must[holdfast.PullRequest](t)(store.SaveLocalPullRequest(ctx, again)); got.Number != 4 {
 		t.Errorf("the next one is #%d", got.Number)

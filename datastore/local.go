@@ -59,8 +59,9 @@ func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]hold
 	return found, nil
 }
 
-// readLocal reads a pull request, and remembers one that has ended. It is false for one
-// that cannot be read: the others go on without it.
+// readLocal reads a pull request, and remembers one that has ended. Of one that cannot be
+// read it returns what is on record of it: its branch would become another pull request.
+// It is false if that cannot be read either: the others go on without it.
 func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef) (pr holdfast.PullRequest, ok bool, err error) {
 	var doc []byte
 	err = s.db.reader().row(ctx, `SELECT doc FROM local_pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number).Scan(&doc)
@@ -69,8 +70,12 @@ func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef)
 	} else if err != nil {
 		return pr, false, err
 	}
-	if !s.unsealLocal(ctx, "local pull request", ref.String(), doc, &pr) {
-		return pr, false, nil
+	if err := s.keys.UnsealJSON("local pull request", ref.String(), doc, &pr); err != nil {
+		rec, recErr := (&PullRequestStore{s.records}).PullRequest(ctx, ref)
+		if s.tell(ctx, "local pull request", ref.String(), err); recErr != nil {
+			return pr, false, nil
+		}
+		pr = rec.PullRequest
 	}
 	if pr.State != holdfast.PullRequestOpen {
 		s.ended[ref] = pr
@@ -78,16 +83,11 @@ func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef)
 	return pr, true, nil
 }
 
-// unsealLocal reports whether a record can be read. One that cannot is logged once.
-func (s *LocalStore) unsealLocal(ctx context.Context, kind, name string, doc []byte, into any) bool {
-	err := s.keys.UnsealJSON(kind, name, doc, into)
-	if err == nil {
-		return true
-	}
+// tell logs once that a record cannot be read.
+func (s *LocalStore) tell(ctx context.Context, kind, name string, err error) {
 	if _, told := s.told.LoadOrStore(kind+" "+name, true); !told {
-		s.log.WarnContext(ctx, "a record cannot be read and is left out", "kind", kind, "id", name, "err", err)
+		s.log.WarnContext(ctx, "a record cannot be read", "kind", kind, "id", name, "err", err)
 	}
-	return false
 }
 
 // ForgetLocalPullRequests removes the pull requests of a repository that ended before the
@@ -194,7 +194,10 @@ func (s *LocalStore) localComments(ctx context.Context, where string, args ...an
 			return err
 		}
 		var c holdfast.Comment
-		if s.unsealLocal(ctx, "local comment", strconv.FormatInt(id, 10), doc, &c) {
+		name := strconv.FormatInt(id, 10)
+		if err := s.keys.UnsealJSON("local comment", name, doc, &c); err != nil {
+			s.tell(ctx, "local comment", name, err)
+		} else {
 			found = append(found, c)
 		}
 		return nil

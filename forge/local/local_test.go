@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -29,6 +30,7 @@ type host struct {
 	forge *local.Forge
 	git   *gitsource.Source
 	store *datastore.Store
+	path  string // of its database
 	repo  *gitserver.Repo
 	now   time.Time
 }
@@ -44,8 +46,9 @@ func newHost(t *testing.T) *host {
 	h.git = git
 	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
 	h.must(err)
+	h.path = filepath.Join(dir, "holdfast.db")
 	h.store, err = datastore.Open(t.Context(), datastore.Options{
-		Path: filepath.Join(dir, "holdfast.db"), Keys: keys, Now: func() time.Time { return h.now },
+		Path: h.path, Keys: keys, Now: func() time.Time { return h.now },
 	})
 	h.must(err)
 	t.Cleanup(func() { _ = h.store.Close() })
@@ -473,4 +476,32 @@ func (h *host) malformedTree() string {
 	file := filepath.Join(h.TempDir(), "tree")
 	h.must(os.WriteFile(file, append([]byte("40000100644 f\x00"), blob...), 0o600))
 	return file
+}
+
+// A branch stays the pull request that it is when what the forge has stored of that cannot
+// be read any longer, as long as there is a record of it; its merge is seen as well.
+func TestADamagedPullRequestStaysTheSame(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.commit("main", "a", "1")
+	h.branch("feature")
+	_, err := h.store.SavePullRequest(t.Context(), holdfast.PullRequestRecord{PullRequest: h.pullRequest(1)})
+	h.must(err)
+	db, err := sql.Open("sqlite", h.path)
+	h.must(err)
+	defer db.Close()
+	only := func(head holdfast.Revision, state holdfast.PullRequestState) {
+		t.Helper()
+		_, err := db.Exec(`UPDATE local_pull_requests SET doc = x'00'`)
+		h.must(err)
+		prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
+		h.must(err)
+		if len(prs) != 1 || prs[0].Number != 1 || prs[0].Branch != "feature" || prs[0].Head != head || prs[0].State != state {
+			t.Errorf("pull requests are %+v", prs)
+		}
+	}
+	head := h.commit("feature", "b", "2")
+	only(head, holdfast.PullRequestOpen)
+	h.repo.Merge("main", "feature")
+	only(head, holdfast.PullRequestMerged)
 }
