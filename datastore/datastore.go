@@ -72,6 +72,7 @@ type records struct {
 	db      *database
 	blobs   *bucket
 	wakers  *broadcaster // who waits for log lines
+	free    func(dir string) (bytes int64, known bool)
 	decoded kept.PullRequests
 
 	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
@@ -84,6 +85,7 @@ func newStore(opts Options) *Store {
 		log:    opts.Logger,
 		now:    func() time.Time { return opts.Now().UTC() },
 		wakers: newBroadcaster(),
+		free:   freeBytes,
 	}
 	artefacts := &ArtefactStore{r}
 	return &Store{
@@ -179,6 +181,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
+		return err
+	}
+	if err := (&rebuilder{s.records}).wipe(ctx, path); err != nil {
 		return err
 	}
 	s.endPauses(ctx)

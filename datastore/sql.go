@@ -258,6 +258,29 @@ func (db *database) transact(ctx context.Context, pool *statements.Pool, do func
 	return nil
 }
 
+// rewrite writes the file again, with nothing but what is in the database.
+func (db *database) rewrite(ctx context.Context) (err error) {
+	defer func() { err = statements.Explained(err) }()
+	select {
+	case db.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-db.writing }()
+	if _, err := db.durable.DB.ExecContext(ctx, `VACUUM`); err != nil {
+		return err
+	}
+	// Only now it is in the file, and no longer in the log.
+	var busy, logged, copied int
+	if err := db.durable.DB.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &logged, &copied); err != nil {
+		return err
+	}
+	if busy != 0 {
+		return errors.New("somebody else reads the database")
+	}
+	return nil
+}
+
 // errStop ends an each early; it is not an error.
 var errStop = errors.New("stop")
 
