@@ -138,6 +138,22 @@ func TestMergeGroupDuringAnOutage(t *testing.T) {
 	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", holdfast.Revision(group).Short()))
 }
 
+// A group that cannot be read has its status, although the host is away with each second look.
+func TestMergeGroupOfAHostThatIsAwayNowAndThen(t *testing.T) {
+	t.Parallel()
+	q := newMergeQueue(t)
+	group := q.queue(q.repo.Rev(master), 1)
+	q.git.without = []string{group}
+	for range 10 {
+		for _, cause := range []error{nil, holdfast.ErrUnavailable} {
+			q.git.cause = cause
+			_ = q.judge()
+			q.clock.Advance(10 * time.Second)
+		}
+	}
+	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", holdfast.Revision(group).Short()))
+}
+
 // A group with a red pull request is red, whether or not it can be read.
 func TestMergeGroupWithARedMember(t *testing.T) {
 	t.Parallel()

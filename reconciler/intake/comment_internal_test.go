@@ -160,3 +160,33 @@ func TestFailuresThatLast(t *testing.T) {
 		}
 	}
 }
+
+// A host that is away with each second look does not hide what is wrong for good; two errors
+// with an outage between them are not that.
+func TestFailuresThatLastDuringOutages(t *testing.T) {
+	t.Parallel()
+	f, at, broken := newFailures[string](), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), errors.New("too many files")
+	const pause = 5 * time.Second
+	var lasts time.Duration // after which
+	for after := pause; after < time.Hour && lasts == 0; after += 2 * pause {
+		if f.last("a", broken, at.Add(after)) {
+			lasts = after
+		} else if f.last("a", holdfast.ErrUnavailable, at.Add(after+pause)) {
+			t.Fatal("an outage is a failure that lasts")
+		}
+	}
+	if lasts < unreadablePatience || lasts > 2*unreadablePatience {
+		t.Errorf("it is shown after %v, want about %v", lasts, unreadablePatience)
+	}
+	for _, minute := range []time.Duration{0, 1, 2, 3} {
+		for _, cause := range []error{broken, holdfast.ErrUnavailable} {
+			if f.last("b", cause, at.Add(10*minute*time.Minute)) {
+				t.Errorf("single errors between outages last after %d: %v", 10*minute, cause)
+			}
+		}
+	}
+	f.end("a")
+	if f.last("a", broken, at.Add(2*time.Hour)) {
+		t.Error("it lasts after a look has succeeded")
+	}
+}

@@ -14,43 +14,60 @@ import (
 // fail before it shows that.
 const unreadablePatience = time.Minute
 
-// failures are what could not be looked at since a time. It is safe for concurrent use.
+// unreadableLooks is how many looks have to fail with what is not transient, if others fail
+// with what is.
+const unreadableLooks = 6
+
+// failures are what could not be looked at. It is safe for concurrent use.
 type failures[K comparable] struct {
-	mu    sync.Mutex
-	since map[K]time.Time
+	mu  sync.Mutex
+	all map[K]failing
 }
 
-func newFailures[K comparable]() *failures[K] { return &failures[K]{since: make(map[K]time.Time)} }
+// failing are the looks at something that have failed one after the other.
+type failing struct {
+	since, afresh time.Time // of the first with what is not transient; of the first after the last outage
+	looks         int       // with what is not transient
+}
+
+func newFailures[K comparable]() *failures[K] { return &failures[K]{all: make(map[K]failing)} }
 
 // last notes a look that has failed, and reports whether this lasts: all looks have failed for
-// a while with what does not pass. During an outage nothing is known, and the while begins
-// afresh after it.
+// a while with what is not transient. During an outage nothing is known, and the while begins
+// afresh after it; but not with each outage of a host that is away again and again.
 func (f *failures[K]) last(key K, cause error, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	is, known := f.all[key]
 	if transient(cause) {
-		delete(f.since, key)
+		if known {
+			is.afresh = time.Time{}
+			f.all[key] = is
+		}
 		return false
 	}
-	since, ok := f.since[key]
-	if !ok {
-		since = now
-		f.since[key] = since
+	if !known {
+		is.since = now
 	}
-	return now.Sub(since) >= unreadablePatience
+	if is.afresh.IsZero() {
+		is.afresh = now
+	}
+	is.looks++
+	f.all[key] = is
+	return now.Sub(is.afresh) >= unreadablePatience || is.looks >= unreadableLooks && now.Sub(is.since) >= unreadablePatience
 }
 
 func (f *failures[K]) end(key K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.since, key)
+	delete(f.all, key)
 }
 
 // endAll ends those of the keys that are over.
 func (f *failures[K]) endAll(over func(K) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.since, func(key K, _ time.Time) bool { return over(key) })
+	maps.DeleteFunc(f.all, func(key K, _ failing) bool { return over(key) })
 }
 
 // transient reports whether a look that has failed may succeed without a change of what
