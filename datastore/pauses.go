@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -13,8 +14,9 @@ import (
 const longestPostPause = 2 * time.Hour
 
 // endPauses has what was put off by a clock that was ahead of ours tried now: its last sign of
-// life is of a time that has not come, or it is put off for longer than anything is. A store that is open does nothing of this, as what
-// fails would then be tried without a pause until that time.
+// life is of a time that has not come, or it is put off for longer than anything is. A store
+// that is open does nothing of this, as what fails would then be tried without a pause until
+// that time: see ClockSetBack.
 func (s *Store) endPauses(ctx context.Context) {
 	now := s.now()
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
@@ -22,15 +24,41 @@ func (s *Store) endPauses(ctx context.Context) {
 			nanos(now), nanos(now), nanos(now), nanos(now.Add(longestPostPause)))
 		return err
 	})
-	runs, readErr := s.queryRuns(ctx, s.db.reader(), ` WHERE claim_at > ? AND heartbeat_at > ?`, nanos(now), nanos(now))
+	again := s.retryAt(ctx, func(time.Time) time.Time { return now }, ` WHERE claim_at > ? AND heartbeat_at > ?`, nanos(now), nanos(now))
+	if err = errors.Join(err, again); err != nil { // it is tried when it was to be
+		s.log.WarnContext(ctx, "what a wrong clock had put off is not tried before its time", "err", err)
+	}
+}
+
+// ClockSetBack has what waits for a time wait no longer than it was to, when our clock was
+// set back by so much just now.
+func (s *Store) ClockSetBack(ctx context.Context, by time.Duration) error {
+	now := s.now()
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if _, err := q.exec(ctx, `UPDATE posts SET not_before = not_before - ? WHERE not_before > ?`, int64(by), nanos(now)); err != nil {
+			return err
+		}
+		_, err := q.exec(ctx, `UPDATE lane_turns SET served_at = served_at - ?`, int64(by))
+		return err
+	})
+	earlier := func(at time.Time) time.Time { return at.Add(-by) }
+	if err = errors.Join(err, s.retryAt(ctx, earlier, ` WHERE claim_at > ?`, nanos(now))); err != nil {
+		return fmt.Errorf("wait as long as before the clock was set back: %w", err)
+	}
+	return nil
+}
+
+// retryAt gives those of some runs that are tried again later another time for that.
+func (s *Store) retryAt(ctx context.Context, when func(time.Time) time.Time, where string, args ...any) error {
+	runs, err := s.queryRuns(ctx, s.db.reader(), where, args...)
 	for _, run := range runs {
-		if run.Status == holdfast.RunRetrying {
-			run.NotBefore = now
-			_, updateErr := s.UpdateRun(ctx, run)
+		if run.Status != holdfast.RunRetrying {
+			continue
+		}
+		run.NotBefore = when(run.NotBefore)
+		if _, updateErr := s.UpdateRun(ctx, run); !errors.Is(updateErr, holdfast.ErrConflict) { // then it has another time
 			err = errors.Join(err, updateErr)
 		}
 	}
-	if err = errors.Join(err, readErr); err != nil { // it is tried when it was to be
-		s.log.WarnContext(ctx, "what a wrong clock had put off is not tried before its time", "err", err)
-	}
+	return err
 }

@@ -114,3 +114,47 @@ func TestClockIsPutBack(t *testing.T) {
 		}
 	}
 }
+
+// TestClockIsSetBackWhileOpen: what has failed waits for as long as it was to, and no longer
+// for as much as the clock was set back; first plans keep their pace.
+func TestClockIsSetBackWhileOpen(t *testing.T) {
+	t.Parallel()
+	ctx, now := t.Context(), noon
+	store := openAt(t, datastore.Options{Path: filepath.Join(t.TempDir(), "holdfast.db"), Now: func() time.Time { return now }})
+	run := claim(t, store, newRun(1))
+	run.NotBefore = noon.Add(time.Minute)
+	run = end(t, store, run, holdfast.RunRetrying)
+	if err := store.Want(ctx, holdfast.Post{Key: "key", Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if posts := claimPosts(t, store, noon); len(posts) != 1 {
+		t.Fatalf("%d posts are to be posted", len(posts))
+	}
+	if err := store.PostFailed(ctx, failedPost("key", "away", 1), noon.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	const back = 10 * time.Minute
+	now = noon.Add(-back)
+	if err := store.ClockSetBack(ctx, back); err != nil {
+		t.Fatal(err)
+	}
+	for after, due := range map[time.Duration]bool{time.Minute - time.Second: false, time.Minute: true} {
+		at := now.Add(after)
+		if got := must[[]string](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: at, Limit: 1})); (len(got) == 1) != due {
+			t.Errorf("%s after it, what is to be tried again is claimable: %v", after, got)
+		}
+	}
+	if posts := claimPosts(t, store, now.Add(time.Minute-time.Second)); len(posts) != 0 {
+		t.Errorf("what is to be posted again is due before its time: %+v", posts)
+	}
+	if posts := claimPosts(t, store, now.Add(time.Minute)); len(posts) != 1 {
+		t.Errorf("when its time has come, due are %+v", posts)
+	}
+	_, lately, err := store.Served(ctx, now)
+	if err != nil || len(lately) != 1 || !lately[0].Since.Equal(now) {
+		t.Errorf("served lately were %+v, %v", lately, err)
+	}
+	if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now.Add(time.Minute), 0); err != nil {
+		t.Errorf("when its time has come, ClaimRun() = %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/clock"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -81,6 +82,12 @@ func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.P
 func (r *Reconciler) Sweep(ctx context.Context, ago time.Duration) error {
 	r.dispatcher.Age(ago)
 	return r.dispatcher.Sweep(ctx)
+}
+
+// WatchClock returns what a look at the leases does about a clock that was set back.
+func (r *Reconciler) WatchClock(ctx context.Context) (look func()) {
+	watch := clock.NewWatch(r.opts.Now)
+	return func() { r.seeClock(ctx, watch) }
 }
 
 // HoldDecisions keeps decisions about a cluster from being made, as one does that waits

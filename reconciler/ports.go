@@ -41,6 +41,9 @@ type Store interface {
 	rescue.Tries
 	rescue.Unsaved
 	record.Trail
+	// ClockSetBack has what waits for a time wait no longer than it was to, when the
+	// clock was set back by so much just now.
+	ClockSetBack(ctx context.Context, by time.Duration) error
 }
 
 // Runs are the records of runs and their attempts.

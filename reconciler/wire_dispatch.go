@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/clock"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
@@ -107,7 +108,9 @@ func (f fleet) Held(ctx context.Context, provider string) {
 func (r *Reconciler) sweep(ctx context.Context) error {
 	ticker := time.NewTicker(r.opts.Limits.Lease / 6)
 	defer ticker.Stop()
+	watch := clock.NewWatch(r.opts.Now)
 	for {
+		r.seeClock(ctx, watch)
 		if err := r.dispatcher.Sweep(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
 		}
@@ -124,6 +127,20 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// seeClock has everything that waits for a time look at its wait again if the clock was set
+// back.
+func (r *Reconciler) seeClock(ctx context.Context, watch *clock.Watch) {
+	by := watch.SetBack()
+	if by == 0 {
+		return
+	}
+	r.opts.Telemetry.Logger.WarnContext(ctx, "the clock was set back", "duration", by)
+	if err := r.opts.Store.ClockSetBack(ctx, by); err != nil {
+		r.opts.Telemetry.Logger.ErrorContext(ctx, "what waits was not put right", "err", err)
+	}
+	r.publish.Wake()
 }
 
 func newRescue(r *Reconciler) *rescue.Keeper {

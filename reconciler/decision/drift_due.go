@@ -74,6 +74,19 @@ func Believable(t, now time.Time) time.Time {
 	return t
 }
 
+// clocksDiffer is by how much a time may be ahead that another process has recorded.
+const clocksDiffer = 5 * time.Second
+
+// Left is what is left of a wait that has begun at since; zero or less if it is over. A time
+// that has not come yet was told by a clock that was set back meanwhile: as nobody knows
+// when that was, the wait is over.
+func Left(now, since time.Time, wait time.Duration) time.Duration {
+	if since.After(now.Add(clocksDiffer)) {
+		return 0
+	}
+	return since.Add(wait).Sub(now)
+}
+
 // sooner is the earlier of two times, of which the zero one is never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

@@ -93,3 +93,17 @@ func checked(rec holdfast.ClusterRecord) time.Time {
 	}
 	return rec.Drift.CheckedAt
 }
+
+// A wait is over when its time has passed, and if it has begun at a time that has not come
+// yet, by a clock that was set back since.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	for since, want := range map[time.Duration]time.Duration{
+		0: time.Minute, -10 * time.Second: 50 * time.Second, -2 * time.Minute: -time.Minute,
+		3 * time.Second: 63 * time.Second, 10 * time.Minute: 0, 48 * time.Hour: 0,
+	} {
+		if got := decision.Left(noon, noon.Add(since), time.Minute); got != want {
+			t.Errorf("Left() of a wait that has begun at %s = %s, want %s", since, got, want)
+		}
+	}
+}

@@ -188,7 +188,7 @@ func again(in Input, reason holdfast.Reason) Decision {
 	if deaths > in.Resumes.Most {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}
 	}
-	wait := Believable(Newest(in.Runs).FinishedAt, in.Now).Add(in.Resumes.Backoff << (deaths - 1)).Sub(in.Now)
+	wait := Left(in.Now, Newest(in.Runs).FinishedAt, in.Resumes.Backoff<<(deaths-1))
 	if wait > 0 {
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}
 	}

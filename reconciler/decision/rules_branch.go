@@ -281,7 +281,7 @@ func failedApply(in Input) (Decision, bool) {
 	switch {
 	case last.ID == failed.ID && Transient(*failed) && resumes(in) < in.Resumes.Most &&
 		failed.SourceDigest.Equal(Desired(in)):
-		wait := Believable(failed.FinishedAt, in.Now).Add(in.Resumes.Backoff << resumes(in)).Sub(in.Now)
+		wait := Left(in.Now, failed.FinishedAt, in.Resumes.Backoff<<resumes(in))
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait}, true
 		}

@@ -73,7 +73,7 @@ func revertDrift(in Input) (Decision, bool) {
 	case last.Status.Pending() && IsRevert(last) && last.Shown == in.Drift.ID && needsPerson(in) == "":
 		return waits, true
 	}
-	if wait := rec.UpdatedAt.Add(revertPatience).Sub(in.Now); wait > 0 && reserved(rec, in.Runs) {
+	if wait := Left(in.Now, rec.UpdatedAt, revertPatience); wait > 0 && reserved(rec, in.Runs) {
 		return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress, After: wait}, true
 	}
 	if d, ok := heldDrift(in); ok {

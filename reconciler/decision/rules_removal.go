@@ -183,7 +183,7 @@ func failedDestroy(in Input) (Decision, bool) {
 	case in.Ask != nil:
 		return Decision{}, false
 	case i == 0 && tries < maxDestroyRetries && mayGoOn(failed):
-		wait := Believable(failed.FinishedAt, in.Now).Add(in.Resumes.Backoff << tries).Sub(in.Now)
+		wait := Left(in.Now, failed.FinishedAt, in.Resumes.Backoff<<tries)
 		if wait > 0 {
 			return Decision{Action: ActionWait, Reason: holdfast.ReasonBackingOff, After: wait, Detail: remaining(failed)}, true
 		}

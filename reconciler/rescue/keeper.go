@@ -160,8 +160,7 @@ func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error)
 		if !job.Status.Done() || !k.again(job) {
 			return false, nil
 		}
-		wait := k.pause(job, u.Jobs)
-		if now := k.opts.Now(); now.Before(decision.Believable(job.FinishedAt, now).Add(wait)) {
+		if decision.Left(k.opts.Now(), job.FinishedAt, k.pause(job, u.Jobs)) > 0 {
 			return false, nil
 		}
 	}
