@@ -309,6 +309,43 @@ func TestPoll(t *testing.T) {
 	}
 }
 
+// Without deliveries a comment that somebody has deleted in a quiet pull request is missed
+// within a few polls, none of which asks for the comments of all that are open.
+func TestPollMissesADeletedComment(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	const open = 12
+	for n := 1; n <= open; n++ {
+		f.open(n, map[string]string{"infra/prod/main.tf": module(fmt.Sprint("text-", n))})
+	}
+	f.executeAll(good)
+	poll := func() (asked int) {
+		before := f.forge.count("Comment")
+		f.must(f.r.PollOnce(t.Context(), infra))
+		asked = f.forge.count("Comment") - before
+		f.settle()
+		f.post()
+		return asked
+	}
+	poll()
+	f.forge.mu.Lock()
+	for i := range f.forge.comments {
+		if c := &f.forge.comments[i]; c.Bot && c.PullRequest.Number == open {
+			*c = holdfast.Comment{ID: "deleted"}
+		}
+	}
+	f.forge.mu.Unlock()
+	for range 3 {
+		if asked := poll(); asked == 0 || asked > open/2 {
+			t.Errorf("a poll asks for %d comments with %d open pull requests", asked, open)
+		}
+	}
+	if f.forge.comment(open) == "" {
+		t.Error("after three polls the comment is not written again")
+	}
+}
+
 // A list of comments that is cut is read to its end within one look, and what bots
 // write is passed over once.
 func TestPollReadsListsThatAreCut(t *testing.T) {

@@ -3,6 +3,9 @@ package intake
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -23,6 +26,57 @@ func (p *pullRequests) keepComment(
 	default:
 		// What it says will be seen to with the next change.
 		p.opts.Logger.DebugContext(ctx, "comment was not looked for", "pull_request", rec.PullRequestRef, "err", err)
+	}
+	return nil
+}
+
+// commentsLooked is how many open pull requests have their comment looked for with each poll
+// of their repository: no list of a code host tells of what was deleted. All of them have
+// their turn, and the cost of a poll does not grow with what is open.
+const commentsLooked = 5
+
+// turns say which pull requests have their comment looked for next. They are safe for
+// concurrent use.
+type turns struct {
+	mu   sync.Mutex
+	last map[string]int // by repository
+}
+
+func newTurns() *turns { return &turns{last: make(map[string]int)} }
+
+// next returns the next ones of those that are open, of which it is passed the numbers in
+// their order; after the highest the lowest is next.
+func (t *turns) next(repo string, open []int) []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from, _ := slices.BinarySearch(open, t.last[repo]+1)
+	some := slices.Concat(open[from:], open[:from])
+	some = some[:min(commentsLooked, len(some))]
+	if len(some) > 0 {
+		t.last[repo] = some[len(some)-1]
+	}
+	return some
+}
+
+// lookForComments looks for our comments in some open pull requests, and has those written
+// again that somebody has deleted or edited, without a word to us.
+func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
+	if repo.Local {
+		return nil
+	}
+	open, err := p.opts.Store.OpenPullRequests(ctx, repo.Name)
+	if err != nil {
+		return err
+	}
+	for _, number := range p.comments.next(repo.Name, slices.Sorted(maps.Keys(open))) {
+		ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
+		rec, err := p.opts.Store.PullRequest(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("read pull request %s: %w", ref, err)
+		}
+		if _, err := p.Publisher.Intact(ctx, rec.PullRequest, rec.State); err != nil {
+			return err
+		}
 	}
 	return nil
 }

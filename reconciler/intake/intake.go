@@ -107,7 +107,7 @@ func New(opts Options) *Intake {
 	}
 	i := &Intake{shared: s, pullRequests: &pullRequests{s}}
 	i.branches = &branches{shared: s, pullRequests: i.pullRequests}
-	i.poller = &poller{shared: s, ready: i.Ready}
+	i.poller = &poller{shared: s, ready: i.Ready, comments: newTurns()}
 	return i
 }
 

@@ -18,7 +18,8 @@ import (
 // poller asks again for what deliveries may not have told.
 type poller struct {
 	shared
-	ready func() (missing []string)
+	ready    func() (missing []string)
+	comments *turns
 }
 
 // commentOverlap is how far a look at comments reaches back before the last
@@ -120,6 +121,9 @@ func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
 	seen, err := p.pollComments(ctx, repo, source.CommentsSeen)
 	if err != nil {
 		return err
+	}
+	if err := p.lookForComments(ctx, repo); err != nil { // they are looked for when it is their turn again
+		p.opts.Logger.DebugContext(ctx, "comments were not looked for", "repo", repo.Name, "err", err)
 	}
 	return p.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) { s.PolledAt, s.CommentsSeen = now, seen })
 }
