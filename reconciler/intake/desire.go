@@ -288,6 +288,9 @@ func (b *branches) saveDesired(ctx context.Context, before, rec holdfast.Cluster
 	if err != nil {
 		return err
 	}
+	if before.Desired.Missing != saved.Desired.Missing || before.Desired.HeldFor != saved.Desired.HeldFor {
+		b.holds.changed(saved.Owner)
+	}
 	return b.Agenda.RequestRelated(ctx, before, saved)
 }
 

@@ -86,6 +86,7 @@ type shared struct {
 	origins  *origins
 	failures *failures[holdfast.PullRequestRef] // open pull requests
 	groups   *failures[groupKey]
+	holds    *holds
 	began    time.Time   // when this process did
 	saving   *sync.Mutex // changes of what is remembered of a repository are made in turn
 }
@@ -95,7 +96,7 @@ func New(opts Options) *Intake {
 	s := shared{
 		Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, repos: make(map[string]Repository, len(opts.Sources.Repositories)),
 		marks: newMarks(), origins: newOrigins(), saving: new(sync.Mutex),
-		failures: newFailures[holdfast.PullRequestRef](), groups: newFailures[groupKey](), began: opts.Now(),
+		failures: newFailures[holdfast.PullRequestRef](), groups: newFailures[groupKey](), holds: newHolds(), began: opts.Now(),
 	}
 	publishes := make(map[string]bool)
 	for _, repo := range opts.Sources.Repositories {

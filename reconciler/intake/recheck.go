@@ -5,6 +5,8 @@ package intake
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
@@ -55,11 +57,67 @@ func (b *branches) recheckOthers(
 // Applied has the clusters looked at again that were held for the document of one which was
 // applied: it is another cluster's then. Rec is the record of that.
 func (i *Intake) Applied(ctx context.Context, rec holdfast.ClusterRecord) error {
-	held, err := i.Lineage.HeldFor(ctx, rec.Owner, rec.Name, i.marks.recheckIn(rec.Owner))
-	for _, name := range held {
+	// While a run is executed, a cluster whose document is missing waits for that.
+	names, err := i.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: rec.Owner, Waiting: holdfast.ReasonMissing})
+	if err != nil {
+		return fmt.Errorf("list missing clusters of %q: %w", rec.Owner, err)
+	}
+	names = append(names, i.marks.recheckIn(rec.Owner)...)
+	slices.Sort(names)
+	held, err := i.holds.of(rec.Owner, slices.Compact(names), func(names []string) (map[string][]string, error) {
+		return i.Lineage.HeldFor(ctx, rec.Owner, names)
+	})
+	for _, name := range held[rec.Name] {
 		i.Recheck(rec.Owner, name)
 	}
 	return err
+}
+
+// holds are the clusters that are held for documents of others. They are read once for each
+// change, and not with each apply. It is safe for concurrent use.
+type holds struct {
+	mu sync.Mutex
+	by map[string]held // by repository
+}
+
+// held are the clusters of a repository that are held.
+type held struct {
+	names     []string            // of those that were looked at
+	documents map[string][]string // the clusters, by the document; nil: not known
+	changes   int
+}
+
+func newHolds() *holds { return &holds{by: make(map[string]held)} }
+
+// of returns, by the name of the document, which of some clusters are held. It calls read if
+// these are others than the last time, or what is on record of them has changed.
+func (h *holds) of(repo string, names []string, read func(names []string) (map[string][]string, error)) (map[string][]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	h.mu.Lock()
+	is := h.by[repo]
+	h.mu.Unlock()
+	if is.documents != nil && slices.Equal(is.names, names) {
+		return is.documents, nil
+	}
+	documents, err := read(names)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[repo].changes == is.changes { // else it was read too early
+		h.by[repo] = held{names, documents, is.changes}
+	}
+	return documents, nil
+}
+
+// changed has the clusters of a repository read again.
+func (h *holds) changed(repo string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.by[repo] = held{changes: h.by[repo].changes + 1}
 }
 
 // Freed has the documents and the open pull requests of other repositories looked at again

@@ -32,20 +32,20 @@ func (r *Reader) retitled(
 	return Doubt{Why: why, HeldFor: other.Name}, nil
 }
 
-// HeldFor returns the clusters that are held for the document of another one of their
-// repository. Waiting are those that are looked at again with each head.
-func (r *Reader) HeldFor(ctx context.Context, repo, document string, waiting []string) ([]string, error) {
-	records, err := missing(ctx, r.store, repo, waiting)
+// HeldFor returns which of some clusters of a repository are held for the document of another
+// one, by the name of that.
+func (r *Reader) HeldFor(ctx context.Context, repo string, names []string) (map[string][]string, error) {
+	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: repo, Names: names})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read clusters of %q: %w", repo, err)
 	}
-	var names []string
+	held := make(map[string][]string)
 	for _, rec := range records {
-		if holder(rec.Desired) == document {
-			names = append(names, rec.Name)
+		if document := holder(rec.Desired); document != "" {
+			held[document] = append(held[document], rec.Name)
 		}
 	}
-	return names, nil
+	return held, nil
 }
 
 // Retitled returns the documents that are perhaps that of a cluster which was applied and
