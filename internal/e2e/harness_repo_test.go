@@ -436,14 +436,22 @@ func (w *world) record(name string) (rec v1.Cluster) {
 	return rec
 }
 
-// runs returns a cluster's runs, newest first.
-func (w *world) runs(cluster string) []v1.Run {
+// runs returns all runs of a cluster, newest first.
+func (w *world) runs(cluster string) (all []v1.Run) {
 	w.t.Helper()
-	var list struct{ Items []v1.Run }
-	w.until("the API lists runs of "+cluster, func() (bool, string) {
-		return w.getJSON("runs", url.Values{"cluster": {cluster}}, &list), "no answer"
-	})
-	return list.Items
+	query := url.Values{"cluster": {cluster}}
+	for {
+		var page v1.List[v1.Run]
+		w.until("the API lists runs of "+cluster, func() (bool, string) {
+			page = v1.List[v1.Run]{}
+			return w.getJSON("runs", query, &page), "no answer"
+		})
+		all = append(all, page.Items...)
+		if page.Next == "" {
+			return all
+		}
+		query.Set("cursor", page.Next)
+	}
 }
 
 // pullRequest returns what the server knows of a pull request of the first
