@@ -111,8 +111,8 @@ fuzz: ## each fuzz target for FUZZTIME (default 1m)
 	done
 
 bench: needs build tools ## measure; writes bench/results.json and the tables of bench/README.md and README.md
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json
-	@$(MAKE) --no-print-directory bench-table
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) run ./bench -holdfast $(BIN)/holdfast -out bench/results.json; measured=$$?; \
+	  $(MAKE) --no-print-directory bench-table && exit $$measured
 
 # The tables, from the figures that were measured last.
 bench-table:

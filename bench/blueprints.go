@@ -27,25 +27,23 @@ const (
 
 // blueprints measures what a change of a template takes that all clusters of a
 // fleet are made from, at several sizes of fleets.
-func (b *bench) blueprints(s *stage) []figure {
-	figures := s.rendering()
+func (b *bench) blueprints(s *stage) {
+	s.rendering()
 	for _, n := range b.fleetSizes {
 		began := time.Now()
-		figures = append(figures, s.blueprintsOf(n)...)
+		s.blueprintsOf(n)
 		fmt.Fprintf(b.log, "a template of %d took %s\n", n, time.Since(began).Round(time.Second))
 	}
-	return figures
 }
 
-func (s *stage) blueprintsOf(n int) []figure {
+func (s *stage) blueprintsOf(n int) {
 	w := s.newBlueprintWorld(n)
-	var figures []figure
 	add := func(name string, n int, value float64, unit string, floor ...float64) {
 		f := figure{Name: templatePrefix + name, N: n, Value: value, Unit: unit}
 		if len(floor) > 0 {
 			f = f.against(floor[0])
 		}
-		figures = append(figures, f)
+		s.add(f)
 		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
 	}
 	w.start()
@@ -75,11 +73,10 @@ func (s *stage) blueprintsOf(n int) []figure {
 	add("release to the pull request of a tenth", n, upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
 	add("memory while that is proposed, peak", n, w.peak(), "MiB")
 	w.quiet()
-	push, beyond, floor, _ = w.pushes(w.bench.rounds) // each has the whole pull request decided about
+	push, beyond, floor, _ = w.pushes(w.bench.repeat) // each has the whole pull request decided about
 	add("push of one document next to that, to decision", n, inMS(push), "ms", inMS(floor))
 	add("the same next to that, beyond the fetch", n, inMS(beyond), "ms")
 	w.stop()
-	return figures
 }
 
 // newBlueprintWorld prepares a world whose clusters are made from a released
@@ -149,7 +146,7 @@ func (w *fleetWorld) lookAgain(number int) time.Duration {
 	db := w.records()
 	defer db.Close()
 	var took []time.Duration
-	for range w.bench.rounds {
+	for range w.bench.repeat {
 		w.push()
 		w.quiet()
 		before, began := w.number(db, version), time.Now()
@@ -241,14 +238,14 @@ func (w *fleetWorld) floorOfProposing() time.Duration {
 
 // rendering measures how long one core takes to make a thousand root modules,
 // the template read for the first time, against digests of the same bytes.
-func (s *stage) rendering() []figure {
+func (s *stage) rendering() {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	w := s.newBlueprintWorld(1)
 	w.tpl.git.Branch("next", "main")
 	tree, _ := w.trees(context.Background())
 	docs := s.documents(blueprintFleet(rendered))
 	var took, bare []time.Duration
-	for range max(fleetLists, w.bench.rounds) {
+	for range max(fleetLists, w.bench.repeat) {
 		began := time.Now()
 		resolver := templates.NewResolver(releases{released: {Tree: tree, Dir: blueprint}})
 		roots := make([]*templates.Root, len(docs))
@@ -268,7 +265,7 @@ func (s *stage) rendering() []figure {
 	}
 	f := figure{Name: "root modules rendered by one core", N: rendered, Value: inMS(median(took)), Unit: "ms"}.against(inMS(median(bare)))
 	fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
-	return []figure{f}
+	s.add(f)
 }
 
 // forgetPeak has the server's peak of memory begin again.

@@ -8,13 +8,16 @@ import (
 	"time"
 )
 
-// counted is how many clusters the pull request has of which is counted.
-const counted = 10
+const (
+	counted = 10 // clusters of the pull request that is counted
+
+	startsPerCluster = ": engine starts per cluster"
+)
 
 // counts counts how often engines are started, and how many calls the code host gets, for
 // each cluster of a pull request and of its merge. The engine is a script that notes its
 // subcommand and becomes the real one, for which runs are not isolated.
-func (b *bench) counts(s *stage) []figure {
+func (b *bench) counts(s *stage) {
 	engine := s.engine()
 	bin := filepath.Join(s.dir, "counting")
 	log := filepath.Join(bin, "starts.log")
@@ -28,7 +31,6 @@ func (b *bench) counts(s *stage) []figure {
 	first, _ := w.pullRequest(plainModule, 1, "first") // asks for versions, and prepares what is shared
 	w.hub.Close(first)
 	time.Sleep(quietFor)
-	var figures []figure
 	number := 0
 	for _, phase := range []struct {
 		name string
@@ -46,12 +48,11 @@ func (b *bench) counts(s *stage) []figure {
 		starts := strings.Fields(string(data))
 		calls := w.host.CallCount()
 		fmt.Fprintf(b.log, "%s of %d clusters: engine %v; calls %v\n", phase.name, counted, tally(starts), w.host.Calls())
-		figures = append(figures,
-			figure{Name: phase.name + ": engine starts per cluster", N: counted, Value: float64(len(starts)) / counted},
+		s.add(
+			figure{Name: phase.name + startsPerCluster, N: counted, Value: float64(len(starts)) / counted},
 			figure{Name: phase.name + ": calls of the code host per cluster", N: counted, Value: float64(calls) / counted})
 	}
 	w.stop()
-	return figures
 }
 
 func tally(words []string) map[string]int {

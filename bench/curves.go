@@ -54,6 +54,16 @@ func (c curve) growth() string {
 	return "× " + number(c.points[n-1].Value/c.points[n-2].Value)
 }
 
+// days are when its points were measured, each day once.
+func (c curve) days() []string {
+	var days []string
+	for _, f := range c.points {
+		days = append(days, f.Measured)
+	}
+	slices.Sort(days)
+	return slices.Compact(days)
+}
+
 func printCurves(out io.Writer, curves []curve) {
 	for _, c := range curves {
 		line := make([]string, len(c.points))
@@ -78,7 +88,7 @@ func markdown(curves []curve) []string {
 	for _, n := range columns {
 		head, rule = head+" "+strconv.Itoa(n)+" |", rule+"--:|"
 	}
-	lines := []string{head + " Growth | Floor | Ratio |", rule + "--:|--:|--:|"}
+	lines := []string{head + " Growth | Floor | Ratio | Aim | On |", rule + "--:|--:|--:|---|---|"}
 	for _, c := range curves {
 		cells := []string{strings.TrimPrefix(c.name, fleetPrefix)}
 		for _, n := range columns {
@@ -89,8 +99,8 @@ func markdown(curves []curve) []string {
 			}
 			cells = append(cells, c.points[i].cells()[2])
 		}
-		last := c.points[len(c.points)-1].cells()
-		cells = append(cells, c.growth(), last[3], last[4])
+		last := c.points[len(c.points)-1]
+		cells = append(cells, c.growth(), last.cells()[3], last.cells()[4], last.aims(), strings.Join(c.days(), ", "))
 		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
 	}
 	return lines

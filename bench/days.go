@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,10 +32,9 @@ const (
 
 // days measures what drift checks cost a fleet that is checked once a day,
 // with a clock and an engine that are simulated.
-func (b *bench) days(s *stage) []figure {
+func (b *bench) days(s *stage) {
 	program := filepath.Join(s.dir, "days.test")
 	s.run("go", "test", "-c", "-o", program, "./reconciler")
-	var figures []figure
 	for _, n := range b.fleetSizes {
 		days, hours := 1, 24
 		switch {
@@ -49,7 +47,7 @@ func (b *bench) days(s *stage) []figure {
 		first, last := all[0], all[len(all)-1]
 		add := func(name string, value float64, unit string) {
 			f := figure{Name: driftPrefix + name, N: n, Value: value, Unit: unit}
-			figures = append(figures, f)
+			s.add(f)
 			fmt.Fprintln(b.log, strings.Join(f.cells(), "  "))
 		}
 		checks := float64(first.Checks)
@@ -65,12 +63,11 @@ func (b *bench) days(s *stage) []figure {
 			add("kept more on day 4 than on day 3", float64(all[3].Database+all[3].Blobs)/float64(all[2].Database+all[2].Blobs)*100-100, "%")
 		}
 	}
-	return figures
 }
 
 func (s *stage) simulate(program string, n, days, hours int) []dayFigures {
 	out := filepath.Join(s.TempDir(), "days.json")
-	cmd := exec.Command(program, "-test.run", "^TestDaysOfAFleet$", "-test.timeout", "2h", "-day.out", out,
+	cmd := s.command(program, "-test.run", "^TestDaysOfAFleet$", "-test.timeout", "2h", "-day.out", out,
 		"-day.clusters", strconv.Itoa(n), "-day.days", strconv.Itoa(days), "-day.hours", strconv.Itoa(hours))
 	cmd.Dir = s.TempDir()
 	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)

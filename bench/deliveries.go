@@ -33,7 +33,7 @@ const (
 
 // deliveries measures a server with a small fleet: its start, its memory when
 // it has nothing to do, and how fast it accepts deliveries.
-func (b *bench) deliveries(s *stage) []figure {
+func (b *bench) deliveries(s *stage) {
 	w := s.newWorld("")
 	files := make(map[string]string)
 	for i := range fleetSize {
@@ -48,9 +48,9 @@ func (b *bench) deliveries(s *stage) []figure {
 	})
 	w.stop()
 	var starts []time.Duration
-	for range b.rounds {
+	for range b.repeat {
 		starts = append(starts, w.start())
-		if len(starts) < b.rounds {
+		if len(starts) < b.repeat {
 			w.stop()
 		}
 	}
@@ -65,7 +65,7 @@ func (b *bench) deliveries(s *stage) []figure {
 	var p50, p99 []time.Duration
 	var floorRates []float64
 	var floor50, floor99 []time.Duration
-	for round := 0; b.again(round); round++ {
+	for range s.rounds() {
 		bare, stop := s.startBare()
 		l := s.load(bare, body)
 		stop()
@@ -75,15 +75,15 @@ func (b *bench) deliveries(s *stage) []figure {
 		fmt.Fprintf(b.log, "deliveries: %.0f/s, p50 %s, p99 %s\n", l.rate, l.p50, l.p99)
 	}
 	inMS := func(d []time.Duration) float64 { return float64(median(d).Microseconds()) / 1000 }
-	return []figure{
+	s.add(
 		figure{Name: "webhook deliveries accepted", N: connections, Value: median(rates), Unit: "1/s"}.against(median(floorRates)),
 		figure{Name: "webhook delivery, p50", N: connections, Value: inMS(p50), Unit: "ms"}.against(inMS(floor50)),
 		figure{Name: "webhook delivery, p99", N: connections, Value: inMS(p99), Unit: "ms"}.against(inMS(floor99)),
-		{Name: "idle memory of server and agents, resident", N: fleetSize, Value: idle.rss, Unit: "MiB"},
-		{Name: "idle memory of server and agents, proportional", N: fleetSize, Value: idle.pss, Unit: "MiB"},
-		{Name: "first start to ready", N: fleetSize, Value: first.Seconds(), Unit: "s"},
-		{Name: "start to ready", N: fleetSize, Value: median(starts).Seconds(), Unit: "s"},
-	}
+		figure{Name: "idle memory of server and agents, resident", N: fleetSize, Value: idle.rss, Unit: "MiB"},
+		figure{Name: "idle memory of server and agents, proportional", N: fleetSize, Value: idle.pss, Unit: "MiB"},
+		figure{Name: "first start to ready", N: fleetSize, Value: first.Seconds(), Unit: "s"},
+		figure{Name: "start to ready", N: fleetSize, Value: median(starts).Seconds(), Unit: "s"},
+	)
 }
 
 // footprint is what a server and its agents hold, in MiB.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,28 +28,25 @@ const (
 // fleets measures servers that keep fleets of several sizes, with nothing to
 // execute: what a start, a push and a list cost, and how much memory there is
 // to it.
-func (b *bench) fleets(s *stage) []figure {
-	var figures []figure
+func (b *bench) fleets(s *stage) {
 	for _, n := range b.fleetSizes {
 		began := time.Now()
-		figures = append(figures, s.fleetOf(n)...)
+		s.fleetOf(n)
 		fmt.Fprintf(b.log, "a fleet of %d took %s\n", n, time.Since(began).Round(time.Second))
 	}
-	return figures
 }
 
-func (s *stage) fleetOf(n int) []figure {
+func (s *stage) fleetOf(n int) {
 	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml", ""), members: fleet(n)}
 	w.wait, w.decisions = fleetWait, watchDecisions(w.log)
 	w.git.Commit("main", "A fleet", fleetFiles(w.members))
 
-	var figures []figure
 	add := func(name string, value float64, unit string, floor ...float64) {
 		f := figure{Name: fleetPrefix + name, N: n, Value: value, Unit: unit}
 		if len(floor) > 0 {
 			f = f.against(floor[0])
 		}
-		figures = append(figures, f)
+		s.add(f)
 		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
 	}
 	parsed := w.floorOfReading()
@@ -79,7 +75,6 @@ func (s *stage) fleetOf(n int) []figure {
 	}
 	add("get clusters by the command", inMS(w.command("get", "clusters")), "ms", inMS(w.command("version")))
 	w.stop()
-	return figures
 }
 
 func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -216,8 +211,8 @@ func (w *fleetWorld) token() string {
 // command runs the client and returns how long it took.
 func (w *fleetWorld) command(args ...string) time.Duration {
 	var took []time.Duration
-	for range w.bench.rounds {
-		cmd := exec.Command(w.bench.binary, args...)
+	for range w.bench.repeat {
+		cmd := w.stage.command(w.bench.binary, args...)
 		cmd.Env = append(os.Environ(), "HOLDFAST_SERVER="+w.api, "HOLDFAST_TOKEN="+w.token())
 		began := time.Now()
 		out, err := cmd.CombinedOutput()
@@ -259,7 +254,7 @@ func (w *fleetWorld) url() string {
 }
 
 func (s *stage) run(name string, args ...string) []byte {
-	out, err := exec.Command(name, args...).Output()
+	out, err := s.command(name, args...).Output()
 	if err != nil {
 		s.Fatalf("%s %s: %v", name, args[0], err)
 	}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
@@ -16,35 +17,55 @@ func TestFiguresAreKeptAndShown(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "results.json")
 	figures := []figure{
-		figure{Name: "pull request", N: 10, Value: 1.23456, Unit: "s"}.against(2.46912),
-		{Name: "memory", Value: 61.04, Unit: "MiB"},
-		figure{Name: "fleet: push", N: 100, Value: 4, Unit: "ms"}.against(8),
-		{Name: "fleet: start", N: 100, Value: 0.25, Unit: "s"},
-		figure{Name: "fleet: push", N: 1000, Value: 5, Unit: "ms"}.against(10),
-		{Name: "drift: wait", N: 1000, Unit: "s"},
-		{Name: "template: release", N: 1000, Value: 2, Unit: "s"},
+		figure{Name: "pull request, terraform_data", N: 10, Value: 1.23456, Unit: "s", Measured: "2026-01-02"}.against(2.46912),
+		{Name: "memory", Value: 61.04, Unit: "MiB", Measured: "2026-01-02"},
+		{Name: "merge: engine starts per cluster", N: 10, Value: 3.3, Measured: "2026-01-02"},
+		figure{Name: "fleet: push", N: 100, Value: 4, Unit: "ms", Measured: "2026-01-03"}.against(8),
+		{Name: "fleet: start to ready", N: 100, Value: 0.25, Unit: "s", Measured: "2026-01-03"},
+		figure{Name: "fleet: push", N: 1000, Value: 5, Unit: "ms", Measured: "2026-01-02"}.against(10),
+		{Name: "drift: wait", N: 1000, Unit: "s", Measured: "2026-01-02"},
+		{Name: "template: release", N: 1000, Value: 2, Unit: "s", Measured: "2026-01-02"},
 	}
 	if err := writeFigures(path, figures); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run([]string{"-out", path, "-markdown"}, &out); err != nil {
+	if err := run(t.Context(), []string{"-out", path, "-markdown"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	want := `| What | N | Measured | Floor | Ratio |
-|---|--:|--:|--:|--:|
-| pull request | 10 | 1.23 s | 2.47 s | 0.50 |
-| memory |  | 61.0 MiB |  |  |
+	want := `| What | N | Measured | Floor | Ratio | Aim | On |
+|---|--:|--:|--:|--:|---|---|
+| pull request, terraform_data | 10 | 1.23 s | 2.47 s | 0.50 | ≤ 0.85 met | 2026-01-02 |
+| memory |  | 61.0 MiB |  |  |  | 2026-01-02 |
+| merge: engine starts per cluster | 10 | 3.30 |  |  | ≤ 3 missed | 2026-01-02 |
 
-| Of a fleet of | 100 | 1000 | Growth | Floor | Ratio |
-|---|--:|--:|--:|--:|--:|
-| push | 4.00 ms | 5.00 ms | × 1.25 | 10.0 ms | 0.50 |
-| start | 0.25 s |  |  |  |  |
-| drift: wait |  | 0.00 s |  |  |  |
-| template: release |  | 2.00 s |  |  |  |
+| Of a fleet of | 100 | 1000 | Growth | Floor | Ratio | Aim | On |
+|---|--:|--:|--:|--:|--:|---|---|
+| push | 4.00 ms | 5.00 ms | × 1.25 | 10.0 ms | 0.50 |  | 2026-01-02, 2026-01-03 |
+| start to ready | 0.25 s |  |  |  |  | ≤ 10 s met | 2026-01-03 |
+| drift: wait |  | 0.00 s |  |  |  |  | 2026-01-02 |
+| template: release |  | 2.00 s |  |  |  |  | 2026-01-02 |
 `
 	if out.String() != want {
 		t.Errorf("table:\n%swant:\n%s", &out, want)
+	}
+}
+
+// Each figure is of a part, and has its day.
+func TestWrittenFiguresAreOfParts(t *testing.T) {
+	t.Parallel()
+	figures, err := readFigures("results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]bool)
+	for _, p := range new(bench).parts() {
+		names[p.name] = true
+	}
+	for _, f := range figures {
+		if _, err := time.Parse(time.DateOnly, f.Measured); err != nil || !names[f.Part] {
+			t.Errorf("%s of %d is of the part %q and was measured on %q", f.Name, f.N, f.Part, f.Measured)
+		}
 	}
 }
 
@@ -68,9 +89,11 @@ func TestArguments(t *testing.T) {
 		{"-holdfast", "main.go", "-sizes", "0"},
 		{"-holdfast", "main.go", "-only", "nothing"},
 		{"-holdfast", "main.go", "-fleets", "100,"},
+		{"-holdfast", "main.go", "-cpu", "none"},
 		{"-markdown", "-out", "/nowhere/results.json"},
+		{"-headlines", "-out", "/nowhere/results.json"},
 	} {
-		if err := run(args, &strings.Builder{}); err == nil {
+		if err := run(t.Context(), args, &strings.Builder{}); err == nil {
 			t.Errorf("%v: no error", args)
 		}
 	}

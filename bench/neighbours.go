@@ -10,14 +10,17 @@ import (
 const (
 	burstSize = 20 // pull requests
 	bigOnes   = 5  // pull requests next to a small one
+
+	besideBigOnes = "pull request of one cluster next to 5 of"
 )
 
 // burst measures pull requests of one cluster each that are opened at once, until all of
 // them show their plans.
-func (b *bench) burst(s *stage) []figure {
+func (b *bench) burst(s *stage) {
 	var took, floor []time.Duration
-	for round := 0; b.again(round); round++ {
-		floor = append(floor, s.floor(plainModule, burstSize, "", planScript))
+	width := 0
+	for round := range s.rounds() {
+		floor = append(floor, s.floor(plainModule, burstSize, "", planScript, &width))
 		w := s.newWorld("")
 		w.start()
 		var all []proposed
@@ -36,17 +39,17 @@ func (b *bench) burst(s *stage) []figure {
 		fmt.Fprintf(b.log, "%d pull requests at once: %s, floor %s\n", burstSize, ms(took[round]), ms(floor[round]))
 	}
 	f := figure{Name: "burst of pull requests, one cluster each", N: burstSize, Unit: "s", Value: median(took).Seconds()}
-	return []figure{f.against(median(floor).Seconds())}
+	s.add(f.against(median(floor).Seconds()))
 }
 
 // neighbours measures a pull request of one cluster that is opened right after some big ones,
 // against the same alone.
-func (b *bench) neighbours(s *stage) []figure {
+func (b *bench) neighbours(s *stage) {
 	w := s.newWorld("")
 	w.start()
 	_, first := w.pullRequest(plainModule, 1, "first")
 	var alone, crowded []time.Duration
-	for round := 0; b.again(round); round++ {
+	for round := range s.rounds() {
 		_, took := w.pullRequest(plainModule, 1, fmt.Sprintf("alone-%d", round))
 		alone = append(alone, took)
 		var big []proposed
@@ -68,13 +71,13 @@ func (b *bench) neighbours(s *stage) []figure {
 			ms(first), ms(alone[round]), bigOnes, b.big, ms(crowded[round]))
 	}
 	w.stop()
-	f := figure{Name: fmt.Sprintf("pull request of one cluster next to %d of", bigOnes), N: b.big, Unit: "s", Value: median(crowded).Seconds()}
-	return []figure{f.against(median(alone).Seconds())}
+	f := figure{Name: besideBigOnes, N: b.big, Unit: "s", Value: median(crowded).Seconds()}
+	s.add(f.against(median(alone).Seconds()))
 }
 
 // hanging measures a pull request of one cluster while the host of another repository
 // accepts connections and answers nothing, against the same without that repository.
-func (b *bench) hanging(s *stage) []figure {
+func (b *bench) hanging(s *stage) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check(err)
 	defer listener.Close()
@@ -99,7 +102,7 @@ func (b *bench) hanging(s *stage) []figure {
 		w.start()
 		w.pullRequest(plainModule, 1, "first")
 		var took []time.Duration
-		for round := 0; b.again(round); round++ {
+		for round := range s.rounds() {
 			_, one := w.pullRequest(plainModule, 1, fmt.Sprintf("later-%d", round))
 			took = append(took, one)
 		}
@@ -108,5 +111,5 @@ func (b *bench) hanging(s *stage) []figure {
 		w.stop()
 	}
 	f := figure{Name: "pull request of one cluster, another repository's host hangs", N: 1, Unit: "s", Value: medians[other].Seconds()}
-	return []figure{f.against(medians[""].Seconds())}
+	s.add(f.against(medians[""].Seconds()))
 }

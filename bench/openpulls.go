@@ -8,23 +8,23 @@ import (
 const (
 	openPushes = 5               // the median counts
 	pushWindow = 2 * time.Second // in which everything that follows from a push is done
+
+	pushWithOpen = "push with open pull requests, processor time"
 )
 
 // open measures the processor time of a server for a push that no open pull request has
 // to do with, next to more and more of them, with nothing to execute. The floor of each is
 // the first.
-func (b *bench) open(s *stage) []figure {
-	var figures []figure
+func (b *bench) open(s *stage) {
 	for _, n := range b.openSizes {
 		used := s.pushBeside(n)
-		f := figure{Name: "push with open pull requests, processor time", N: n, Unit: "ms", Value: inMS(used)}
-		if len(figures) > 0 {
-			f = f.against(figures[0].Value)
+		f := figure{Name: pushWithOpen, N: n, Unit: "ms", Value: inMS(used)}
+		if len(s.figures) > 0 {
+			f = f.against(s.figures[0].Value)
 		}
-		figures = append(figures, f)
+		s.add(f)
 		fmt.Fprintf(b.log, "a push with %d open pull requests: %s of processor time\n", n, ms(used))
 	}
-	return figures
 }
 
 func (s *stage) pushBeside(open int) time.Duration {
@@ -47,8 +47,8 @@ func (s *stage) pushBeside(open int) time.Duration {
 	w.start()
 	w.idle()
 	var used []time.Duration
+	rest := w.during(func() {})
 	for i := range openPushes {
-		rest := w.during(func() {})
 		used = append(used, w.during(func() {
 			before := w.git.Rev("main")
 			after := w.git.Commit("main", "Elsewhere", map[string]string{"infra/c0000/main.tf": plainModule.code + fmt.Sprintf("# push %d\n", i)})
@@ -56,7 +56,7 @@ func (s *stage) pushBeside(open int) time.Duration {
 		})-rest)
 	}
 	w.stop()
-	return median(used)
+	return max(0, median(used))
 }
 
 // during returns the processor time of the server for something and what follows from it.

@@ -53,47 +53,79 @@ resource "local_file" "node" {
 }
 `}
 
+// pullRound is what one round has measured with pull requests of one size.
+type pullRound struct{ planFloor, applyFloor, first, later, applied time.Duration }
+
+// pullSize are the rounds of one size.
+type pullSize struct {
+	rounds                []pullRound
+	planWidth, applyWidth int           // of the floors; 0: not known yet
+	took                  time.Duration // the last round
+}
+
 // pullRequests measures pull requests that bring n clusters each: the first one
-// that a server ever sees, a later one, and the merge of that.
-func (b *bench) pullRequests(s *stage, m module) []figure {
+// that a server ever sees, a later one, and the merge of that. All sizes are
+// measured once before any is measured again.
+func (b *bench) pullRequests(s *stage, m module) {
 	config := ""
 	if m.providers {
 		config = s.providers()
 	}
-	var figures []figure
-	for _, n := range b.sizes {
-		var planFloor, applyFloor, cold, warm, applied []time.Duration
-		var planCPU, applyCPU []usage
-		for round := 0; b.again(round); round++ {
-			planFloor = append(planFloor, s.floor(m, n, config, planScript))
-			applyFloor = append(applyFloor, s.floor(m, n, config, applyScript))
-			w := s.newWorld(config)
-			w.start()
-			first, took := w.pullRequest(m, n, "first")
-			w.hub.Close(first)
-			cold = append(cold, took)
-			before := w.usage()
-			later, took := w.pullRequest(m, n, "later")
-			warm = append(warm, took)
-			planned := w.usage()
-			planCPU = append(planCPU, planned.since(before))
-			applied = append(applied, w.merge(later, "later"))
-			applyCPU = append(applyCPU, w.usage().since(planned))
-			w.stop()
-			fmt.Fprintf(b.log, "%s, %d clusters: floor %s, first %s, later %s; floor of the apply %s, apply %s\n", m.name, n,
-				ms(planFloor[round]), ms(cold[round]), ms(warm[round]), ms(applyFloor[round]), ms(applied[round]))
+	sizes := make([]pullSize, len(b.sizes))
+	defer func() { // also when the part is cut
+		for i, n := range b.sizes {
+			s.add(sizes[i].figures(m, n)...)
 		}
-		seconds := func(name string, value, floor []time.Duration) {
-			f := figure{Name: name, N: n, Unit: "s", Value: median(value).Seconds()}
-			figures = append(figures, f.against(median(floor).Seconds()))
+	}()
+	for round := range b.repeat {
+		for i, n := range b.sizes {
+			if round > 0 && !s.fits(sizes[i].took, round) {
+				continue
+			}
+			began := time.Now()
+			r := s.pullRound(m, n, config, &sizes[i])
+			sizes[i].rounds = append(sizes[i].rounds, r)
+			sizes[i].took = time.Since(began)
+			fmt.Fprintf(b.log, "%s, %d clusters: floor %s (%d at once), first %s, later %s; floor of the apply %s (%d at once), apply %s\n",
+				m.name, n, ms(r.planFloor), sizes[i].planWidth, ms(r.first), ms(r.later), ms(r.applyFloor), sizes[i].applyWidth, ms(r.applied))
 		}
-		seconds("pull request, "+m.name+", first", cold, planFloor)
-		seconds("pull request, "+m.name, warm, planFloor)
-		seconds("apply, "+m.name, applied, applyFloor)
-		figures = append(figures, perCluster("plan, "+m.name, n, planCPU)...)
-		figures = append(figures, perCluster("apply, "+m.name, n, applyCPU)...)
 	}
-	return figures
+}
+
+func (s *stage) pullRound(m module, n int, config string, size *pullSize) (r pullRound) {
+	r.planFloor = s.floor(m, n, config, planScript, &size.planWidth)
+	r.applyFloor = s.floor(m, n, config, applyScript, &size.applyWidth)
+	w := s.newWorld(config)
+	w.start()
+	first, took := w.pullRequest(m, n, "first")
+	w.hub.Close(first)
+	r.first = took
+	later, took := w.pullRequest(m, n, "later")
+	r.later = took
+	r.applied = w.merge(later, "later")
+	w.stop()
+	return r
+}
+
+// figures are the medians of the rounds, each against the median of its floor.
+func (size pullSize) figures(m module, n int) []figure {
+	if len(size.rounds) == 0 {
+		return nil
+	}
+	middle := func(of func(pullRound) time.Duration) float64 {
+		var all []time.Duration
+		for _, r := range size.rounds {
+			all = append(all, of(r))
+		}
+		return median(all).Seconds()
+	}
+	plan := middle(func(r pullRound) time.Duration { return r.planFloor })
+	apply := middle(func(r pullRound) time.Duration { return r.applyFloor })
+	return []figure{
+		figure{Name: "pull request, " + m.name + ", first", N: n, Unit: "s", Value: middle(func(r pullRound) time.Duration { return r.first })}.against(plan),
+		figure{Name: "pull request, " + m.name, N: n, Unit: "s", Value: middle(func(r pullRound) time.Duration { return r.later })}.against(plan),
+		figure{Name: "apply, " + m.name, N: n, Unit: "s", Value: middle(func(r pullRound) time.Duration { return r.applied })}.against(apply),
+	}
 }
 
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
@@ -105,9 +137,39 @@ const (
 	applyScript = planScript + ` && "$ENGINE" apply -input=false plan.bin >/dev/null`
 )
 
-// floor makes n root modules and returns how long the bare engine takes over
-// them, as many at once as Holdfast executes.
-func (s *stage) floor(m module, n int, cliConfig, script string) time.Duration {
+// floor returns how long the bare engine takes over n root modules: at the better of two at
+// once and as many as Holdfast executes. The first time both are measured, and width is set
+// to the better one, which is measured from then on.
+func (s *stage) floor(m module, n int, cliConfig, script string, width *int) time.Duration {
+	widths := []int{*width}
+	if *width == 0 {
+		widths = s.bench.widths(n)
+	}
+	took, best := fastest(widths, func(width int) time.Duration { return s.bare(m, n, cliConfig, script, width) })
+	*width = best
+	return took
+}
+
+// widths are how many of n root modules the bare engine is tried with at once.
+func (b *bench) widths(n int) []int {
+	widths := []int{min(n, 2), min(n, b.parallel)}
+	slices.Sort(widths)
+	return slices.Compact(widths)
+}
+
+// fastest measures each width and returns the shortest time with the width that took it.
+func fastest(widths []int, measure func(width int) time.Duration) (least time.Duration, best int) {
+	for _, width := range widths {
+		if took := measure(width); best == 0 || took < least {
+			least, best = took, width
+		}
+	}
+	return least, best
+}
+
+// bare makes n root modules and returns how long the bare engine takes over them, width at
+// once.
+func (s *stage) bare(m module, n int, cliConfig, script string, width int) time.Duration {
 	dir := s.TempDir()
 	var list bytes.Buffer
 	for i := range n {
@@ -115,7 +177,7 @@ func (s *stage) floor(m module, n int, cliConfig, script string) time.Duration {
 		s.write(filepath.Join(root, "main.tf"), m.code, 0o644)
 		fmt.Fprintln(&list, root)
 	}
-	cmd := exec.Command("xargs", "-P", fmt.Sprint(s.bench.parallel), "-n", "1", "sh", "-c", script)
+	cmd := s.command("xargs", "-P", fmt.Sprint(width), "-n", "1", "sh", "-c", script)
 	cmd.Stdin = &list
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ENGINE=" + s.engine(),
@@ -201,7 +263,7 @@ func (w *world) merge(number int, branch string) time.Duration {
 	began := time.Now()
 	w.hub.Merge(number, commit)
 	w.hub.Push("refs/heads/main", before, commit)
-	w.until("the merge is applied", func() bool {
+	w.within(fleetWait, "the merge is applied", func() bool {
 		status, _ := w.hub.LatestStatus(commit, holdfast.ContextApply)
 		if status.State == "failure" || status.State == "error" {
 			w.Fatalf("the apply failed: %s\n%s", status.Description, w.log)

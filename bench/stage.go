@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,24 +33,26 @@ type stage struct {
 	testing.TB // of it only what is overridden here is called
 
 	bench    *bench
-	dir      string // others can pass through: the agent may be another user
+	ctx      context.Context // ends at the part's limit
+	dir      string          // others can pass through: the agent may be another user
 	cleanups []func()
 	failed   bool
+	figures  []figure // measured so far
 }
 
 // fatal ends a part by a panic that onStage turns into an error.
 type fatal struct{ err error }
 
-func onStage(b *bench, part func(*stage)) (err error) {
+// onStage measures a part. What it has measured is on the stage that is returned, also if
+// the part failed, or ctx ended it.
+func onStage(ctx context.Context, b *bench, part func(*stage)) (s *stage, err error) {
+	s = &stage{bench: b, ctx: ctx}
 	dir, err := os.MkdirTemp("", "holdfast-bench")
 	if err != nil {
-		return err
+		return s, err
 	}
-	s := &stage{bench: b, dir: dir}
+	s.dir = dir
 	defer func() {
-		if f, ok := recover().(fatal); ok {
-			err = f.err
-		}
 		for i := len(s.cleanups) - 1; i >= 0; i-- {
 			s.cleanups[i]()
 		}
@@ -58,11 +62,59 @@ func onStage(b *bench, part func(*stage)) (err error) {
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case fatal:
+			err = why.err
+		default:
+			panic(why)
+		}
+	}()
 	s.check(os.Chmod(dir, 0o755))
 	part(s)
-	return nil
+	return s, nil
 }
 
+// add keeps what was measured.
+func (s *stage) add(figures ...figure) { s.figures = append(s.figures, figures...) }
+
+// rounds are the rounds in which something is measured: as many as are asked for, and after
+// the first one only those that the part's limit leaves time for.
+func (s *stage) rounds() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		began := time.Now()
+		for round := range s.bench.repeat {
+			if round > 0 && !s.fits(time.Since(began)/time.Duration(round), round) {
+				return
+			}
+			if !yield(round) {
+				return
+			}
+		}
+	}
+}
+
+// fits reports whether there is time left for another round, which takes that long.
+func (s *stage) fits(long time.Duration, round int) bool {
+	deadline, bounded := s.ctx.Deadline()
+	if !bounded || time.Until(deadline) > long {
+		return true
+	}
+	s.Logf("no time for round %d of %d", round+1, s.bench.repeat)
+	return false
+}
+
+// command prepares a command that ends, with all that it has started, when the part does.
+func (s *stage) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+func (s *stage) Context() context.Context  { return s.ctx }
 func (s *stage) Helper()                   {}
 func (s *stage) Cleanup(f func())          { s.cleanups = append(s.cleanups, f) }
 func (s *stage) Failed() bool              { return s.failed }
@@ -99,7 +151,7 @@ func (s *stage) until(what string, ok func() bool) { s.within(patience, what, ok
 
 func (s *stage) within(patience time.Duration, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
+		if s.ctx.Err() != nil || time.Now().After(deadline) {
 			s.Fatalf("waited in vain until %s", what)
 		}
 	}

@@ -22,7 +22,7 @@ const strangerCount = 10_000
 // strangers measures what a server's public listener holds for connections of
 // strangers, beyond what it holds without, and how long genuine deliveries take
 // meanwhile. All of it is on loopback.
-func (b *bench) strangers(s *stage) []figure {
+func (b *bench) strangers(s *stage) {
 	count := strangerCount
 	var files syscall.Rlimit
 	s.check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
@@ -37,7 +37,6 @@ func (b *bench) strangers(s *stage) []figure {
 	s.check(err)
 	forged := "POST " + address.Path + " HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\nContent-Type: application/json\r\n"
 
-	var figures []figure
 	for _, kind := range []struct{ name, says string }{
 		{"silent strangers", ""},
 		{"strangers with slow headers", forged + "X-Slow: " + strings.Repeat("x", 8<<10)},
@@ -55,11 +54,10 @@ func (b *bench) strangers(s *stage) []figure {
 		after, _ := s.resident(w.cmd.Process.Pid)
 		release()
 		fmt.Fprintf(b.log, "%d %s: %.0f MiB more, a delivery takes %s\n", count, kind.name, after-before, latency)
-		figures = append(figures,
+		s.add(
 			figure{Name: kind.name + ", memory", N: count, Value: after - before, Unit: "MiB"},
 			figure{Name: kind.name + ", a delivery meanwhile", N: count, Value: float64(latency.Microseconds()) / 1000, Unit: "ms"})
 	}
-	return figures
 }
 
 // crowd opens connections that say something and no more, until release.

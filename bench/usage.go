@@ -9,12 +9,85 @@ import (
 	"time"
 )
 
+// Of the figures of processor time for each cluster.
+const (
+	planTime  = "processor time of a plan: "
+	applyTime = "processor time of an apply: "
+	bothOf    = "server and agents"
+
+	// usageClusters is of how many clusters processor time is measured at least: it is
+	// counted in hundredths of a second.
+	usageClusters = 50
+)
+
+// processor measures the processor time for each cluster of a pull request and of its merge,
+// in small pull requests and in a big one. The floor of the big one are the small ones.
+func (b *bench) processor(s *stage) {
+	w := s.newWorld("")
+	w.start()
+	first, _ := w.pullRequest(plainModule, 1, "first") // asks for versions, and prepares what is shared
+	w.hub.Close(first)
+	for _, n := range b.cpuSizes {
+		var plan, apply usage
+		times := max(1, usageClusters/n)
+		for i := range times {
+			p := w.propose(plainModule, n, fmt.Sprintf("cpu-%d-%d", n, i))
+			before := w.rested()
+			w.open(p)
+			w.planned(p)
+			planned := w.rested()
+			w.merge(p.number, p.branch)
+			plan, apply = plan.plus(planned.since(before)), apply.plus(w.rested().since(planned))
+		}
+		s.add(perCluster(planTime, n, plan.by(n*times), s.figures)...)
+		s.add(perCluster(applyTime, n, apply.by(n*times), s.figures)...)
+		fmt.Fprintf(b.log, "%d pull requests of %d clusters: plan %s, apply %s\n", times, n, plan.by(n*times), apply.by(n*times))
+	}
+	w.stop()
+}
+
 // usage is the processor time of a server and its agents until now. What agents start,
 // sandboxes and engines, is apart.
 type usage struct{ server, agents, started time.Duration }
 
 func (u usage) since(before usage) usage {
 	return usage{u.server - before.server, u.agents - before.agents, u.started - before.started}
+}
+
+func (u usage) plus(more usage) usage {
+	return usage{u.server + more.server, u.agents + more.agents, u.started + more.started}
+}
+
+func (u usage) by(n int) usage {
+	d := time.Duration(n)
+	return usage{u.server / d, u.agents / d, u.started / d}
+}
+
+// String is for the log.
+func (u usage) String() string {
+	return fmt.Sprintf("%s of the server, %s of agents, %s of sandboxes and engines", ms(u.server), ms(u.agents), ms(u.started))
+}
+
+// perCluster are the figures of what one of n clusters took. Those before, of another size,
+// are their floor.
+func perCluster(of string, n int, u usage, before []figure) []figure {
+	figures := []figure{
+		{Name: of + bothOf, Value: inMS(u.server + u.agents)},
+		{Name: of + "server", Value: inMS(u.server)},
+		{Name: of + "agents", Value: inMS(u.agents)},
+		{Name: of + "sandboxes and engines", Value: inMS(u.started)},
+	}
+	for i := range figures {
+		f := &figures[i]
+		f.N, f.Unit = n, "ms"
+		for _, g := range before {
+			if g.Name == f.Name {
+				*f = f.against(g.Value)
+				break
+			}
+		}
+	}
+	return figures
 }
 
 // usage reads the processor time of the server and its local agents. It counts in
@@ -26,6 +99,19 @@ func (w *world) usage() usage {
 		own, children := w.processorTime(pid)
 		u.agents, u.started = u.agents+own, u.started+children
 	}
+	return u
+}
+
+// rested reads the processor time once the server and its agents have done what was left to
+// do.
+func (w *world) rested() (u usage) {
+	w.within(fleetWait, "server and agents are at rest", func() bool {
+		before := w.usage()
+		time.Sleep(quietFor)
+		u = w.usage()
+		d := u.since(before)
+		return d.server+d.agents+d.started <= quietFor/10
+	})
 	return u
 }
 
@@ -46,32 +132,9 @@ func (w *world) agents() []int {
 
 // processorTime returns what a process, and its children that have ended, took.
 func (s *stage) processorTime(pid int) (own, children time.Duration) {
-	const perSecond = 100 // USER_HZ, the same on all that Linux runs on
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	s.check(err)
-	_, rest, _ := strings.Cut(string(data), ") ")
-	fields := strings.Fields(rest) // the first is the third field of the file
-	var ticks [4]time.Duration     // utime, stime, cutime, cstime
-	for i := range ticks {
-		n, err := strconv.Atoi(fields[11+i])
-		s.check(err)
-		ticks[i] = time.Duration(n) * time.Second / perSecond
-	}
-	return ticks[0] + ticks[1], ticks[2] + ticks[3]
-}
-
-// perCluster returns the processor time that n clusters took, for each of them.
-func perCluster(what string, n int, rounds []usage) []figure {
-	share := func(name string, of func(usage) time.Duration) figure {
-		var values []float64
-		for _, u := range rounds {
-			values = append(values, of(u).Seconds()*1000/float64(n))
-		}
-		return figure{Name: what + ": " + name, N: n, Unit: "ms", Value: median(values)}
-	}
-	return []figure{
-		share("processor time of the server per cluster", func(u usage) time.Duration { return u.server }),
-		share("of the agents", func(u usage) time.Duration { return u.agents }),
-		share("of sandboxes and engines", func(u usage) time.Duration { return u.started }),
-	}
+	p, err := parseProcess(string(data))
+	s.check(err)
+	return ticks(p.own), ticks(p.children)
 }
