@@ -31,6 +31,10 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == startsArg {
+		exitOn(measureStarts(ctx, os.Args[2:], os.Stdout))
+		return
+	}
 	syscall.Umask(0o022) // the agent may be another user, and has to read what we write
 	exitOn(run(ctx, os.Args[1:], os.Stdout))
 }

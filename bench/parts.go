@@ -35,6 +35,7 @@ func (b *bench) parts() []part {
 		{"hanging", 25 * time.Second, b.hanging},
 		{"open", 90 * time.Second, b.open},
 		{"counts", 20 * time.Second, b.counts},
+		{"starts", 20 * time.Second, b.starts},
 		{"hooks", 60 * time.Second, b.deliveries},
 		{"fleets", 110 * time.Second, b.fleets},
 		{"templates", 160 * time.Second, b.blueprints},

@@ -13,6 +13,15 @@ import (
 	"time"
 )
 
+// TestMain makes the program of the tests an agent that only starts something, as main does.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == startsArg {
+		exitOn(measureStarts(context.Background(), os.Args[2:], os.Stdout))
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // calm is a machine on which nobody else does anything.
 func calm() (load, error) { return load{}, nil }
 
@@ -300,6 +309,26 @@ func TestProcessorTimeOfManyAgainstFew(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("figures:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Each mode that this machine has is measured as its agents have it.
+func TestStartsAreMeasuredInEveryMode(t *testing.T) {
+	t.Parallel()
+	b := &bench{log: t.Output()}
+	s, err := onStage(t.Context(), b, func(s *stage) { s.startsOf(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := []string{"none"}
+	if os.Geteuid() == 0 {
+		wanted = []string{"slots", "range", "users", "none"}
+	}
+	for _, mode := range wanted {
+		i := slices.IndexFunc(s.figures, func(f figure) bool { return f.Name == "start in a sandbox, "+mode })
+		if i < 0 || s.figures[i].Value <= 0 || s.figures[i].Floor <= 0 {
+			t.Errorf("mode %s is not measured: %v", mode, s.figures)
+		}
 	}
 }
 
