@@ -111,7 +111,7 @@ func TestPartIsCutAtItsLimit(t *testing.T) {
 	}
 	a := part{"a", time.Nanosecond, func(s *stage) {
 		s.add(figure{Name: "plan", N: 1, Value: 8, Unit: "s"})
-		s.until("the apply is over", func() bool { return false })
+		s.within(time.Hour, "the apply is over", func() bool { return false })
 		s.add(figure{Name: "apply", N: 1, Value: 8, Unit: "s"})
 	}}
 	b := part{"b", time.Hour, func(s *stage) { s.add(figure{Name: "other", N: 1, Value: 3, Unit: "s"}) }}
