@@ -58,7 +58,7 @@ func TestStateIsWhereTheEngineKeepsIt(t *testing.T) {
 				}
 			}
 			for engine, want := range map[string]string{"terraform": tc.terraform, "tofu": tc.tofu} {
-				if got := modulecode.Read(dir, dir, engine).Backend; got != want {
+				if got := modulecode.Read(t.Context(), dir, dir, engine).Backend; got != want {
 					t.Errorf("for %s it is read to be %q, want %q", engine, got, want)
 				}
 			}

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"archive/zip"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -116,7 +117,7 @@ func fakePlan(root, tool string, destroy bool) ([]byte, error) {
 	if destroy {
 		made = number(made, 17, 1)
 	}
-	given, err := modulecode.Variables{Dir: root, Engine: tool, Module: modulecode.Read(root, root, tool)}.Given(env)
+	given, err := modulecode.Variables{Dir: root, Engine: tool, Module: modulecode.Read(context.Background(), root, root, tool)}.Given(env)
 	if err != nil {
 		return nil, err
 	}

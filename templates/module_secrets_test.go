@@ -86,7 +86,7 @@ func TestSecretsOfAModuleFaults(t *testing.T) {
 		"a file that cannot be read": {
 			"{token: {secret: {env: X}}}",
 			map[string]string{"infra/own/a.auto.tfvars": "open = \"x\"\ntoken = " + strings.Repeat("[", 900_000)},
-			[]string{"infra/own/a.auto.tfvars:2: code is nested too deeply"},
+			[]string{"infra/own/a.auto.tfvars:2: expressions are nested deeper than 1,000 levels"},
 		},
 		"a file would win over one of the code": {
 			"{open: x}",

@@ -34,7 +34,7 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	if err := t.module.HeldTo(t.engine.Name, t.a.Engine.Name, t.a.OwnState); err != nil {
 		return &failure.Error{Cause: holdfast.CauseInvalidConfiguration, Err: err}
 	}
-	t.readModule(t.engine.Name)
+	t.readModule(ctx, t.engine.Name)
 	t.result.EngineName, t.result.EngineVersion = t.engine.Name, t.engine.Version
 	t.say("using %s %s", t.engine.Name, t.engine.Version)
 	return nil
@@ -81,7 +81,10 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if t.a.Exact {
 		tool = t.a.PinName
 	}
-	t.readModule(tool)
+	t.readModule(ctx, tool)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err := t.module.Unread; err != nil {
 		return &failure.Error{
 			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("secret values: %w", err),
@@ -93,8 +96,8 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 
 // readModule reads the root module as code for an engine; empty: for the one that
 // would be chosen for it.
-func (t *attempt) readModule(tool string) {
-	t.module = modulecode.Read(t.root, t.bundle, tool)
+func (t *attempt) readModule(ctx context.Context, tool string) {
+	t.module = modulecode.Read(ctx, t.root, t.bundle, tool)
 	t.redact.Add(t.module.Secrets...)
 	for _, name := range t.module.Sensitive {
 		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Engines.Env[modulecode.VariablePrefix+name]))...)

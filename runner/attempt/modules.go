@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -113,7 +114,7 @@ func (t *space) moduleCode(ctx context.Context, module []string) (code plan.Modu
 	if !ok || !folders.Within([]string{t.bundle, folders.Real(t.bundle), t.prepared.Dir}, dir) {
 		return plan.ModuleCode{}, false, nil
 	}
-	if code, err = modulecode.ReadReferences(dir, t.engine.Name); err == nil {
+	if code, err = modulecode.ReadReferences(ctx, dir, t.engine.Name); err == nil {
 		code.Files, err = t.filesRead(ctx, dir, name)
 	}
 	switch {
@@ -126,7 +127,7 @@ func (t *space) moduleCode(ctx context.Context, module []string) (code plan.Modu
 			Cause: holdfast.CauseInvalidConfiguration,
 			Err:   fmt.Errorf("read what the plan depends on: %s/%w", t.inRepository(name), err),
 			Hint: fmt.Sprintf("files with code, and templates, can have %d MiB, and expressions can be nested %d deep, to be compared with what was reviewed: divide the file, or nest less",
-				modulecode.MaxFile>>20, modulecode.MaxNesting),
+				modulecode.MaxFile>>20, boundedhcl.MaxDepth),
 		}
 	}
 	return code, true, nil

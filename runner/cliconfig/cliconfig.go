@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
@@ -136,8 +137,8 @@ func (c *Config) read(home string, logger *slog.Logger) (own bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if modulecode.TooDeep(data) {
-		return false, modulecode.ErrTooDeep
+	if _, _, err := boundedhcl.ParseFile(data, c.File); err != nil {
+		return false, err
 	}
 	if devOverrides.Match(data) {
 		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none (or --isolation none)")

@@ -52,7 +52,7 @@ func keyOf(t *testing.T, code map[string]string, bundle holdfast.Digest, env map
 	e := engine.Binary{Name: modulecode.Tofu, Version: "1.12.0"}
 	a := holdfast.Assignment{Bundle: bundle}
 	a.OwnState, a.Env = true, env
-	return engine.PreparedKey(e, modulecode.Read(dir, dir, e.Name), a, nil, nil, false)
+	return engine.PreparedKey(e, modulecode.Read(t.Context(), dir, dir, e.Name), a, nil, nil, false)
 }
 
 // TestPreparedKeyOfCodeThatInitExecutes: what init may execute, or what is not known
@@ -110,13 +110,13 @@ func TestPreparedKeyInARepository(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if modulecode.Read(dir, bundle, modulecode.Tofu).Whole {
+	if modulecode.Read(t.Context(), dir, bundle, modulecode.Tofu).Whole {
 		t.Error("no repository is taken for one")
 	}
 	if err := os.WriteFile(filepath.Join(bundle, "HEAD"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !modulecode.Read(dir, bundle, modulecode.Tofu).Whole {
+	if !modulecode.Read(t.Context(), dir, bundle, modulecode.Tofu).Whole {
 		t.Error("the repository of the bundle is not found")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
@@ -29,10 +30,9 @@ var readsFile = []string{ //nolint:gochecknoglobals // a constant list
 }
 
 const (
-	maxTemplates  = 1000     // that the code of a module reads
-	maxTexts      = 64 << 20 // bytes of all of them
-	maxEscaped    = 16       // templates in the texts of templates
-	maxPathEffort = 10_000   // steps to evaluate an argument that can be the name of a file
+	maxTemplates = 1000     // that the code of a module reads
+	maxTexts     = 64 << 20 // bytes of all of them
+	maxEscaped   = 16       // templates in the texts of templates
 )
 
 // Reader reads which files the code of a module reads by functions such as file.
@@ -65,6 +65,9 @@ func (r Reader) FilesRead(ctx context.Context, folder string) ([]string, error) 
 		}},
 	}
 	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		file, err := Parse(filepath.Join(folder, name))
 		if err == nil {
 			if body, native := file.Body.(*hclsyntax.Body); native {
@@ -194,9 +197,9 @@ func (f *fileNames) call(call *hclsyntax.FunctionCallExpr) error {
 // constants returns the first arguments of a call that are constant texts.
 func (f *fileNames) constants(call *hclsyntax.FunctionCallExpr) (texts []string, err error) {
 	for i, argument := range call.Args[:min(2, len(call.Args))] {
-		if exceeds(argument, maxPathEffort) {
+		if err := boundedhcl.Measure(argument, f.where); err != nil {
 			if i == 0 {
-				return nil, ErrTooDeep
+				return nil, err
 			}
 			break
 		}
@@ -259,15 +262,9 @@ func (f *fileNames) template(text string) error {
 	if !strings.Contains(text, "file") || !strings.Contains(text, "${") && !strings.Contains(text, "%{") {
 		return nil
 	}
-	if tokens, _ := hclsyntax.LexTemplate([]byte(text), "", hcl.InitialPos); tooDeep(tokens) {
-		return ErrTooDeep
-	}
-	template, _ := hclsyntax.ParseTemplate([]byte(text), "", hcl.InitialPos)
-	if template == nil {
-		return nil
-	}
-	if exceeds(template, 0) {
-		return ErrTooDeep
+	template, _, err := boundedhcl.ParseTemplate(text)
+	if err != nil {
+		return err
 	}
 	return f.expressions(template)
 }

@@ -80,7 +80,7 @@ locals { c = filename("/opt/none") }
 // not where that is on this machine.
 func TestFilesReadOfTooMuch(t *testing.T) {
 	t.Parallel()
-	deep, large := strings.Repeat("[", 600)+strings.Repeat("]", 600), strings.Repeat("x", MaxFile)
+	deep, large := strings.Repeat("[", 1100)+strings.Repeat("]", 1100), strings.Repeat("x", MaxFile)
 	loops := "1"
 	for range 4 {
 		loops = "[for a in [" + strings.Repeat("1, ", 50) + "] : " + loops + "]"

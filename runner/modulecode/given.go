@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
@@ -106,7 +106,7 @@ func readVariables(name string, given map[string]planfile.Variable, declared boo
 	}
 	for name, attribute := range attributes {
 		v := given[name]
-		value, err := constant(attribute.Expr, file.Bytes)
+		value, err := Constant(attribute.Expr)
 		if err != nil {
 			return fmt.Errorf("variable %q: %w", name, err)
 		}
@@ -114,30 +114,6 @@ func readVariables(name string, given map[string]planfile.Variable, declared boo
 		given[name] = v
 	}
 	return nil
-}
-
-// constant evaluates an expression that refers to nothing. In a long one there
-// are few operators, as evaluation recurses over them.
-func constant(expr hcl.Expression, code []byte) (cty.Value, error) {
-	const maxOperators = 1000
-	_, native := expr.(hclsyntax.Expression)
-	if span := expr.Range(); native && span.End.Byte-span.Start.Byte > MaxLiteral {
-		tokens, _ := hclsyntax.LexExpression(span.SliceBytes(code), "", hcl.InitialPos)
-		operators := 0
-		for _, token := range tokens {
-			switch token.Type {
-			case hclsyntax.TokenPlus, hclsyntax.TokenMinus, hclsyntax.TokenStar, hclsyntax.TokenSlash, hclsyntax.TokenPercent,
-				hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual,
-				hclsyntax.TokenLessThan, hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq:
-				operators++
-			default:
-			}
-		}
-		if operators > maxOperators {
-			return cty.NilVal, ErrTooDeep
-		}
-	}
-	return Constant(expr)
 }
 
 // textMode is how the engines read the text that the environment gives a variable.
@@ -150,14 +126,16 @@ func readText(text string, mode textMode) ([]cty.Value, error) {
 		values = append(values, cty.StringVal(text))
 	}
 	if mode.expression {
-		if len(text) > MaxFile || TooDeep([]byte(text)) {
-			return nil, ErrTooDeep
+		if len(text) > MaxFile {
+			return nil, errTooLarge
 		}
-		expr, diags := hclsyntax.ParseExpression([]byte(text), "variable", hcl.InitialPos)
-		if diags.HasErrors() {
+		expr, diags, err := boundedhcl.ParseExpression(text)
+		if err != nil {
+			return nil, err
+		} else if diags.HasErrors() {
 			return values, nil
 		}
-		if value, err := constant(expr, []byte(text)); err == nil {
+		if value, err := Constant(expr); err == nil {
 			values = append(values, value)
 		} else if errors.Is(err, ErrTooDeep) {
 			return nil, err

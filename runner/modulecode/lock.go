@@ -2,17 +2,18 @@ package modulecode
 
 import (
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclparse"
+
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 )
 
 // LockedProviders returns the versions that a provider lock file pins, as far as
 // it can be read.
 func LockedProviders(lock []byte) map[string]string {
-	if len(lock) == 0 || len(lock) > MaxFile || TooDeep(lock) {
+	if len(lock) == 0 || len(lock) > MaxFile {
 		return nil
 	}
-	file, _ := hclparse.NewParser().ParseHCL(lock, "lock file")
-	if file == nil || file.Body == nil {
+	file, _, err := boundedhcl.ParseFile(lock, "lock file")
+	if err != nil {
 		return nil
 	}
 	content, _, _ := file.Body.PartialContent(&hcl.BodySchema{

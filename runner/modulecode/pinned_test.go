@@ -39,7 +39,7 @@ func TestPinnedSources(t *testing.T) {
 		`source = "git::https://x.test/m.git?ref=refs/heads/v1.2.0"`:   false,
 	} {
 		dir := moduleFiles(t, map[string]string{"main.tf": "module \"m\" {\n" + call + "\n}\n"})
-		if got := !modulecode.Read(dir, dir, "").Unpinned; got != pinned {
+		if got := !modulecode.Read(t.Context(), dir, dir, "").Unpinned; got != pinned {
 			t.Errorf("%s: pinned is %v, want %v", call, got, pinned)
 		}
 	}

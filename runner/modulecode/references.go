@@ -3,6 +3,7 @@
 package modulecode
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,13 +26,16 @@ var provisionerSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "
 
 // ReadReferences reads the locals and connections of the module in dir, as code for an
 // engine. The error names the file that cannot be read in full.
-func ReadReferences(dir, engine string) (plan.ModuleCode, error) {
+func ReadReferences(ctx context.Context, dir, engine string) (plan.ModuleCode, error) {
 	code := plan.ModuleCode{Locals: map[string][]plan.Reference{}, Configures: map[string]bool{}}
 	names, err := codeIn(dir, engine)
 	if err != nil {
 		return code, err
 	}
 	for _, name := range names {
+		if ctx.Err() != nil {
+			return code, context.Cause(ctx)
+		}
 		file, err := Parse(filepath.Join(dir, name))
 		if err != nil {
 			return code, fmt.Errorf("%s: %w", name, unnamed(err))

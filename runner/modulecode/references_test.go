@@ -29,7 +29,7 @@ func TestReferencesOfProviders(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, err := ReadReferences(dir, Terraform)
+			found, err := ReadReferences(t.Context(), dir, Terraform)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestReferencesOfWriteOnlyArguments(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, err := ReadReferences(dir, Terraform)
+			found, err := ReadReferences(t.Context(), dir, Terraform)
 			if err != nil {
 				t.Fatal(err)
 			}

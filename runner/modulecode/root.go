@@ -5,9 +5,11 @@ package modulecode
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +17,9 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -54,6 +56,7 @@ const maxModules = 1000
 const ownPlugins = "terraform.d/plugins"
 
 type moduleReader struct {
+	ctx       context.Context //nolint:containedctx // of one call
 	root      string
 	bundle    string
 	engine    string // empty: either
@@ -64,9 +67,10 @@ type moduleReader struct {
 }
 
 // Read reads the root module in dir, and what it calls inside the bundle, as
-// code for an engine; empty: for the one that would be chosen for it.
-func Read(dir, bundle, engine string) Root {
-	r := &moduleReader{root: dir, bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
+// code for an engine; empty: for the one that would be chosen for it. Once ctx is done
+// it reads no other file, and the Root is opaque.
+func Read(ctx context.Context, dir, bundle, engine string) Root {
+	r := &moduleReader{ctx: ctx, root: dir, bundle: bundle, engine: engine, needs: map[string]bool{}, seen: map[string]bool{}, sensitive: map[string]bool{}}
 	r.read(dir, "")
 	r.module.Plugins = exists(dir, ownPlugins)
 	r.module.Whole = r.module.Whole || r.readsMore()
@@ -81,7 +85,7 @@ func Read(dir, bundle, engine string) Root {
 	}
 	slices.Sort(r.module.Needs)
 	r.module.Sensitive = slices.Sorted(maps.Keys(r.sensitive))
-	given, err := secretVariables(dir, r.sensitive)
+	given, err := secretVariables(ctx, dir, r.sensitive)
 	r.module.Secrets, r.module.Unread = append(r.module.Secrets, given...), err
 	return r.module
 }
@@ -131,6 +135,10 @@ func (r *moduleReader) read(dir, path string) {
 		}
 	}
 	for _, name := range names {
+		if r.ctx.Err() != nil {
+			r.module.Opaque = true
+			return
+		}
 		used := UsedBy(r.engine, name, names)
 		if !used && path != "" {
 			continue
@@ -326,10 +334,10 @@ func defaultSecrets(body hcl.Body) []string {
 // the text itself, or the values in it if it is an expression.
 func VariableSecrets(text string) []string {
 	secrets := []string{text}
-	if !strings.ContainsAny(text, "{[") || len(text) > MaxLiteral || TooDeep([]byte(text)) {
+	if !strings.ContainsAny(text, "{[") || len(text) > MaxLiteral {
 		return secrets
 	}
-	if expr, diags := hclsyntax.ParseExpression([]byte(text), "variable", hcl.InitialPos); !diags.HasErrors() {
+	if expr, diags, err := boundedhcl.ParseExpression(text); err == nil && !diags.HasErrors() {
 		if value, diags := literal(expr); !diags.HasErrors() {
 			secrets = appendCtyStrings(secrets, value)
 		}
@@ -340,12 +348,15 @@ func VariableSecrets(text string) []string {
 // secretVariables returns the values in dir's variable files that are given to
 // secret variables, if there are any. Whether a variable file is one is for the engine
 // to say; the error is of files that it may read and this does not.
-func secretVariables(dir string, sensitive map[string]bool) (secrets []string, err error) {
+func secretVariables(ctx context.Context, dir string, sensitive map[string]bool) (secrets []string, err error) {
 	if len(sensitive) == 0 {
 		return nil, nil
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
+		if ctx.Err() != nil {
+			return secrets, context.Cause(ctx)
+		}
 		name := filepath.Join(dir, entry.Name())
 		switch {
 		case strings.HasSuffix(name, ".tfvars.json"):
@@ -391,11 +402,21 @@ func appendCtyStrings(list []string, value cty.Value) []string {
 		case v.Type() == cty.String:
 			list = append(list, v.AsString())
 		case v.Type() == cty.Number:
-			list = append(list, v.AsBigFloat().Text('f', -1))
+			list = append(list, numberText(v.AsBigFloat()))
 		}
 		return true, nil
 	})
 	return list
+}
+
+// numberText is how the engines write a number: without an exponent, unless it is beyond
+// all that providers take.
+func numberText(f *big.Float) string {
+	const most = 1024 // the exponent of the largest number of 64 bits
+	if exponent := f.MantExp(nil); exponent > most || exponent < -most {
+		return f.Text('g', -1)
+	}
+	return f.Text('f', -1)
 }
 
 // The engines.

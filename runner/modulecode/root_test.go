@@ -42,7 +42,7 @@ func TestCodeOfAnEngine(t *testing.T) {
 		"tofu":      "> 1.6: eight four six three two",
 		"":          "> 1.6: eight four six three two", // these files are for OpenTofu
 	} {
-		root := modulecode.Read(dir, dir, engine)
+		root := modulecode.Read(t.Context(), dir, dir, engine)
 		var providers []string
 		for _, need := range root.Needs {
 			if name, ok := strings.CutPrefix(need, "provider "); ok {
@@ -78,7 +78,7 @@ func TestExpressionsThatWouldNotEnd(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "a.auto.tfvars"), []byte("token = "+loop+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		modulecode.Read(dir, dir, "terraform")
+		modulecode.Read(t.Context(), dir, dir, "terraform")
 		if _, err := modulecode.Parse(filepath.Join(dir, "main.tf")); name != "loops" && !errors.Is(err, modulecode.ErrTooDeep) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -107,7 +107,7 @@ func TestSecretsThatAreNotRead(t *testing.T) {
 	}{
 		"large JSON":          {"a.auto.tfvars.json", `{"token": "` + large + `"}`, "token", "sensitive = true", "a.auto.tfvars.json: larger than"},
 		"large":               {"terraform.tfvars", `token = "` + large + `"`, "token", "sensitive = true", "terraform.tfvars: larger than"},
-		"nested":              {"terraform.tfvars", "token = " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "token", "sensitive = true", "terraform.tfvars: nested"},
+		"nested":              {"terraform.tfvars", "token = " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "token", "sensitive = true", "terraform.tfvars: line 1: expressions are nested"},
 		"nothing is secret":   {"terraform.tfvars", `size = "` + large + `"`, "size", "", ""},
 		"no variables at all": {"terraform.tfvars", "token = ", "token", "sensitive = true", ""},
 	} {
@@ -117,7 +117,7 @@ func TestSecretsThatAreNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := modulecode.Read(dir, dir, "terraform").Unread
+		err := modulecode.Read(t.Context(), dir, dir, "terraform").Unread
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

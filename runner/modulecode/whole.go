@@ -3,6 +3,7 @@
 package modulecode
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,17 +146,20 @@ func (r *moduleReader) readsMore() bool {
 			break
 		}
 	}
-	return testsNeed(r.root) || testsNeed(filepath.Join(r.root, "tests"))
+	return testsNeed(r.ctx, r.root) || testsNeed(r.ctx, filepath.Join(r.root, "tests"))
 }
 
 // testsNeed reports whether the tests in a folder may call modules or have providers,
 // which init installs.
-func testsNeed(dir string) bool {
+func testsNeed(ctx context.Context, dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		name := entry.Name()
 		if !isTest(name) {
 			continue
+		}
+		if ctx.Err() != nil {
+			return true
 		}
 		file, err := Parse(filepath.Join(dir, name))
 		if err != nil {

@@ -37,6 +37,7 @@ type Gatherer struct {
 	maybe   map[string][]string // folders that a folder's modules may be in, as values say
 
 	followed int // symbolic links
+	code     int // bytes of code that were read
 	Faults   holdfast.Faults
 	err      error
 }
@@ -368,6 +369,7 @@ func (g *Gatherer) bound(dir string) {
 // reads if that is not the same.
 func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 	var code []codeFile
+	size := 0
 	for _, e := range files {
 		if path.Dir(e.Path) != "." || !isCode(e.Path) {
 			continue
@@ -380,6 +382,17 @@ func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 		why, refused := Refused(err)
 		if err != nil && !refused {
 			return nil, fmt.Errorf("read %s: %w", source, err)
+		}
+		size += len(data)
+		g.code += len(data)
+		if most := maxModuleCode; size > most || g.code > maxTreeCode {
+			what := "code of the folder"
+			if size <= most {
+				what, most = "code of a root module and its modules", maxTreeCode
+			}
+			m := newModule()
+			m.Faults = holdfast.Faults{{File: e.Path, Message: fmt.Sprintf("%s has more than %d bytes, with this file", what, most), Hint: codeHint}}
+			return m, nil
 		}
 		code = append(code, codeFile{e.Path, data, why})
 	}

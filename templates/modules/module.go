@@ -1,7 +1,8 @@
 package modules
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"slices"
@@ -11,10 +12,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 	"github.com/holdfast-dev/holdfast/templates/wording"
@@ -34,6 +35,7 @@ type Module struct {
 	reads     []string        // outside the folder, from the folder, by file() and the like
 	rootReads []string        // the same from the root module's folder
 	Faults    holdfast.Faults // in the order of the files
+	tokens    int             // of all files
 
 	tofu, terraform *Module // what each of them reads; nil if that is all
 }
@@ -104,26 +106,20 @@ func newModule() *Module {
 func (m *Module) read(file string, data []byte) {
 	m.Files++
 	m.names = append(m.names, file)
-	if line := tooDeep(data); line > 0 {
-		m.Faults = append(m.Faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
+	f, diags, err := boundedhcl.ParseFile(data, file)
+	if err != nil {
+		m.Faults = append(m.Faults, excess(file, err))
 		return
-	}
-	var f *hcl.File
-	var diags hcl.Diagnostics
-	if strings.HasSuffix(file, ".json") {
-		f, diags = hcljson.Parse(data, file)
-	} else {
-		f, diags = hclsyntax.ParseConfig(data, file, hcl.InitialPos)
 	}
 	if diags.HasErrors() {
 		m.diagnose(file, diags)
 		return
 	}
-	if body, ok := f.Body.(*hclsyntax.Body); ok {
-		if line := exceeds(body, 0); line > 0 {
-			m.Faults = append(m.Faults, holdfast.Fault{File: file, Line: line, Message: "code is nested too deeply"})
-			return
-		}
+	if m.tokens += f.Tokens; m.tokens > maxModuleTokens {
+		m.Faults = append(m.Faults, holdfast.Fault{
+			File: file, Message: fmt.Sprintf("code of the folder has more than %d tokens, with this file", maxModuleTokens), Hint: codeHint,
+		})
+		return
 	}
 	m.reading(f.Body)
 	content, _, diags := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
@@ -156,42 +152,14 @@ func (m *Module) read(file string, data []byte) {
 	}
 }
 
-// tooDeep returns the line where code is nested deeper than any that people
-// write, zero if it is not. The parser of the language calls itself for each
-// level, and a stack that overflows ends the process.
-func tooDeep(data []byte) (line int) {
-	const most = 10_000
-	depth, operators, questions, splats := 0, 0, 0, 0
-	line = 1
-	for i, c := range data {
-		switch c {
-		case '\n':
-			line++
-			continue
-		case ' ', '\t', '\r':
-			continue
-		case '-', '!':
-			operators++
-		case '?':
-			questions++
-			operators = 0
-		case '(', '[', '{':
-			depth++
-			operators = 0
-			if bytes.HasPrefix(data[i:], []byte("[*]")) { // each in what comes before it; nobody writes so many
-				splats++
-			}
-		case ')', ']', '}':
-			depth--
-			operators = 0
-		default:
-			operators = 0
-		}
-		if max(depth, operators, questions, splats) > most {
-			return line
-		}
+// excess is the fault of a file whose code is more than is parsed.
+func excess(file string, err error) holdfast.Fault {
+	fault := holdfast.Fault{File: file, Message: err.Error()}
+	var much *boundedhcl.Excess
+	if errors.As(err, &much) {
+		fault.Line, fault.Message = much.Line, much.What
 	}
-	return 0
+	return fault
 }
 
 // reading notes the files outside of the folder that functions read, where the
@@ -277,7 +245,7 @@ func literalText(a *hcl.Attribute) (string, bool) {
 func (m *Module) call(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "source", "version")
 	source, ok := literalText(attrs["source"])
-	if !ok || strings.HasSuffix(file, ".json") && isTemplate(source) { // OpenTofu evaluates it with the cluster's values
+	if !ok || strings.HasSuffix(file, ".json") && boundedhcl.IsTemplate(source) { // OpenTofu evaluates it with the cluster's values
 		if a := attrs["source"]; a != nil {
 			m.sources = append(m.sources, a.Expr)
 		}
@@ -291,16 +259,13 @@ func (m *Module) call(file string, block *hcl.Block) {
 	})
 }
 
-// isTemplate reports whether a text of JSON has something in it that is evaluated.
-func isTemplate(text string) bool {
-	return strings.Contains(text, "${") || strings.Contains(text, "%{")
-}
-
 func (m *Module) variable(file string, block *hcl.Block) {
 	attrs := attributes(block.Body, "type", "default", "nullable", "sensitive")
 	v := Variable{kind: "any", Full: cty.DynamicPseudoType, Required: attrs["default"] == nil, Nullable: true, File: file, Line: block.DefRange.Start.Line}
 	if t := attrs["type"]; t != nil {
-		v.kind, v.Full = typeKind(t.Expr), fullType(t.Expr)
+		if expr := typeOf(t.Expr); expr != nil {
+			v.kind, v.Full = typeKind(expr), fullType(expr)
+		}
 	}
 	if n := attrs["nullable"]; n != nil {
 		value, ok := constant(n.Expr, nil)
@@ -313,16 +278,35 @@ func (m *Module) variable(file string, block *hcl.Block) {
 	m.Variables[block.Labels[0]] = v
 }
 
+// typeOf returns a type constraint in the native language, in which JSON has it as a
+// text. It is nil for one that cannot be read, and for one whose defaults take too much to
+// evaluate.
+func typeOf(expr hcl.Expression) hclsyntax.Expression {
+	native, ok := expr.(hclsyntax.Expression)
+	if !ok {
+		text, ok := constant(expr, nil)
+		if !ok || text.Type() != cty.String {
+			return nil
+		}
+		parsed, diags, err := boundedhcl.ParseExpression(text.AsString())
+		if err != nil || diags.HasErrors() {
+			return nil
+		}
+		native = parsed
+	}
+	if boundedhcl.Measure(native, nil) != nil {
+		return nil
+	}
+	return native
+}
+
 // fullType reads a type constraint. Where it cannot be read, the engine says so.
-func fullType(expr hcl.Expression) cty.Type {
+func fullType(expr hclsyntax.Expression) cty.Type {
 	switch hcl.ExprAsKeyword(expr) {
 	case "list": // as they were once written
 		return cty.List(cty.DynamicPseudoType)
 	case "map":
 		return cty.Map(cty.DynamicPseudoType)
-	}
-	if native, ok := expr.(hclsyntax.Expression); ok && exceeds(native, maxEffort) > 0 {
-		return cty.DynamicPseudoType // it evaluates the defaults
 	}
 	t, _, diags := typeexpr.TypeConstraintWithDefaults(expr)
 	if diags.HasErrors() {
@@ -331,7 +315,7 @@ func fullType(expr hcl.Expression) cty.Type {
 	return t
 }
 
-func typeKind(expr hcl.Expression) string {
+func typeKind(expr hclsyntax.Expression) string {
 	word := hcl.ExprAsKeyword(expr)
 	if call, diags := hcl.ExprCall(expr); !diags.HasErrors() {
 		word = call.Name

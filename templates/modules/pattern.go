@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 )
 
 const (
@@ -61,11 +63,11 @@ func nativeOf(expr hcl.Expression) hclsyntax.Expression {
 		return native
 	}
 	raw, ok := constant(expr, nil)
-	if !ok || raw.Type() != cty.String || tooDeep([]byte(raw.AsString())) > 0 {
+	if !ok || raw.Type() != cty.String {
 		return nil
 	}
-	parsed, diags := hclsyntax.ParseTemplate([]byte(raw.AsString()), "", hcl.InitialPos)
-	if diags.HasErrors() {
+	parsed, diags, err := boundedhcl.ParseTemplate(raw.AsString())
+	if err != nil || diags.HasErrors() {
 		return nil
 	}
 	return parsed

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
@@ -104,12 +103,9 @@ func (g *Gatherer) Assigned(dir string) (out []Assignment, faults holdfast.Fault
 			}
 			continue
 		}
-		if line := tooDeep(data); line > 0 {
-			faults = append(faults, holdfast.Fault{File: name, Line: line, Message: "code is nested too deeply"})
-			continue
-		}
-		file, _ := hclsyntax.ParseConfig(data, name, hcl.InitialPos)
-		if file == nil {
+		file, _, err := boundedhcl.ParseFile(data, name)
+		if err != nil {
+			faults = append(faults, excess(name, err))
 			continue
 		}
 		attributes, _ := file.Body.JustAttributes()
