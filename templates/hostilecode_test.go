@@ -58,7 +58,7 @@ func TestOneContentUnderManyNames(t *testing.T) {
 		files[fmt.Sprintf("infra/own/a%03d.tf", i)] = text
 	}
 	faults := resolveFaults(t, tree(files), clusterOf(t, "c.yaml", moduleCluster))
-	if want := "infra/own/a015.tf: code of the folder has more than 33554432 bytes, with this file"; !strings.Contains(fmt.Sprint(faults), want) {
+	if want := "infra/own/a015.tf: code of a folder has more than 33554432 bytes, with this file"; !strings.Contains(fmt.Sprint(faults), want) {
 		t.Errorf("%.300v, want %q", faults, want)
 	}
 }

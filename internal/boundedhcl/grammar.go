@@ -224,7 +224,7 @@ func (g *grammar) body(top *level) {
 		switch token := g.next(); token.Type {
 		case hclsyntax.TokenIdent:
 		case hclsyntax.TokenOQuote:
-			for g.accept(hclsyntax.TokenQuotedLit) { //nolint:revive // a label is read over
+			for g.accept(hclsyntax.TokenQuotedLit) {
 			}
 			g.expect(hclsyntax.TokenCQuote)
 		case hclsyntax.TokenOBrace:

@@ -41,6 +41,7 @@ type Catalog struct {
 	upgrading         shards[bool] // names whose documents say within what newer versions of their template are proposed
 
 	index *catalogIndex
+	bounds
 
 	mu       sync.Mutex
 	resolved shards[*Resolution]
@@ -57,6 +58,7 @@ type File struct {
 	Path   string
 	ID     string // the Git id of the content
 	docs   []document.Document
+	size   int // bytes that it was written with
 	Faults holdfast.Faults
 }
 
@@ -200,6 +202,7 @@ func (c *Catalog) forget(name string) {
 		return
 	}
 	c.files.remove(name)
+	c.release(old)
 	delete(c.spoiled, name)
 	for _, doc := range old.docs {
 		key := doc.Cluster.Name
@@ -256,10 +259,11 @@ func (c *Catalog) parse(name string) (*File, error) {
 	}
 	if err != nil {
 		f.Faults = holdfast.Faults{{File: strings.ToValidUTF8(name, "\uFFFD"), Message: strings.ToValidUTF8(err.Error(), "\uFFFD"), Hint: "cluster files are small; move other data out of the configured paths"}}
-	} else {
+	} else if c.fits(f, len(data)) {
 		f.docs, f.Faults = document.ParseClusters(name, data)
 	}
 	if len(f.docs) == 0 && len(f.Faults) == 0 {
+		c.release(f)
 		return nil, nil
 	}
 	return f, nil
@@ -269,6 +273,7 @@ func (c *Catalog) take(name string, f *File) {
 	if f == nil {
 		return
 	}
+	c.boundClaims(f)
 	c.files.set(name, f)
 	if len(f.Faults) > 0 {
 		c.spoiled[name] = true

@@ -87,7 +87,9 @@ func (r *Reader) Read(ctx context.Context, repo, treeish string, near ...string)
 	cat.files.freeze()
 	cat.names.freeze()
 	cat.upgrading.freeze()
-	r.kept.keep(cat)
+	if !cat.exceeded.Load() { // else which of its files are at fault is by chance, and nothing for other trees
+		r.kept.keep(cat)
+	}
 	return cat, nil
 }
 
@@ -126,6 +128,7 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 		return err
 	}
 	cat.files, cat.names, cat.upgrading = base.files, base.names, base.upgrading // none is written to from here on
+	cat.size.Store(base.size.Load())
 	cat.spoiled, cat.renaming = maps.Clone(base.spoiled), maps.Clone(base.renaming)
 	base.mu.Lock()
 	cat.resolved = base.resolved.copied()

@@ -82,10 +82,7 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 		tool = t.a.PinName
 	}
 	t.readModule(ctx, tool)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := t.module.Unread; err != nil {
+	if err := t.module.Unread; err != nil && ctx.Err() == nil {
 		return &failure.Error{
 			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("secret values: %w", err),
 			Hint: "divide the file, or give secret variables their values by secrets",

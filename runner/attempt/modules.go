@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -127,7 +126,7 @@ func (t *space) moduleCode(ctx context.Context, module []string) (code plan.Modu
 			Cause: holdfast.CauseInvalidConfiguration,
 			Err:   fmt.Errorf("read what the plan depends on: %s/%w", t.inRepository(name), err),
 			Hint: fmt.Sprintf("files with code, and templates, can have %d MiB, and expressions can be nested %d deep, to be compared with what was reviewed: divide the file, or nest less",
-				modulecode.MaxFile>>20, boundedhcl.MaxDepth),
+				modulecode.MaxFile>>20, modulecode.MaxNesting),
 		}
 	}
 	return code, true, nil

@@ -13,8 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
-// MaxFile bounds a file of code that is read without an engine, in bytes.
-const MaxFile = 4 << 20
+// Limits of code that is read without an engine: the bytes of a file, and how deep
+// expressions are nested.
+const (
+	MaxFile    = 4 << 20
+	MaxNesting = boundedhcl.MaxDepth
+)
 
 // ErrTooDeep says that code is nested more deeply than is parsed, or is otherwise more
 // than that, or takes too much to evaluate.

@@ -385,13 +385,9 @@ func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 		}
 		size += len(data)
 		g.code += len(data)
-		if most := maxModuleCode; size > most || g.code > maxTreeCode {
-			what := "code of the folder"
-			if size <= most {
-				what, most = "code of a root module and its modules", maxTreeCode
-			}
+		if size > maxModuleCode || g.code > maxTreeCode {
 			m := newModule()
-			m.Faults = holdfast.Faults{{File: e.Path, Message: fmt.Sprintf("%s has more than %d bytes, with this file", what, most), Hint: codeHint}}
+			m.Faults = holdfast.Faults{g.tooMuchCode(e.Path)}
 			return m, nil
 		}
 		code = append(code, codeFile{e.Path, data, why})
@@ -402,6 +398,15 @@ func (g *Gatherer) readModule(dir string, files []Entry) (*Module, error) {
 		m.terraform = moduleOf(slices.DeleteFunc(slices.Clone(code), func(f codeFile) bool { return isTofu(f.name) }))
 	}
 	return m, nil
+}
+
+// tooMuchCode is the fault of the file with which there is.
+func (g *Gatherer) tooMuchCode(file string) holdfast.Fault {
+	what, most := "code of a folder", maxModuleCode
+	if g.code > maxTreeCode {
+		what, most = "code of a root module and its modules", maxTreeCode
+	}
+	return holdfast.Fault{File: file, Message: fmt.Sprintf("%s has more than %d bytes, with this file", what, most), Hint: codeHint}
 }
 
 // codeFile is a file of code, or why it cannot be read.

@@ -95,6 +95,10 @@ func (g *Gatherer) Assigned(dir string) (out []Assignment, faults holdfast.Fault
 		if !ok {
 			continue
 		}
+		if g.code += len(data); g.code > maxTreeCode {
+			faults = append(faults, g.tooMuchCode(name))
+			break
+		}
 		if isJSON {
 			var values map[string]json.RawMessage
 			_ = json.Unmarshal(data, &values) // the engine reports it
