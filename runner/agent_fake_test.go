@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
+	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
 // fakeServer speaks the server's side of the agent protocol from memory.
@@ -349,6 +350,12 @@ func assignment(run string, kind holdfast.RunKind) holdfast.Assignment {
 // what Run did.
 func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, stop func() error) {
 	t.Helper()
+	return startAgentOn(t, uplink.MachineDisk{}, opts)
+}
+
+// startAgentOn does so on a disk.
+func startAgentOn(t testing.TB, disk uplink.Disk, opts runner.AgentOptions) (agent *runner.Agent, stop func() error) {
+	t.Helper()
 	if opts.About.ID == "" {
 		opts.About.ID = "agent-1"
 	}
@@ -363,6 +370,7 @@ func startAgent(t testing.TB, opts runner.AgentOptions) (agent *runner.Agent, st
 		t.Fatal(err)
 	}
 	agent.SetPresentEvery(20 * time.Millisecond)
+	agent.SetDisk(disk)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx) }()

@@ -74,7 +74,7 @@ func folderID(dir string) (string, error) {
 		return "", fmt.Errorf("read name of agent folder: %w", err)
 	}
 	id := rand.Text()
-	if err := uplink.WriteFile(path, []byte(id+"\n"), true); err != nil {
+	if err := uplink.WriteFile(path, []byte(id+"\n"), uplink.MachineDisk{}); err != nil {
 		return "", fmt.Errorf("write name of agent folder: %w", err)
 	}
 	return id, nil

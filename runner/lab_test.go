@@ -26,6 +26,7 @@ type lab struct {
 	work   string // the executor's folder, where a test looks at it
 	engine string // its name
 	ours   bool   // the state is in Holdfast's own backend
+	disk   *syncs // the agent's
 }
 
 func newLab(t *testing.T, providers ...string) *lab {
@@ -38,7 +39,7 @@ func newLab(t *testing.T, providers ...string) *lab {
 func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 	t.Helper()
 	dir, name := realEngine(t)
-	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, engine: name}
+	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, engine: name, disk: &syncs{}}
 	bin := t.TempDir()
 	text := fmt.Sprintf("#!/bin/sh\nengine=%q\necho \"$*\" >>%q\n%s\n",
 		filepath.Join(dir, name), l.calls, strings.ReplaceAll(script, "WORLD", l.world))
@@ -52,7 +53,7 @@ func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 		}
 	})
 	l.server.answer = l.stored
-	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: l.server.url}, Dir: t.TempDir(), Executor: e})
+	_, _ = startAgentOn(t, l.disk, runner.AgentOptions{Server: runner.Server{URL: l.server.url}, Dir: t.TempDir(), Executor: e})
 	return l
 }
 

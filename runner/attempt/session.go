@@ -28,8 +28,9 @@ type Artefacts interface {
 	// StoredArtefact returns an artefact of a run of the same cluster, a
 	// holdfast.ErrNotFound if there is none. It waits as Bundle does.
 	StoredArtefact(ctx context.Context, run, name string) (io.ReadCloser, error)
-	// PutArtefact keeps data as the attempt's artefact name. It returns when the
-	// artefact can no longer be lost, not when the server has it.
+	// PutArtefact keeps data as the attempt's artefact name. It returns before the server
+	// has it, when it is kept as well as the attempt is: an apply that has begun loses
+	// none by a power cut, and what has not begun can be made again.
 	PutArtefact(ctx context.Context, name string, data io.Reader) error
 }
 

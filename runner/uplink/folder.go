@@ -29,6 +29,7 @@ const keepRefused = 50
 type Folder struct {
 	Dir     string // of the agent
 	Process string // of the agent
+	Disk    Disk   // nil means MachineDisk
 	Client  *Client
 	Logger  *slog.Logger
 	Now     func() time.Time // the wall clock
@@ -50,7 +51,10 @@ func (k *Folder) Open(c Claimed, logger *slog.Logger) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Claimed: c, key: key, dir: filepath.Join(k.Dir, attemptsDir, key), client: k.Client, Logger: logger}
+	s := &Session{Claimed: c, key: key, dir: filepath.Join(k.Dir, attemptsDir, key), disk: k.Disk, client: k.Client, Logger: logger}
+	if s.disk == nil {
+		s.disk = MachineDisk{}
+	}
 	if err := s.open(k.Process, k.Now); err != nil {
 		return nil, fmt.Errorf("make attempt folder: %w", err)
 	}

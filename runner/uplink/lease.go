@@ -21,6 +21,7 @@ import (
 type lease struct {
 	Claimed
 	dir     string // of the attempt
+	disk    Disk
 	process string // of the agent
 	client  *Client
 	logger  *slog.Logger
@@ -71,7 +72,8 @@ func (l *lease) end() (fenced bool) {
 }
 
 // mayBegin reports whether the apply may begin: the lease is good and the
-// server agrees. It is written down before it is said.
+// server agrees. It is written down before it is said, and after all else that is to be
+// there of an apply that has begun.
 func (l *lease) mayBegin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +87,7 @@ func (l *lease) mayBegin() bool {
 		l.beatSoon()
 		return false
 	}
-	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, true); err != nil {
+	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, l.disk); err != nil {
 		l.logger.Error("apply was not begun: its journal cannot be written", "err", err)
 		return false
 	}

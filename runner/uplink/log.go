@@ -235,7 +235,7 @@ func (l *logSpool) advance() {
 		l.segments = l.segments[1:]
 		l.head--
 	}
-	_ = WriteFile(filepath.Join(l.dir, logPosFile), fmt.Appendf(nil, "%d %d\n", l.segments[l.head].seq, l.headAt), false)
+	_ = WriteFile(filepath.Join(l.dir, logPosFile), fmt.Appendf(nil, "%d %d\n", l.segments[l.head].seq, l.headAt), nil)
 }
 
 // ack takes in that the server, which was sent n bytes at offset, expects what

@@ -18,7 +18,7 @@ const maskFile = "mask.json"
 func (s *Session) MaskLog(spans []holdfast.LogSpan) {
 	data, err := json.Marshal(holdfast.LogMask{Spans: spans})
 	if err == nil {
-		err = WriteFile(filepath.Join(s.dir, maskFile), data, false)
+		err = WriteFile(filepath.Join(s.dir, maskFile), data, nil)
 	}
 	if err != nil {
 		s.Logger.Error("secrets that were known late stay in the log", "err", err)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
@@ -24,8 +23,11 @@ import (
 // delivers them in the order in which they were put. It is safe for concurrent
 // use.
 type outbox struct {
-	dir     string
-	durable bool // files survive a power cut, not only a killed process
+	dir  string
+	disk Disk
+	// brief is the name of parcels that need not survive a power cut, whatever the
+	// others do; empty: there are no such.
+	brief string
 	// send delivers one file. An error that is final refuses it for good.
 	send func(ctx context.Context, name, path string) error
 	// refused hears of each file that was; nil tells nobody.
@@ -37,8 +39,12 @@ type outbox struct {
 	next    int
 	parcels []*parcel // not yet delivered, oldest first
 	failing bool      // the last try failed and is made again
+	lasting bool      // parcels survive a power cut, not only a killed process
 	closed  bool
 	wake    chan struct{} // of one
+
+	onDisk sync.Once // makeLasting has done it
+	unsure error     // what came of that; read it after onDisk
 }
 
 // parcel is one file of an outbox.
@@ -93,24 +99,25 @@ func (o *outbox) open() error {
 	return nil
 }
 
-// put keeps data under name. When it returns, the parcel is on disk and will be
+// put keeps data under name. When it returns, the parcel is in the folder and will be
 // delivered, if need be by a later process.
 func (o *outbox) put(name string, data io.Reader) (*parcel, error) {
-	tmp, err := os.CreateTemp(o.dir, "tmp-")
+	tmp, err := os.CreateTemp(o.dir, temporary(name))
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", name, err)
 	}
 	defer os.Remove(tmp.Name())
 	_, err = io.Copy(tmp, data)
-	if err == nil && o.durable {
-		err = tmp.Sync()
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lasting := o.lasting && name != o.brief
+	if err == nil && lasting { // before it has its name: what is there is whole
+		err = o.disk.SyncFile(tmp)
 	}
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return nil, fmt.Errorf("hold %s: %w", name, err)
 	}
-
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.closed {
 		return nil, fmt.Errorf("hold %s: %w", name, os.ErrClosed)
 	}
@@ -121,8 +128,8 @@ func (o *outbox) put(name string, data io.Reader) (*parcel, error) {
 	if err := os.Rename(tmp.Name(), i.path); err != nil {
 		return nil, fmt.Errorf("hold %s: %w", name, err)
 	}
-	if o.durable {
-		if err := durable.SyncDir(o.dir); err != nil {
+	if lasting {
+		if err := o.disk.SyncDir(o.dir); err != nil {
 			_ = os.Remove(i.path)
 			return nil, fmt.Errorf("hold %s: %w", name, err)
 		}
@@ -134,6 +141,51 @@ func (o *outbox) put(name string, data io.Reader) (*parcel, error) {
 	}
 	o.signal()
 	return i, nil
+}
+
+// makeLasting makes all that is in the folder survive a power cut, and what is put from
+// now on. An error stays: of what a disk has once failed to write, a second try says
+// nothing.
+func (o *outbox) makeLasting() error {
+	o.onDisk.Do(func() {
+		o.mu.Lock()
+		o.lasting = true // first: what gets its name after the folder was read is synced by put
+		o.mu.Unlock()
+		o.unsure = o.syncAll()
+	})
+	return o.unsure
+}
+
+func (o *outbox) syncAll() error {
+	entries, err := os.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), temporaryPrefix) {
+			continue
+		}
+		if err := o.syncFile(entry.Name()); err != nil {
+			return err
+		}
+	}
+	// Also if it is empty: a parcel that was delivered must not be back after a power cut,
+	// without its content, and be delivered again.
+	return o.disk.SyncDir(o.dir)
+}
+
+// syncFile does it for a parcel's file, which may be delivered or refused meanwhile.
+func (o *outbox) syncFile(name string) error {
+	file, err := os.Open(filepath.Join(o.dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		file, err = os.Open(filepath.Join(o.dir, refusedPrefix+name))
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return errors.Join(o.disk.SyncFile(file), file.Close())
 }
 
 // close says that nothing more is put: run ends when all is delivered.
@@ -270,28 +322,4 @@ func (o *outbox) postpone(err error) {
 	if o.trouble != nil {
 		o.trouble(err)
 	}
-}
-
-// WriteFile replaces path with data in one step; lasting says whether it must
-// survive a power cut.
-func WriteFile(path string, data []byte, lasting bool) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "tmp-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err == nil && lasting {
-		err = tmp.Sync()
-	}
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	if lasting {
-		return durable.SyncDir(filepath.Dir(path))
-	}
-	return nil
 }

@@ -41,6 +41,9 @@ func (c Claimed) Key() string {
 func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 	if _, err := os.Stat(filepath.Join(s.dir, applyingFile)); err == nil {
 		s.lease.begun = true
+		if err := s.artefacts.makeLasting(); err != nil { // a state among them, whose workspace goes
+			return holdfast.Result{}, err
+		}
 	}
 	if n := workspace.KillLeftovers(dir); n > 0 {
 		s.Logger.Warn("processes of a dead engine were killed", "count", n)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/durable"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -54,6 +53,7 @@ type Session struct {
 	Claimed
 	key    string // names the folder, and the user at the state endpoint
 	dir    string
+	disk   Disk
 	client *Client
 	Logger *slog.Logger
 
@@ -83,25 +83,33 @@ func (s *Session) open(process string, now func() time.Time) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, scratchDir), 0o700); err != nil {
 		return err
 	}
-	writes := s.Kind.Writes()
 	s.lease = &lease{
-		Claimed: s.Claimed, dir: s.dir, process: process, client: s.client, logger: s.Logger, now: now,
+		Claimed: s.Claimed, dir: s.dir, disk: s.disk, process: process, client: s.client, logger: s.Logger, now: now,
 		kick: make(chan struct{}, 1), answered: time.Now(), answeredAt: now(),
 	}
 	s.log = &logSpool{dir: filepath.Join(s.dir, logDir)}
 	s.progress = &progress{path: filepath.Join(s.dir, progressFile), logger: s.Logger}
 	s.artefacts = &outbox{
-		dir: filepath.Join(s.dir, artefactsDir), durable: writes,
+		dir: filepath.Join(s.dir, artefactsDir), disk: s.disk,
 		send: s.sendArtefact, refused: s.refuse, trouble: trouble(s.Logger, "artefact was not delivered yet"),
 	}
 	s.state = &stateRelay{Claimed: s.Claimed, key: s.key, client: s.client, logger: s.Logger}
 	s.state.held = &outbox{
-		dir: filepath.Join(s.dir, statesDir), durable: true,
+		// The server lets a lock go with its attempt, whether it is given back or not.
+		dir: filepath.Join(s.dir, statesDir), disk: s.disk, lasting: true, brief: parcelUnlock,
 		send: s.state.sendState, refused: s.refuse, trouble: trouble(s.Logger, "state was not delivered yet"),
 	}
 	if err := errors.Join(s.log.open(), s.artefacts.open(), s.state.held.open()); err != nil {
 		return err
 	}
+	return s.writeClaimed()
+}
+
+// writeClaimed writes down what was claimed, unless a predecessor has. Of an apply it is
+// on disk before anything is done: a server whose agent knows nothing of an apply has to
+// take it for begun, and waits for a person. With it a successor can say that the apply
+// has not begun, and it is tried again.
+func (s *Session) writeClaimed() error {
 	if _, err := os.Stat(filepath.Join(s.dir, attemptFile)); err == nil {
 		return nil
 	}
@@ -109,10 +117,20 @@ func (s *Session) open(process string, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(filepath.Join(s.dir, attemptFile), data, writes); err != nil || !writes {
+	disk := s.lastingDisk()
+	if err := WriteFile(filepath.Join(s.dir, attemptFile), data, disk); err != nil || disk == nil {
 		return err
 	}
-	return durable.SyncDir(filepath.Dir(s.dir))
+	return disk.SyncDir(filepath.Dir(s.dir))
+}
+
+// lastingDisk is where files of an attempt that can write survive a power cut; nil of
+// another one, which is made again.
+func (s *Session) lastingDisk() Disk {
+	if s.Kind.Writes() {
+		return s.disk
+	}
+	return nil
 }
 
 // Name returns the attempt's key, which names its folder.
@@ -175,9 +193,11 @@ func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, err
 	})
 }
 
-// PutArtefact keeps data on disk and returns; it is delivered in the
+// PutArtefact keeps data in the attempt's folder and returns; it is delivered in the
 // background, before the result. What an attempt leaves behind is wanted even
-// if it was stopped, so that the context does not matter.
+// if it was stopped, so that the context does not matter. It waits for the disk only once
+// the apply has begun: what comes before is made again, and is on disk before MayApply
+// says true, or a result is saved.
 func (s *Session) PutArtefact(_ context.Context, name string, data io.Reader) error {
 	if !workspace.SafeName.MatchString(name) {
 		return fmt.Errorf("put artefact %q: not a valid name", name)
@@ -196,8 +216,18 @@ func (s *Session) Log() io.Writer { return s.log }
 func (s *Session) Step(name string) { s.lease.noteStep(name) }
 
 // MayApply reports whether the apply may begin: the lease is good and the
-// server agrees. It is written down before it is said.
+// server agrees. It is written down before it is said. What the attempt has left so far,
+// such as the plan that is applied, is on disk before that: a run that has begun is not
+// made again, and all of it is to be seen. What names the attempt has been there since it
+// was claimed.
 func (s *Session) MayApply() bool {
+	if !s.Kind.Writes() {
+		return false
+	}
+	if err := s.artefacts.makeLasting(); err != nil {
+		s.Logger.Error("apply was not begun: what its plan has left cannot be kept", "err", err)
+		return false
+	}
 	if !s.lease.mayBegin() {
 		return false
 	}
@@ -327,11 +357,17 @@ func (s *Session) finish(ctx context.Context, outcome holdfast.Result) bool {
 	return true
 }
 
-// SaveResult makes the outcome outlive this process.
+// SaveResult makes the outcome outlive this process, and a power cut if the attempt could
+// write. What it speaks of is on disk before: a result without its plan is an error, and
+// without a result the run is tried again.
 func (s *Session) SaveResult(result holdfast.Result) {
 	data, err := json.Marshal(result)
+	disk := s.lastingDisk()
+	if err == nil && disk != nil {
+		err = s.artefacts.makeLasting()
+	}
 	if err == nil {
-		err = WriteFile(filepath.Join(s.dir, resultFile), data, s.Kind.Writes())
+		err = WriteFile(filepath.Join(s.dir, resultFile), data, disk)
 	}
 	if err != nil {
 		s.Logger.Error("result was kept in memory only", "err", err)
