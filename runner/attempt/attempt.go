@@ -90,7 +90,12 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 }
 
 // run does the attempt's steps in order. An error is why it ended early.
-func (t *attempt) run(ctx context.Context) error {
+func (t *attempt) run(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil { // whatever it was: the next attempt asks init
+			t.exec.settings.forget(t.settingsName)
+		}
+	}()
 	t.begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
 		return err

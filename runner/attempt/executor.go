@@ -90,6 +90,8 @@ type Executor struct {
 	cli     cliconfig.Config
 	spaces  *workspace.Store
 	tidied  sync.Once
+
+	settings settingsStore // of backends
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be

@@ -111,7 +111,7 @@ func (t *space) furnish() error {
 	if err := t.link(); err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(t.root, dataDir, "terraform.tfstate"), t.settings); err != nil {
+	if err := replaceFile(t.settingsFile(), t.settings); err != nil {
 		return err
 	}
 	return replaceFile(filepath.Join(t.root, engineLockFile), t.lockFile)

@@ -91,6 +91,7 @@ func (t *applying) pullContents(ctx context.Context, within time.Duration) (plan
 	}
 	secrets, _ := redact.OfState(state)
 	t.redact.Add(secrets...)
+	t.rememberSettings(state)
 	return plan.ContentsOf(state)
 }
 

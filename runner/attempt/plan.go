@@ -133,10 +133,14 @@ func (t *planning) setAside(ctx context.Context) error {
 }
 
 // noteState keeps the state as it is before the plan, where we do not see it on its
-// way to the engine: nothing that a plan executes has been there yet.
+// way to the engine and init has not read it: nothing that a plan executes has been there
+// yet.
 func (t *planning) noteState(ctx context.Context) (err error) {
-	if !t.watched && !t.withoutState() {
-		t.pulled, err = t.pullState(ctx)
+	if t.watched || t.withoutState() || t.pulled != nil {
+		return nil
+	}
+	if t.pulled, err = t.pullState(ctx); err == nil {
+		t.rememberSettings(t.pulled)
 	}
 	return err
 }

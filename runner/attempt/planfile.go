@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
@@ -51,7 +50,7 @@ func (t *planning) checkPlanned(ctx context.Context) error {
 
 // checkPlan compares what the plan was made with.
 func (t *planning) checkPlan(planned *planfile.Plan) error {
-	settings, err := readIfExists(filepath.Join(t.root, dataDir, "terraform.tfstate"))
+	settings, err := readIfExists(t.settingsFile())
 	if err != nil {
 		return err
 	}

@@ -31,16 +31,8 @@ func (t *initializing) init(ctx context.Context) (err error) {
 		return err
 	}
 	if t.module.Backend != "" && !t.sharesBackend() {
-		if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
+		if err := t.configureBackend(ctx); err != nil {
 			return err
-		}
-		if t.settings, err = t.readLeft(filepath.Join(t.root, dataDir, "terraform.tfstate"), maxLockFile); err != nil {
-			return fmt.Errorf("read the backend's settings: %w", err)
-		}
-		if !t.a.OwnState && t.exec.mode().OwnRoot() {
-			if err := checkLocalState(t.settings, t.exec.opts.Isolation); err != nil {
-				return err
-			}
 		}
 	}
 	if t.lockFile, err = t.readLock(); err != nil {

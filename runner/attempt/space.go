@@ -46,6 +46,8 @@ type space struct {
 	prepared initcache.Folder
 	lockFile []byte // the one in effect after init
 	settings []byte // of the backend, as init has kept them; nil: those of prepared
+
+	settingsName holdfast.Digest // by which settings are remembered; empty: they are not
 }
 
 // seen returns how the engine sees a path of the attempt's workspace.

@@ -1,10 +1,18 @@
 package modulecode
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // stateBlock is a block in the root module's code that says where its state is.
@@ -12,6 +20,48 @@ type stateBlock struct {
 	file string // its name
 	kind string // of a backend; "cloud" or "state_store"
 	bare bool   // it has no arguments
+	text string // kind and arguments; empty if not all of them are constants
+}
+
+// newBackend reads a block in a file.
+func newBackend(file string, block *hcl.Block) stateBlock {
+	attributes, _ := block.Body.JustAttributes()
+	b := stateBlock{file: file, kind: block.Labels[0], bare: len(attributes) == 0}
+	var text strings.Builder
+	text.WriteString(b.kind + "\n")
+	if writeConstants(&text, block.Body) {
+		b.text = text.String()
+	}
+	return b
+}
+
+// writeConstants writes the arguments and blocks in a body, and reports whether all of it
+// is constant. Order and layout of the code count for nothing.
+func writeConstants(to *strings.Builder, body hcl.Body) bool {
+	attributes, _ := body.JustAttributes() // and an error if there are blocks
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		value, diags := literal(attributes[name].Expr)
+		if diags.HasErrors() || !value.IsWhollyKnown() {
+			return false
+		}
+		data, err := ctyjson.Marshal(value, cty.DynamicPseudoType)
+		if err != nil || bytes.Contains(data, []byte("${")) || bytes.Contains(data, []byte("%{")) { // a template in JSON
+			return false
+		}
+		fmt.Fprintf(to, "%q %s\n", name, data)
+	}
+	native, ok := body.(*hclsyntax.Body)
+	if !ok {
+		return true
+	}
+	for _, block := range native.Blocks {
+		fmt.Fprintf(to, "%q %q {\n", block.Type, block.Labels)
+		if !writeConstants(to, block.Body) {
+			return false
+		}
+		to.WriteString("}\n")
+	}
+	return true
 }
 
 // stateBlockFor returns the block that an engine goes by, as the engines do it:

@@ -32,6 +32,7 @@ type Root struct {
 	Tofu        string       // a file that only tofu reads, empty if there is none
 	Backend     string       // type of the root's backend, "cloud", or empty
 	BareBackend bool         // the backend block has no arguments
+	BackendText string       // type and arguments of the backend; empty if not all of them are constants
 	Files       []string     // names of the root's code
 	blocks      []stateBlock // of all of the root's code
 	Fetched     bool         // there are modules that init fetches
@@ -75,7 +76,7 @@ func Read(ctx context.Context, dir, bundle, engine string) Root {
 	r.module.Plugins = exists(dir, ownPlugins)
 	r.module.Whole = r.module.Whole || r.readsMore()
 	if b := r.module.stateBlockFor(engine); b.kind != "" {
-		r.module.Backend, r.module.BareBackend = b.kind, b.bare
+		r.module.Backend, r.module.BareBackend, r.module.BackendText = b.kind, b.bare, b.text
 		if b.kind != "cloud" {
 			r.needs["backend "+b.kind] = true
 		}
@@ -241,10 +242,10 @@ func (r *moduleReader) terraform(file *hcl.File, body hcl.Body, at place, used b
 			}
 		case at.path != "" || block.Type == "provider_meta": // backends of called modules mean nothing
 		case block.Type == "backend":
-			r.module.blocks = append(r.module.blocks, stateBlock{at.file, block.Labels[0], len(attributes) == 0})
+			r.module.blocks = append(r.module.blocks, newBackend(at.file, block))
 		default:
 			r.module.Whole = r.module.Whole || block.Type == "state_store" // a provider has it
-			r.module.blocks = append(r.module.blocks, stateBlock{at.file, block.Type, false})
+			r.module.blocks = append(r.module.blocks, stateBlock{file: at.file, kind: block.Type})
 		}
 	}
 }

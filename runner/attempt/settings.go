@@ -1,0 +1,240 @@
+// What init makes of the root module's own backend.
+
+package attempt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runner/engine"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
+	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/redact"
+)
+
+// Init writes down how a backend is configured: its type and arguments, and a hash of
+// them. That is the same for the same code and engine each time, and costs a start of the
+// engine. So an Executor remembers it, and has the engine read the state by it at once.
+//
+// Init does more than that: it looks whether the store is there. Some engines read a
+// store that is gone as one without a state, and would plan to create all of it again. So
+// what is remembered counts only if a state was read by it. Otherwise init is started as
+// if nothing were remembered, and what is wrong is reported as init says it.
+
+// Bounds of what is remembered of backends.
+const (
+	maxSettings     = 64       // backends; those that were not used for longest are forgotten
+	maxSettingsSize = 64 << 10 // bytes of one
+)
+
+// settingsStore remembers settings of backends, none of which has a secret in it. The zero
+// value is empty. It is safe for concurrent use.
+type settingsStore struct {
+	mu   sync.Mutex
+	kept map[holdfast.Digest][]byte
+	used []holdfast.Digest // the names, the one that was used last at the end
+}
+
+// get returns what is remembered by that name, nil if nothing is.
+func (s *settingsStore) get(name holdfast.Digest) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := s.kept[name]
+	if settings != nil {
+		s.touch(name)
+	}
+	return settings
+}
+
+// keep remembers settings, which are not to be changed.
+func (s *settingsStore) keep(name holdfast.Digest, settings []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[holdfast.Digest][]byte{}
+	}
+	s.kept[name] = settings
+	s.touch(name)
+	if len(s.used) > maxSettings {
+		delete(s.kept, s.used[0])
+		s.used = slices.Delete(s.used, 0, 1)
+	}
+}
+
+func (s *settingsStore) forget(name holdfast.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, name)
+	s.used = slices.DeleteFunc(s.used, func(used holdfast.Digest) bool { return used == name })
+}
+
+// touch makes a name the one that was used last. Callers hold mu.
+func (s *settingsStore) touch(name holdfast.Digest) {
+	s.used = append(slices.DeleteFunc(s.used, func(used holdfast.Digest) bool { return used == name }), name)
+}
+
+// configureBackend makes the root module's own backend ready: by what is remembered of
+// it, else by init.
+func (t *initializing) configureBackend(ctx context.Context) (err error) {
+	t.settingsName = t.nameSettings()
+	if t.a.State == nil { // what puts a state right has init look at the store
+		if read, err := t.readByRemembered(ctx); read || err != nil {
+			return err
+		}
+	}
+	if err := t.start(ctx, nil, false, "init", "-reconfigure", "-input=false", "-no-color"); err != nil {
+		return err
+	}
+	if t.settings, err = t.readLeft(t.settingsFile(), maxLockFile); err != nil {
+		return fmt.Errorf("read the backend's settings: %w", err)
+	}
+	if !t.a.OwnState && t.exec.mode().OwnRoot() {
+		if err := checkLocalState(t.settings, t.exec.opts.Isolation); err != nil {
+			return err
+		}
+	}
+	if t.initLeftMore() {
+		t.settingsName = ""
+	}
+	return nil
+}
+
+func (t *space) settingsFile() string { return filepath.Join(t.root, dataDir, "terraform.tfstate") }
+
+// workspaceFile names the engine's workspace, if one was selected.
+const workspaceFile = "environment"
+
+// nameSettings names what init would make of the backend by all that this depends on,
+// empty if it is not to be remembered. A cluster, and each set of credentials, has its own;
+// and as plans may be of code that nobody has reviewed, so have applies.
+func (t *initializing) nameSettings() holdfast.Digest {
+	cliConfig, err := t.cliConfig()
+	if err != nil || !t.rememberable() {
+		return ""
+	}
+	d := holdfast.NewDigester("backend settings")
+	d.Add(t.a.Cluster, t.a.StateLocation, strconv.FormatBool(t.a.Kind.Writes()), t.module.BackendText)
+	d.Add(engine.PreparedKey(t.engine, t.module, t.a, t.prepared.Lock, cliConfig, false))
+	env := t.env()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		d.Add(name, env[name])
+	}
+	return d.Digest()
+}
+
+// rememberable reports whether what init makes of the backend depends on nothing but what
+// names it, and whether an engine that reads the state by it does no more than that.
+func (t *initializing) rememberable() bool {
+	m, env := t.module, t.env()
+	_, selected := os.Lstat(filepath.Join(t.root, dataDir, workspaceFile))
+	switch {
+	case t.a.OwnState: // the backend is Holdfast's
+		return false
+	case m.BackendText == "", m.Whole, m.Opaque, m.Dynamic, m.Plugins:
+		return false
+	case env["TF_CLI_ARGS_init"] != "": // it can give the backend arguments, such as passwords
+		return false
+	case !errors.Is(selected, fs.ErrNotExist), cmp.Or(env["TF_WORKSPACE"], "default") != "default":
+		return false // engines make a workspace that is gone when they read it; init does not
+	}
+	return true
+}
+
+// readByRemembered has the engine read the state by what is remembered of the backend,
+// and reports whether it did. If not, the workspace is as it was.
+func (t *initializing) readByRemembered(ctx context.Context) (read bool, err error) {
+	if t.settings = t.exec.settings.get(t.settingsName); t.settings == nil {
+		return false, nil
+	}
+	if err := replaceFile(t.settingsFile(), t.settings); err != nil {
+		return false, fmt.Errorf("use the backend's settings: %w", err)
+	}
+	state, err := t.pullState(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return false, cmp.Or(err, context.Cause(ctx))
+	case err == nil && proves(state, t.prepared.Lock):
+		t.say("the backend is configured as in an earlier run")
+		t.pulled = state
+		return true, nil
+	}
+	t.say("no state was read with the backend configured as in an earlier run: init configures it again")
+	t.exec.settings.forget(t.settingsName)
+	t.settings = nil
+	if err := t.layOut(ctx); err != nil {
+		return false, err
+	}
+	if err := errors.Join(t.writeBackend(), t.link()); err != nil {
+		return false, fmt.Errorf("lay out workspace: %w", err)
+	}
+	return false, nil
+}
+
+// proves reports whether a state that was read shows that its backend is there, and that
+// init has nothing to add to a lock file for it: it does so for providers of which only
+// the state has resources.
+func proves(state, lock []byte) bool {
+	var found struct {
+		Lineage   string `json:"lineage"` // empty: there is none, and this stands in for it
+		Resources []struct {
+			Provider string `json:"provider"`
+		} `json:"resources"`
+	}
+	if json.Unmarshal(state, &found) != nil || found.Lineage == "" {
+		return false
+	}
+	locked := modulecode.LockedProviders(lock)
+	for _, resource := range found.Resources {
+		source := plan.ProviderSource(resource.Provider)
+		if _, ok := locked[source]; !ok && !strings.HasPrefix(source, builtinProviders) {
+			return false
+		}
+	}
+	return true
+}
+
+// builtinProviders are part of the engine.
+const builtinProviders = "terraform.io/builtin/"
+
+// initLeftMore reports whether init has done more than to configure the backend: it has
+// completed the lock file, or selected a workspace.
+func (t *initializing) initLeftMore() bool {
+	lock, err := t.readLock()
+	selected, errSelected := t.readLeft(filepath.Join(t.root, dataDir, workspaceFile), maxLockFile)
+	return errors.Join(err, errSelected) != nil || selected != nil || !bytes.Equal(lock, t.prepared.Lock)
+}
+
+// rememberSettings remembers how the backend is configured that a state was read from.
+// Settings with something secret in them are not kept for longer than the attempt.
+func (t *attempt) rememberSettings(state []byte) {
+	text := string(t.settings)
+	switch {
+	case t.settingsName == "", text == "", len(text) > maxSettingsSize:
+	case t.exec.settings.get(t.settingsName) != nil: // they were used
+	case t.redact.String(text) != text, hasPassword(text):
+	case proves(state, t.prepared.Lock):
+		t.exec.settings.keep(t.settingsName, t.settings)
+	}
+}
+
+// hasPassword reports whether a text has a value by a secret's name in it, as connection
+// strings have: "host=db password=...".
+func hasPassword(text string) bool {
+	return slices.ContainsFunc(valueNames.FindAllStringSubmatch(text, -1), func(m []string) bool { return redact.Name(m[1]) })
+}
+
+var valueNames = regexp.MustCompile(`([\w.-]+)\s*=`)
