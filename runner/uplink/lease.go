@@ -77,6 +77,26 @@ func (l *lease) end() (fenced bool) {
 func (l *lease) mayBegin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if good := l.isGood(); !good || l.begun {
+		return good
+	}
+	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, l.disk); err != nil {
+		l.logger.Error("apply was not begun: its journal cannot be written", "err", err)
+		return false
+	}
+	l.begun = true
+	return true
+}
+
+// good reports whether the apply could begin now.
+func (l *lease) good() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isGood()
+}
+
+// isGood is good. Callers hold mu.
+func (l *lease) isGood() bool {
 	if l.begun {
 		return l.stopped == nil
 	}
@@ -87,11 +107,6 @@ func (l *lease) mayBegin() bool {
 		l.beatSoon()
 		return false
 	}
-	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, l.disk); err != nil {
-		l.logger.Error("apply was not begun: its journal cannot be written", "err", err)
-		return false
-	}
-	l.begun = true
 	return true
 }
 

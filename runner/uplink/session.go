@@ -221,14 +221,14 @@ func (s *Session) Step(name string) { s.lease.noteStep(name) }
 // made again, and all of it is to be seen. What names the attempt has been there since it
 // was claimed.
 func (s *Session) MayApply() bool {
-	if !s.Kind.Writes() {
+	if !s.lease.good() {
 		return false
 	}
 	if err := s.artefacts.makeLasting(); err != nil {
 		s.Logger.Error("apply was not begun: what its plan has left cannot be kept", "err", err)
 		return false
 	}
-	if !s.lease.mayBegin() {
+	if !s.lease.mayBegin() { // the disk may have taken long
 		return false
 	}
 	s.progress.begin()
