@@ -93,7 +93,7 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 func (t *attempt) run(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil { // whatever it was: the next attempt asks init
-			t.exec.settings.forget(t.settingsName)
+			t.exec.settings.Forget(t.settingsName)
 		}
 	}()
 	t.begin(stepPrepare)

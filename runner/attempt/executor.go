@@ -86,12 +86,12 @@ type Executor struct {
 	opts    Options
 	engines *engine.Store
 	inits   *initcache.Store
-	slots   *slots
+	slots   *sandbox.Slots
 	cli     cliconfig.Config
 	spaces  *workspace.Store
 	tidied  sync.Once
 
-	settings settingsStore // of backends
+	settings initcache.Settings
 }
 
 // NewExecutor returns an Executor. It touches nothing that another one may be
@@ -129,7 +129,7 @@ func NewExecutor(opts Options) (*Executor, error) {
 	if e.spaces, err = workspace.NewStore(dir, e.passable(), opts.Logger); err != nil {
 		return nil, fmt.Errorf("runner: make folder: %w", err)
 	}
-	if e.slots, err = newSlots(opts.Isolation); err != nil {
+	if e.slots, err = sandbox.NewSlots(opts.Isolation.mode(), opts.Isolation.FirstUser, opts.Isolation.Slots); err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
 	if e.cli, err = opts.cliConfig(); err != nil {
@@ -265,14 +265,14 @@ func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session
 	t := newAttempt(e, a, s)
 	err := e.opts.Isolation.refusal(a.Kind)
 	if err == nil {
-		t.slot, err = e.slots.take(ctx)
+		t.slot, err = e.slots.Take(ctx)
 	}
 	if err != nil {
 		t.fail(ctx, err)
 		t.close()
 		return t.finish()
 	}
-	defer e.slots.release(t.slot)
+	defer e.slots.Release(t.slot)
 	defer func() {
 		if p := recover(); p != nil {
 			e.opts.Logger.ErrorContext(ctx, "attempt panicked", "cluster", a.Cluster, "run", a.Run,

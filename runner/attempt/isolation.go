@@ -3,12 +3,9 @@
 package attempt
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/cliconfig"
@@ -94,57 +91,4 @@ func (o Isolation) mode() sandbox.Mode {
 		return sandbox.ModeNone
 	}
 	return o.Starter.Mode()
-}
-
-// slots hands users out to attempts, the first that is free. The zero Slot is
-// the agent's own user.
-type slots struct {
-	first int           // 0: attempts have no users of their own
-	free  chan struct{} // as many as are free
-
-	mu   sync.Mutex
-	used []bool
-}
-
-// newSlots returns the slots of an agent, an error if they are not enough.
-func newSlots(o Isolation) (*slots, error) {
-	if !o.mode().OwnUser() {
-		return &slots{}, nil
-	}
-	if o.Slots < 1 || o.FirstUser < 1 {
-		return nil, fmt.Errorf("isolation %s needs a user for each slot", o.mode())
-	}
-	s := &slots{first: o.FirstUser, free: make(chan struct{}, o.Slots), used: make([]bool, o.Slots)}
-	for range o.Slots {
-		s.free <- struct{}{}
-	}
-	return s, nil
-}
-
-// take waits for a slot that nobody has.
-func (s *slots) take(ctx context.Context) (sandbox.Slot, error) {
-	if s.first == 0 {
-		return sandbox.Slot{}, nil
-	}
-	select {
-	case <-s.free:
-	case <-ctx.Done():
-		return sandbox.Slot{}, context.Cause(ctx)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.Index(s.used, false)
-	s.used[i] = true
-	return sandbox.Slot{UID: s.first + i, GID: s.first + i}, nil
-}
-
-// release gives a slot back. All that ran in it is dead.
-func (s *slots) release(slot sandbox.Slot) {
-	if s.first == 0 {
-		return
-	}
-	s.mu.Lock()
-	s.used[slot.UID-s.first] = false
-	s.mu.Unlock()
-	s.free <- struct{}{}
 }

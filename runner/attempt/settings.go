@@ -6,23 +6,18 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/engine"
-	"github.com/holdfast-dev/holdfast/runner/modulecode"
-	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
@@ -34,58 +29,6 @@ import (
 // store that is gone as one without a state, and would plan to create all of it again. So
 // what is remembered counts only if a state was read by it. Otherwise init is started as
 // if nothing were remembered, and what is wrong is reported as init says it.
-
-// Bounds of what is remembered of backends.
-const (
-	maxSettings     = 64       // backends; those that were not used for longest are forgotten
-	maxSettingsSize = 64 << 10 // bytes of one
-)
-
-// settingsStore remembers settings of backends, none of which has a secret in it. The zero
-// value is empty. It is safe for concurrent use.
-type settingsStore struct {
-	mu   sync.Mutex
-	kept map[holdfast.Digest][]byte
-	used []holdfast.Digest // the names, the one that was used last at the end
-}
-
-// get returns what is remembered by that name, nil if nothing is.
-func (s *settingsStore) get(name holdfast.Digest) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	settings := s.kept[name]
-	if settings != nil {
-		s.touch(name)
-	}
-	return settings
-}
-
-// keep remembers settings, which are not to be changed.
-func (s *settingsStore) keep(name holdfast.Digest, settings []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil {
-		s.kept = map[holdfast.Digest][]byte{}
-	}
-	s.kept[name] = settings
-	s.touch(name)
-	if len(s.used) > maxSettings {
-		delete(s.kept, s.used[0])
-		s.used = slices.Delete(s.used, 0, 1)
-	}
-}
-
-func (s *settingsStore) forget(name holdfast.Digest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, name)
-	s.used = slices.DeleteFunc(s.used, func(used holdfast.Digest) bool { return used == name })
-}
-
-// touch makes a name the one that was used last. Callers hold mu.
-func (s *settingsStore) touch(name holdfast.Digest) {
-	s.used = append(slices.DeleteFunc(s.used, func(used holdfast.Digest) bool { return used == name }), name)
-}
 
 // configureBackend makes the root module's own backend ready: by what is remembered of
 // it, else by init.
@@ -157,7 +100,7 @@ func (t *initializing) rememberable() bool {
 // readByRemembered has the engine read the state by what is remembered of the backend,
 // and reports whether it did. If not, the workspace is as it was.
 func (t *initializing) readByRemembered(ctx context.Context) (read bool, err error) {
-	if t.settings = t.exec.settings.get(t.settingsName); t.settings == nil {
+	if t.settings = t.exec.settings.Get(t.settingsName); t.settings == nil {
 		return false, nil
 	}
 	if err := replaceFile(t.settingsFile(), t.settings); err != nil {
@@ -167,13 +110,13 @@ func (t *initializing) readByRemembered(ctx context.Context) (read bool, err err
 	switch {
 	case ctx.Err() != nil:
 		return false, cmp.Or(err, context.Cause(ctx))
-	case err == nil && proves(state, t.prepared.Lock):
+	case err == nil && engine.Present(state, t.prepared.Lock):
 		t.say("the backend is configured as in an earlier run")
 		t.pulled = state
 		return true, nil
 	}
 	t.say("no state was read with the backend configured as in an earlier run: init configures it again")
-	t.exec.settings.forget(t.settingsName)
+	t.exec.settings.Forget(t.settingsName)
 	t.settings = nil
 	if err := t.layOut(ctx); err != nil {
 		return false, err
@@ -183,32 +126,6 @@ func (t *initializing) readByRemembered(ctx context.Context) (read bool, err err
 	}
 	return false, nil
 }
-
-// proves reports whether a state that was read shows that its backend is there, and that
-// init has nothing to add to a lock file for it: it does so for providers of which only
-// the state has resources.
-func proves(state, lock []byte) bool {
-	var found struct {
-		Lineage   string `json:"lineage"` // empty: there is none, and this stands in for it
-		Resources []struct {
-			Provider string `json:"provider"`
-		} `json:"resources"`
-	}
-	if json.Unmarshal(state, &found) != nil || found.Lineage == "" {
-		return false
-	}
-	locked := modulecode.LockedProviders(lock)
-	for _, resource := range found.Resources {
-		source := plan.ProviderSource(resource.Provider)
-		if _, ok := locked[source]; !ok && !strings.HasPrefix(source, builtinProviders) {
-			return false
-		}
-	}
-	return true
-}
-
-// builtinProviders are part of the engine.
-const builtinProviders = "terraform.io/builtin/"
 
 // initLeftMore reports whether init has done more than to configure the backend: it has
 // completed the lock file, or selected a workspace.
@@ -223,18 +140,10 @@ func (t *initializing) initLeftMore() bool {
 func (t *attempt) rememberSettings(state []byte) {
 	text := string(t.settings)
 	switch {
-	case t.settingsName == "", text == "", len(text) > maxSettingsSize:
-	case t.exec.settings.get(t.settingsName) != nil: // they were used
-	case t.redact.String(text) != text, hasPassword(text):
-	case proves(state, t.prepared.Lock):
-		t.exec.settings.keep(t.settingsName, t.settings)
+	case t.settingsName == "", text == "", len(text) > initcache.MaxSettings:
+	case t.exec.settings.Get(t.settingsName) != nil: // they were used
+	case t.redact.String(text) != text, redact.Names(text):
+	case engine.Present(state, t.prepared.Lock):
+		t.exec.settings.Keep(t.settingsName, t.settings)
 	}
 }
-
-// hasPassword reports whether a text has a value by a secret's name in it, as connection
-// strings have: "host=db password=...".
-func hasPassword(text string) bool {
-	return slices.ContainsFunc(valueNames.FindAllStringSubmatch(text, -1), func(m []string) bool { return redact.Name(m[1]) })
-}
-
-var valueNames = regexp.MustCompile(`([\w.-]+)\s*=`)

@@ -80,7 +80,7 @@ func ContentsOf(state []byte) (Contents, error) {
 				objects[at] = IDOf(instance.Attributes.ID)
 			}
 			found.Add(holdfast.Resource{
-				Address: address + indexOf(instance.IndexKey), Type: r.Type, Provider: ProviderSource(r.Provider), ID: id,
+				Address: address + indexOf(instance.IndexKey), Type: r.Type, Provider: providerSource(r.Provider), ID: id,
 			}, instance.Deposed != "")
 		}
 	}
@@ -104,9 +104,9 @@ func indexOf(key any) string {
 	}
 }
 
-// ProviderSource takes the source address out of a provider's address in a
+// providerSource takes the source address out of a provider's address in a
 // state, such as module.x.provider["registry.terraform.io/hashicorp/aws"].west.
-func ProviderSource(address string) string {
+func providerSource(address string) string {
 	_, rest, ok := strings.Cut(address, `provider["`)
 	if !ok {
 		return strings.TrimPrefix(address, "provider.")

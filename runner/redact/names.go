@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -253,3 +254,11 @@ func authorization(line []byte, i int) (int, int) {
 	}
 	return 0, 0
 }
+
+// Names reports whether a text has a value by a secret's name in it, as connection
+// strings have: "host=db password=...".
+func Names(text string) bool {
+	return slices.ContainsFunc(valueNames.FindAllStringSubmatch(text, -1), func(m []string) bool { return Name(m[1]) })
+}
+
+var valueNames = regexp.MustCompile(`([\w.-]+)\s*=`)
