@@ -99,7 +99,7 @@ func (m *Mover) removeLinks() error {
 
 func (m *Mover) leave(name string) {
 	const listed, longest = 10, 200
-	if m.Left++; len(m.First) < told && len(name) <= longest {
+	if m.Left++; len(m.First) < listed && len(name) <= longest {
 		m.First = append(m.First, fmt.Sprintf("%q", filepath.ToSlash(name)))
 	}
 }
