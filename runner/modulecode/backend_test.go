@@ -17,7 +17,7 @@ func backendText(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return modulecode.Read(dir, dir, modulecode.Terraform).BackendText
+	return modulecode.Read(t.Context(), dir, dir, modulecode.Terraform).BackendText
 }
 
 // TestBackendText: what says the same of a backend has the same text, what says something
