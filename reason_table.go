@@ -283,7 +283,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonStateMoved: {
 		Effect: Passes, Words: "the state has changed since",
 		More: "Someone else has written it. It is planned again",
-		Hint: "`holdfast plan` or `holdfast drift check` looks at it again",
+		Hint: "`holdfast replan` or `holdfast drift check` looks at it again",
 		Line: "holdfast drift check CLUSTER",
 	},
 	ReasonStateUnsaved: {

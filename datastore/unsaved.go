@@ -216,11 +216,20 @@ func superseded(ctx context.Context, q querier, run holdfast.Run) error {
 
 // noteLate records that a state which could not be saved has come from an attempt that
 // was over by then, as when somebody had taken its lock away. Of our own backend such a
-// state comes as an upload that is refused.
+// state comes as an upload that is refused as well, if the engine got as far: before the
+// first state of a cluster it asks whether there is one, and that is refused, too.
 func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptRef) error {
 	run, err := s.readRun(ctx, q, ref.Run, "")
-	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() || holdfast.OwnState(run.StateKey()) {
+	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() {
 		return err
+	}
+	if holdfast.OwnState(run.StateKey()) {
+		var uploads int
+		err := q.row(ctx, `SELECT COUNT(*) FROM state_versions WHERE location = ? AND run = ? AND attempt = ? AND quarantined = 1`,
+			run.StateKey(), ref.Run, ref.Attempt).Scan(&uploads)
+		if err != nil || uploads > 0 {
+			return err
+		}
 	}
 	return putLate(ctx, q, holdfast.UnsavedState{
 		Location: run.StateKey(), Cluster: run.Cluster, Run: ref.Run, Attempt: ref.Attempt, At: s.now(),

@@ -96,8 +96,15 @@ func TestLateUnsavedStates(t *testing.T) {
 	late := func(run holdfast.Run) {
 		putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
 	}
-	late(dead(1, holdfast.RunApply, "clusters/a")) // such a state comes as an upload as well
-	standing(t, store, 0)
+	entry := holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}
+	own := dead(1, holdfast.RunApply, "clusters/a")
+	late(own) // the engine could not ask whether there is a state, and uploaded none
+	if u := standing(t, store, 1); u.Location != "clusters/a" || u.Run != own.ID || u.Version != 0 {
+		t.Errorf("%+v stands, want the file of our own backend's state", u)
+	}
+	if err := store.WaiveUnsaved(ctx, standing(t, store, 1), entry); err != nil {
+		t.Fatal(err)
+	}
 
 	first, second := dead(2, holdfast.RunApply, "pg:db"), dead(3, holdfast.RunDestroy, "pg:db")
 	third := dead(4, holdfast.RunApply, "pg:db")
@@ -106,7 +113,6 @@ func TestLateUnsavedStates(t *testing.T) {
 	if u.Location != "pg:db" || u.Run != first.ID || u.Attempt != 1 || u.Version != 0 {
 		t.Errorf("%+v stands", u)
 	}
-	entry := holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}
 	if err := store.WaiveUnsaved(ctx, u, entry); err != nil {
 		t.Fatal(err)
 	}
