@@ -28,7 +28,7 @@ type entry struct {
 }
 
 // Last returns a copy of the record that is kept of a pull request, with the mark of what it
-// was decoded from; without a mark there is none. Whoever changes the copy, or what is in its
+// was decoded from; an empty mark, if nothing is kept. Whoever changes the copy, or what is in its
 // lists, changes nobody else's; only what is in a cluster's document is everybody's.
 func (p *PullRequests) Last(ref holdfast.PullRequestRef) (mark string, record holdfast.PullRequestRecord) {
 	e := p.last(ref)
