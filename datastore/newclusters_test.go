@@ -45,7 +45,7 @@ func TestCreateClusters(t *testing.T) {
 		for what, got := range map[string]holdfast.ClusterRecord{
 			"returned": created[i], "stored": must[holdfast.ClusterRecord](t)(store.Cluster(ctx, rec.Name)),
 		} {
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, digests); diff != "" {
 				t.Errorf("%s of %s (-alone +together):\n%s", what, rec.Name, diff)
 			}
 		}
@@ -74,7 +74,7 @@ func TestCreateClustersThatThereAre(t *testing.T) {
 	if len(created) != 2 || created[0].Name != "c00" || created[1].Name != "c02" {
 		t.Errorf("created are %+v", created)
 	}
-	if diff := cmp.Diff(theirs, must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "c01"))); diff != "" {
+	if diff := cmp.Diff(theirs, must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "c01")), digests); diff != "" {
 		t.Errorf("the record that there was (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]int{"c00": 1, "c01": 0, "c02": 1} {
