@@ -116,8 +116,8 @@ func malformed(t *testing.T, repo *gitserver.Repo, parent string) string {
 	return strings.TrimSpace(repo.Git("commit-tree", tree, "-p", parent, "-m", "malformed"))
 }
 
-// An object that cannot be read is no damage of the mirror, which would be made again
-// for it, with the same in it.
+// An object that cannot be read is not taken for damage of the mirror, which would be made
+// again with the same in it.
 func TestMalformedBranch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
