@@ -514,7 +514,7 @@ func TestCodeThatWouldOverflowTheStack(t *testing.T) {
 		for _, name := range []string{"infra/own/main.tf", "infra/own/x.tf.json"} {
 			code := "locals {\n  a = " + strings.Repeat(piece, 1<<20/len(piece))
 			faults := resolveFaults(t, tree(with(moduleFiles(), name, code)), clusterOf(t, "c.yaml", moduleCluster))
-			native := strings.HasSuffix(name, ".tf") // the other is no JSON
+			native := strings.HasSuffix(name, ".tf") // the other is not JSON
 			if len(faults) == 0 || native && !strings.Contains(faults.Error(), "expressions are nested deeper than 1,000 levels") {
 				t.Errorf("%q gives %.200v", piece, faults)
 			}

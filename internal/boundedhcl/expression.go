@@ -142,7 +142,7 @@ func (g *grammar) attribute(top *level) {
 	}
 }
 
-// index reads what comes after a bracket that follows an expression. A number is no level
+// index reads what comes after a bracket that follows an expression. A number is not a level
 // within others: the parser keeps all of them in one list.
 func (g *grammar) index(top *level) {
 	top.splat = false

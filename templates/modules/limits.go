@@ -15,4 +15,4 @@ const (
 )
 
 // codeHint is for code that is beyond these limits.
-const codeHint = "keep data in files that are no code"
+const codeHint = "keep data in files that are not code"
