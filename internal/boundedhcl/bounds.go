@@ -17,7 +17,7 @@ const (
 	// from it two or three times that.
 	MaxTokens = 3_000_000
 	// maxBlind bounds what could be nested in code that does not follow the grammar. The
-	// parser goes on after an error in ways that are not followed here, and with fewer it
+	// parser continues after an error in ways that are not followed here, and with fewer it
 	// may go wherever it likes.
 	maxBlind = 5_000
 	// maxNumber bounds a number in its characters, and its exponent. The engines keep 512

@@ -13,7 +13,7 @@ const (
 	inBody      place = iota // arguments and blocks, each in lines of its own
 	inLine                   // the one argument of a block in one line
 	inArgument               // the expression of an argument, to the end of the line
-	alone                    // an expression by itself
+	alone                    // an expression alone
 	inParens                 // (
 	inCall                   // the arguments of a function
 	inTuple                  // [
@@ -29,7 +29,7 @@ const (
 type level struct {
 	place   place
 	ends    hclsyntax.TokenType // what closes it
-	operand bool                // an expression begins here, or goes on after an operator
+	operand bool                // an expression begins here, or continues after an operator
 	fresh   bool                // nothing was read yet of an argument, an item or a key
 	splat   bool                // ".*" and what comes after it
 	asked   int                 // conditionals whose colon is to come
@@ -54,7 +54,7 @@ type directive struct{ loop, otherwise bool }
 
 // grammar follows the tokens of a text as the parser does, without calling itself. For
 // code that follows the language the depth of its levels is that of the parser; where
-// code does not, the parser goes on in ways that are not followed here.
+// code does not, the parser continues in ways that are not followed here.
 type grammar struct {
 	tokens hclsyntax.Tokens
 	at     int

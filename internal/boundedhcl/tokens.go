@@ -69,7 +69,7 @@ func (l language) admit(src []byte, start hcl.Pos) (int, error) {
 	return len(tokens), nil
 }
 
-// checkTokens looks at each token by itself.
+// checkTokens looks at each token alone.
 func checkTokens(tokens hclsyntax.Tokens) error {
 	errors, lines, size, copied := 0, 0, 0, 0
 	for i, token := range tokens {

@@ -31,7 +31,7 @@ func (p *pullRequests) keepComment(
 }
 
 // commentsLooked is how many open pull requests have their comment looked for with each poll
-// of their repository: no list of a code host tells of what was deleted. All of them have
+// of their repository: no list of a code host shows what was deleted. All of them have
 // their turn, and the cost of a poll does not grow with what is open.
 const commentsLooked = 5
 

@@ -79,7 +79,7 @@ func (s *shownPlans) find(run string, look int) *holdfast.Plan {
 
 // keep forgets what was not used for longest to make room for a plan. What the same look has
 // used stays: of a pull request whose plans are larger than the memory, each would otherwise
-// be forgotten just before the next look comes to it.
+// be forgotten just before the next look needs it.
 func (s *shownPlans) keep(p shownPlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 // Disk makes what was written survive a power cut. Each call waits for the disk. What an
 // attempt writes before its apply begins is made again after a power cut, so that nothing
-// waits for it then, but for the file that names an attempt at an apply (writeClaimed).
+// waits for it then, except the file that names an attempt at an apply (writeClaimed).
 type Disk interface {
 	// SyncFile does it for the content of a file.
 	SyncFile(f *os.File) error
