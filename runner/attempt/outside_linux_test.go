@@ -96,13 +96,13 @@ func TestCodeThatCannotBeRead(t *testing.T) {
 	if err := os.MkdirAll(of.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	code := "locals { a = " + strings.Repeat("[", 600) + strings.Repeat("]", 600) + " }"
+	code := "locals { a = " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + " }"
 	if err := os.WriteFile(filepath.Join(of.root, "main.tf"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, known, err := of.moduleCode(t.Context(), nil)
 	failed := new(failure.Error)
-	if known || !errors.As(err, &failed) || failed.Cause != holdfast.CauseInvalidConfiguration || !strings.Contains(err.Error(), "infra/x/main.tf: nested") || failed.Hint == "" {
+	if known || !errors.As(err, &failed) || failed.Cause != holdfast.CauseInvalidConfiguration || !strings.Contains(err.Error(), "infra/x/main.tf: line 1: expressions are nested") || failed.Hint == "" {
 		t.Errorf("known: %t, %v", known, err)
 	}
 }
