@@ -108,7 +108,7 @@ func TestFirstStartOfTwoServers(t *testing.T) {
 		t.Errorf("it records %q, want %q", store.writes, want)
 	}
 	for _, name := range []string{"prod", "preprod"} {
-		f.expectRuns(name, "plan queued")
+		f.expectRuns(name, "plan queued Unreviewed")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestFirstStartMeetsAnotherRepository(t *testing.T) {
 	if rec := f.cluster("prod"); rec.Owner != "other" || rec.Version != 1 || len(f.runs("prod")) > 0 {
 		t.Errorf("prod belongs to %q, at version %d, and has the runs %v", rec.Owner, rec.Version, f.runs("prod"))
 	}
-	f.expectRuns("preprod", "plan queued")
+	f.expectRuns("preprod", "plan queued Unreviewed")
 }
 
 // TestNewClustersAroundARename: clusters that are new in the push that renames another one

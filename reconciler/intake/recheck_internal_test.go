@@ -61,6 +61,7 @@ func TestAppliesReadWhatIsHeldOnce(t *testing.T) {
 	apply := func(name string, read int, held ...string) {
 		t.Helper()
 		store.read = nil
+		i.marks.begin("fleet", nil)
 		i.marks.setRecheck("fleet", nil)
 		if err := i.Applied(t.Context(), holdfast.ClusterRecord{Name: name, Owner: "fleet"}); !errors.Is(err, store.err) {
 			t.Errorf("Applied() = %v", err)
