@@ -134,7 +134,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 		unplanned[ref] = true
 	}
 	if err := w.open(ctx, func(lane holdfast.Lane) bool {
-		return offered(filter, lane) && !(lane.Kind == holdfast.RunPlan && unplanned[lane.PullRequest])
+		return offered(filter, lane) && (lane.Kind != holdfast.RunPlan || !unplanned[lane.PullRequest])
 	}); err != nil {
 		return nil, err
 	}

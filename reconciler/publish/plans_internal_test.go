@@ -45,7 +45,7 @@ func (p *planned) lookAt(t *testing.T, plans *shownPlans, pullRequest string, n 
 func TestPlansOfALargePullRequestAreReadOnce(t *testing.T) {
 	t.Parallel()
 	fleet := &planned{}
-	plans := New(Options{Fleet: fleet, Settings: Settings{Now: func() time.Time { return noon }}}).viewer.plans
+	plans := New(Options{Fleet: fleet, Settings: Settings{Now: func() time.Time { return noon }}}).plans
 	if first := fleet.lookAt(t, plans, "a", 2000); len(first) != 2000 {
 		t.Fatalf("%d plans were read at first", len(first))
 	}
