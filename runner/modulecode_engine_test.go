@@ -128,12 +128,12 @@ resource "terraform_data" "db" {
 func TestCodeThatOnlyEnginesRead(t *testing.T) {
 	t.Parallel()
 	l := newSecretLab(t)
-	code := "locals {\n  a = " + strings.Repeat("[", 600) + strings.Repeat("]", 600) + "\n}\n"
+	code := "locals {\n  a = " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "\n}\n"
 	for _, name := range []string{"db_password", "api_key", "signing_pem"} {
 		code += "variable \"" + name + "\" {\n  sensitive = true\n}\n"
 	}
 	got, _ := l.run("run-1", holdfast.RunPlan, l.files(code), l.give)
-	if got.Status != holdfast.RunErrored || got.Reason != "InvalidConfiguration" || !strings.Contains(got.Detail, "main.tf: nested") {
+	if got.Status != holdfast.RunErrored || got.Reason != "InvalidConfiguration" || !strings.Contains(got.Detail, "main.tf: line 2: expressions are nested") {
 		t.Errorf("%s %s: %s", got.Status, got.Reason, got.Detail)
 	}
 }
