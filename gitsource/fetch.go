@@ -352,7 +352,7 @@ func receive(ctx context.Context, sess session, dog *watchdog, req *packp.Upload
 	case req.Capabilities.Supports(capability.Sideband):
 		r = sideband.NewDemuxer(sideband.Sideband, r)
 	}
-	return storePack(ctx, dir, dog.untilEnd(r))
+	return storePack(dir, dog.untilEnd(r), indexForeign(ctx))
 }
 
 // resolve checks that what changed is there, and finds the commits.

@@ -2,7 +2,6 @@ package gitsource_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
-	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // oversized makes a commit that no honest repository has: its message has 65 MiB.
@@ -100,22 +98,6 @@ func TestBranchesThatAreNotUTF8(t *testing.T) {
 	}
 }
 
-// malformed pushes a commit whose tree Git takes and nobody can read: its mode has eleven
-// digits. It returns the commit.
-func malformed(t *testing.T, repo *gitserver.Repo, parent string) string {
-	t.Helper()
-	blob, err := hex.DecodeString(repo.WriteBlob("text"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "tree")
-	if err := os.WriteFile(file, append([]byte("40000100644 f\x00"), blob...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tree := strings.TrimSpace(repo.Git("hash-object", "-t", "tree", "-w", "--literally", file))
-	return strings.TrimSpace(repo.Git("commit-tree", tree, "-p", parent, "-m", "malformed"))
-}
-
 // An object that cannot be read is not taken for damage of the mirror, which would be made
 // again with the same in it.
 func TestMalformedBranch(t *testing.T) {
@@ -124,7 +106,7 @@ func TestMalformedBranch(t *testing.T) {
 	server, repo, _ := served(t)
 	s := open(t, dir, gitsource.Repository{URL: repo.URL})
 	first := repo.Commit("main", "first", map[string]string{"a.yaml": "1"})
-	evil := malformed(t, repo, first)
+	evil := repo.Malformed(first)
 	repo.SetRef("refs/heads/evil", evil)
 	second := repo.Commit("main", "second", map[string]string{"a.yaml": "2"})
 	want := holdfast.Refs{"refs/heads/main": rev(second), "refs/heads/evil": rev(evil)}

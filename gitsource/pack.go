@@ -42,7 +42,7 @@ func packDir(dir string) string { return filepath.Join(dir, "objects", "pack") }
 // storePack writes a pack and its index so that a crash leaves both or neither
 // in sight. An empty one is nothing. It fails with errOversized for one that must not be
 // indexed.
-func storePack(ctx context.Context, dir string, r io.Reader) error {
+func storePack(dir string, r io.Reader, index indexer) error {
 	f, err := createTemp(dir, tempPrefix)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func storePack(ctx context.Context, dir string, r io.Reader) error {
 	if n > maxPack {
 		return fmt.Errorf("%w: a pack of more than %d GiB", errOversized, maxPack>>30)
 	}
-	checksum, err := indexPack(ctx, dir, f)
+	checksum, err := index(dir, f)
 	if err != nil {
 		return fmt.Errorf("index pack: %w", err)
 	}
@@ -69,24 +69,29 @@ func storePack(ctx context.Context, dir string, r io.Reader) error {
 	return durable.SyncDir(packDir(dir))
 }
 
-// indexPack writes the index of a pack: readers look for packs, then for their indexes,
-// so those come first.
-func indexPack(ctx context.Context, dir string, f *os.File) (checksum plumbing.Hash, err error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return checksum, err
+// indexer writes the index of a pack, which is f, and returns the pack's checksum: readers
+// look for packs, then for their indexes, so those come first.
+type indexer func(dir string, f *os.File) (checksum plumbing.Hash, err error)
+
+// indexForeign indexes what a remote has sent, and fails with errOversized if that must not
+// be held in memory by anybody.
+func indexForeign(ctx context.Context) indexer {
+	return func(dir string, f *os.File) (checksum plumbing.Hash, err error) {
+		found, err := surveyPack(ctx, io.NewSectionReader(f, 0, maxPack))
+		if err != nil {
+			return checksum, err
+		}
+		if found.largest > maxLoaded {
+			return indexLargePack(ctx, dir, f)
+		}
+		return indexPack(dir, f)
 	}
-	found, err := surveyPack(ctx, f)
-	if err != nil {
-		return checksum, err
-	}
-	if found.largest > maxLoaded {
-		return indexLargePack(ctx, dir, f)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return checksum, err
-	}
+}
+
+// indexPack indexes a pack whose objects can be held in memory, one at a time.
+func indexPack(dir string, f *os.File) (checksum plumbing.Hash, err error) {
 	writer := new(idxfile.Writer)
-	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	parser, err := packfile.NewParser(packfile.NewScanner(io.NewSectionReader(f, 0, maxPack)), writer)
 	if err != nil {
 		return checksum, err
 	}
@@ -282,7 +287,7 @@ func storeObjects(dir string, from *filesystem.Storage, hashes []plumbing.Hash) 
 		_, err := packfile.NewEncoder(w, from, false).Encode(hashes, 0)
 		_ = w.CloseWithError(err)
 	}()
-	err := storePack(context.Background(), dir, r)
+	err := storePack(dir, r, indexPack)
 	_ = r.Close() // ends the encoder if storePack gave up before
 	<-done
 	return err

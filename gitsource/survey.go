@@ -89,7 +89,8 @@ func (s *survey) add(header *packfile.ObjectHeader, begins []byte) error {
 	size := header.Length
 	switch header.Type {
 	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
-		base, target := deltaSizes(begins)
+		base, rest := deltaSize(begins)
+		target, _ := deltaSize(rest)
 		if err := s.admit(target); err != nil {
 			return err
 		}
@@ -129,14 +130,8 @@ func (p *prefix) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// deltaSizes are the sizes of what a difference is made from and of what it makes, in
-// bytes; -1 if they are not there.
-func deltaSizes(delta []byte) (base, target int64) {
-	base, rest := deltaSize(delta)
-	target, _ = deltaSize(rest)
-	return base, target
-}
-
+// deltaSize is the first of the sizes in front of a difference, in bytes: of what it is
+// made from, then of what it makes; -1 if it is not there. The rest comes after it.
 func deltaSize(delta []byte) (size int64, rest []byte) {
 	for i, b := range delta {
 		if i == 9 { // 63 bits

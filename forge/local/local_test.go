@@ -3,13 +3,10 @@ package local_test
 import (
 	"bytes"
 	"database/sql"
-	"encoding/hex"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -447,9 +444,7 @@ func TestUnreadableBranch(t *testing.T) {
 	if got := h.pullRequest(1); got.Branch != "one" {
 		t.Fatalf("the first pull request is of %q", got.Branch)
 	}
-	tree := strings.TrimSpace(h.repo.Git("hash-object", "-t", "tree", "-w", "--literally", h.malformedTree()))
-	evil := strings.TrimSpace(h.repo.Git("commit-tree", tree, "-p", "main", "-m", "evil"))
-	h.repo.SetRef("refs/heads/evil", evil)
+	h.repo.SetRef("refs/heads/evil", h.repo.Malformed("main"))
 	h.commit("main", "b.txt", "1") // what compares them has to read the trees
 	h.branch("two")
 	prs, err := h.forge.PullRequests(t.Context(), infra, time.Time{})
@@ -466,16 +461,6 @@ func TestUnreadableBranch(t *testing.T) {
 	if got := h.pullRequest(1); got.State != holdfast.PullRequestMerged {
 		t.Errorf("the first is %s after its merge", got.State)
 	}
-}
-
-// malformedTree writes a tree that Git takes, and returns the file's name.
-func (h *host) malformedTree() string {
-	h.Helper()
-	blob, err := hex.DecodeString(h.repo.WriteBlob("text"))
-	h.must(err)
-	file := filepath.Join(h.TempDir(), "tree")
-	h.must(os.WriteFile(file, append([]byte("40000100644 f\x00"), blob...), 0o600))
-	return file
 }
 
 // A branch stays the pull request that it is when what the forge has stored of that cannot

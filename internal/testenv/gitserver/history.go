@@ -2,6 +2,7 @@ package gitserver
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,6 +106,18 @@ func (r *Repo) WriteBlob(content string) string {
 func (r *Repo) WriteTree(lines string) string {
 	r.t.Helper()
 	return r.run([]byte(lines), "mktree")
+}
+
+// Malformed makes a commit after parent whose tree Git takes and nobody can read: its mode
+// has eleven digits. It returns the commit.
+func (r *Repo) Malformed(parent string) string {
+	r.t.Helper()
+	blob, err := hex.DecodeString(r.WriteBlob("text"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tree := r.run(append([]byte("40000100644 f\x00"), blob...), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+	return strings.TrimSpace(r.Git("commit-tree", strings.TrimSpace(tree), "-p", parent, "-m", "malformed"))
 }
 
 // Rev returns the commit that a revision names.
