@@ -29,11 +29,16 @@ const (
 
 var usedSlots atomic.Int64
 
-// newSlot returns a user that no other test has.
+// newSlot returns a user that no other test has. A sandbox ends all processes of
+// its user, so tests that run at the same time in another process, as those of
+// [TestNetworkRules], have users of their own.
 func newSlot() sandbox.Slot {
 	first := firstUser
 	if os.Getenv("SANDBOX_TEST_AS") == "range" {
 		first = rangeUser
+	}
+	if os.Getenv("SANDBOX_TEST_REACH") != "" {
+		first += 5000
 	}
 	id := first + int(usedSlots.Add(1))
 	return sandbox.Slot{UID: id, GID: id}
@@ -229,11 +234,26 @@ func TestAsOthers(t *testing.T) {
 			cmd.SysProcAttr = attr
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Errorf("%v\n%s", err, unpassed(out))
 			}
 			t.Logf("%d tests as %s", strings.Count(string(out), "--- PASS"), name)
 		})
 	}
+}
+
+// unpassed is what go test -v says of tests that failed. With that of those that
+// passed, it is more than the log of a build shows.
+func unpassed(out []byte) string {
+	var said strings.Builder
+	for line := range strings.Lines(string(out)) {
+		switch fields := strings.Fields(line); {
+		case len(fields) > 1 && fields[0] == "===" && fields[1] != "NAME":
+		case len(fields) > 1 && fields[0] == "---" && fields[1] == "PASS:":
+		default:
+			said.WriteString(line)
+		}
+	}
+	return said.String()
 }
 
 // modes are those that this process can try: all that its user allows.
