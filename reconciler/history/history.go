@@ -40,6 +40,37 @@ func Branch(ctx context.Context, from Runs, cluster string) ([]holdfast.Run, err
 	return append(runs, slices.DeleteFunc(writes, func(run holdfast.Run) bool { return run.ID >= oldest })...), nil
 }
 
+// mergePage is how many of a cluster's older runs are read at a time.
+const mergePage = 200
+
+// Merge returns the runs of a cluster's tracked branch that stand for the merge of a
+// pull request, newest first: of recent, which is what Branch has returned, or of older
+// ones if more runs than these were made since.
+func Merge(
+	ctx context.Context, from Runs, cluster string, recent []holdfast.Run, ref holdfast.PullRequestRef,
+) ([]holdfast.Run, error) {
+	other := func(run holdfast.Run) bool { return !run.StandsFor(ref) }
+	mine := slices.DeleteFunc(slices.Clone(recent), other)
+	filter := holdfast.RunFilter{
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: mergePage,
+		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
+	}
+	for more := len(mine) == 0 && len(recent) >= decision.HistoryDepth; more; {
+		runs, err := from.Runs(ctx, filter)
+		if err != nil {
+			return nil, fmt.Errorf("list runs of %q for %s: %w", cluster, ref, err)
+		}
+		if more = len(runs) == mergePage; more {
+			last := runs[len(runs)-1]
+			filter.After = holdfast.RunMark{CreatedAt: last.CreatedAt, ID: last.ID}
+		}
+		found := slices.DeleteFunc(runs, other)
+		more = more && (len(found) > 0 || len(mine) == 0)
+		mine = append(mine, found...)
+	}
+	return mine, nil
+}
+
 // PullRequest returns the newest runs of a cluster in a pull request, newest first.
 func PullRequest(
 	ctx context.Context, from Runs, ref holdfast.PullRequestRef, cluster string,

@@ -138,6 +138,9 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	} else if err != nil {
 		return err
 	}
+	if told, err := p.toldBefore(ctx, view, posted); told || err != nil {
+		return err
+	}
 	p.noteApplies(view)
 	view.Had = posted.Wanted > 0
 	plan := report.PlanStatus(view)

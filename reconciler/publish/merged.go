@@ -27,13 +27,18 @@ func (v *viewer) viewApply(
 	if err != nil {
 		return err
 	}
-	mine := runsOf(runs, pr.PullRequestRef)
+	mine, err := history.Merge(ctx, v.opts.Store, rec.Name, runs, pr.PullRequestRef)
+	if err != nil {
+		return err
+	}
 	if len(mine) == 0 && rec.Name != rc.Name { // its runs keep the former name
 		former, err := history.Branch(ctx, v.opts.Store, rc.Name)
 		if err != nil {
 			return err
 		}
-		mine = runsOf(former, pr.PullRequestRef)
+		if mine, err = history.Merge(ctx, v.opts.Store, rc.Name, former, pr.PullRequestRef); err != nil {
+			return err
+		}
 	}
 	if len(mine) > 0 {
 		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
@@ -183,6 +188,9 @@ func (v *viewer) viewRecord(
 		return nil
 	}
 	obsolete, err := v.nothingLeft(ctx, rec, pr, runs)
+	if err == nil && !obsolete && rc.Apply == nil && rc.Waiting == "" && !rc.Removed && rec.Applied.Revision != "" {
+		obsolete, err = v.mergedInto(ctx, pr, rec.Applied.Revision) // with what came later
+	}
 	if obsolete {
 		rc.Apply, rc.Failed, rc.Waiting, rc.WaitingDetail = nil, nil, holdfast.ReasonUpToDate, ""
 	}
@@ -204,17 +212,6 @@ func (v *viewer) viewConditions(
 	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs))
 	rc.Gates = gate.Of(pr, gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}, *rc.Apply, slices.Concat(plans, runs))
 	return nil
-}
-
-// runsOf are the runs that stand for the merge of a pull request.
-func runsOf(runs []holdfast.Run, ref holdfast.PullRequestRef) []holdfast.Run {
-	var out []holdfast.Run
-	for _, run := range runs {
-		if run.StandsFor(ref) {
-			out = append(out, run)
-		}
-	}
-	return out
 }
 
 // failedItself returns the run with which a merge failed before others came to

@@ -101,6 +101,23 @@ func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan ho
 	return !report.InProgress(before.Status), nil
 }
 
+// toldBefore reports whether a merge was said to be applied, and records no longer say by
+// which run: they are kept for a shorter time than pull requests. It stays as it was told.
+func (p *Publisher) toldBefore(ctx context.Context, view report.PullRequest, posted holdfast.Post) (bool, error) {
+	pr := view.PullRequest
+	forgotten := slices.ContainsFunc(view.Clusters, func(c report.Cluster) bool {
+		return !c.Sample && c.Apply == nil && c.Superseded == "" && (c.Waiting == "" || c.Waiting == holdfast.ReasonUpToDate)
+	})
+	if pr.State != holdfast.PullRequestMerged || !forgotten || posted.Wanted == 0 || posted.Head != pr.Head {
+		return false, nil
+	}
+	status, err := p.opts.Store.Post(ctx, statusKey(pr.Repo, pr.MergeCommit, holdfast.ContextApply))
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("read status of %s: %w", pr.PullRequestRef, err)
+	}
+	return err == nil && status.Status.State == holdfast.StatusSuccess, nil
+}
+
 // endStatuses ends the plan statuses that nobody will ever make final: those of
 // commits that are no longer the head of the pull request, and all of one that
 // was closed. It looks once for each head and state.
