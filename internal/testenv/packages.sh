@@ -4,7 +4,8 @@
 #   servers  They start servers with agents and engines, from the binary that users
 #            have, one package after the other.
 #   raced    Something runs concurrently in them: their code starts
-#            goroutines or imports sync. They are for the race detector.
+#            goroutines or imports sync, for more than values that are made once when
+#            they are needed. They are for the race detector.
 #   mixed    Only some tests start goroutines, to call at once what has to bear it: these
 #            tests are for the race detector, which `packages.sh tests` lists, as an
 #            expression for -run. Their packages are plain, too. Either nothing but tests
@@ -26,7 +27,14 @@ servers='/(docs|internal/e2e)$'
 stepped='/(datastore|forge/github|gitsource|reconciler)$'
 concurrent='^[[:space:]]*(go (func\(|[A-Za-z_.]+\()|(import )?([a-z]+ )?"(sync|sync/atomic|golang.org/x/sync/[a-z]+)"$)'
 
-names() { find "$1" -maxdepth 1 -name '*.go' "${@:2}" -exec grep -lE "$concurrent" {} +; }
+lazy='sync\.Once(Value|Values|Func)\b'
+shared='\b(sync|atomic|errgroup|semaphore|singleflight)\.[A-Z]|^[[:space:]]*go (func\(|[A-Za-z_.]+\()'
+
+names() {
+  find "$1" -maxdepth 1 -name '*.go' "${@:2}" -exec grep -lE "$concurrent" {} + | while read -r file; do
+    if ! grep -qE "$lazy" "$file" || sed -E "s/$lazy//g" "$file" | grep -qE "$shared"; then echo "$file"; fi
+  done
+}
 starting() { find "$1" -maxdepth 1 -name '*_test.go' -exec grep -lE '^[[:space:]]*go [A-Za-z_.]+\(|\.Go\(' {} +; }
 unraced() { find "$1" -maxdepth 1 -name '*_test.go' -exec grep -lE '^//go:build (.* )?!race$' {} +; }
 # A file of helpers alone has none.
