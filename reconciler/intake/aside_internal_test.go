@@ -1,3 +1,5 @@
+//go:build !race
+
 package intake
 
 import (
@@ -484,8 +486,7 @@ func (drawnStore) Artefact(context.Context, string, string) (io.ReadCloser, erro
 	return nil, holdfast.ErrNotFound
 }
 
-func (drawnStore) ClustersAt(context.Context, string) ([]string, error) { return nil, nil }
-
+func (drawnStore) ClustersAt(context.Context, string) ([]string, error)             { return nil, nil }
 func (drawnStore) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) { return nil, nil }
 
 type drawnImpacts struct{ Impacts }
