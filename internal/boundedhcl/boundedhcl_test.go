@@ -1,3 +1,5 @@
+//go:build !race
+
 package boundedhcl_test
 
 import (
