@@ -262,6 +262,7 @@ func (w *world) launch() {
 	command := slices.Concat(w.under, []string{binary, "serve", "--config", w.path("holdfast.yaml")})
 	w.server = exec.Command(command[0], command[1:]...)
 	w.server.Dir, w.server.Stdout, w.server.Stderr = w.dir, w.log, w.log
+	w.server.Env = append(os.Environ(), "PATH="+serverPath())
 	if err := w.server.Start(); err != nil {
 		w.t.Fatal(err)
 	}
