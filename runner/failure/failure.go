@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,12 +72,12 @@ func OfEngine(step, said string, exit error) *Error {
 
 // colours are the sequences by which engines colour parts of what they say in spite
 // of -no-color, such as that a state was not saved.
-var colours = regexp.MustCompile("\x1b\\[[0-9:;<=>?]*[ -/]*[@-~]")
+var colours = lazily("\x1b\\[[0-9:;<=>?]*[ -/]*[@-~]")
 
 // RefusedPush is what engines say of a state that does not follow the backend's.
-var RefusedPush = regexp.MustCompile(`(?i)cannot (import|overwrite|replace)[^.]*(lineage|serial|state)|import a state file with`)
+var RefusedPush = lazily(`(?i)cannot (import|overwrite|replace)[^.]*(lineage|serial|state)|import a state file with`)
 
-var stackTrace = regexp.MustCompile(`(?m)Stack trace from the |plugin crashed!|^panic: `)
+var stackTrace = lazily(`(?m)Stack trace from the |plugin crashed!|^panic: `)
 
 // Limits of what is reported of one failure.
 const (
@@ -88,10 +87,10 @@ const (
 )
 
 var (
-	diagnosticStart = regexp.MustCompile(`^(Error|Warning): (.*)$`)
-	diagnosticWith  = regexp.MustCompile(`^\s+with ((?:module|data|provider|[a-z][a-z0-9_]*)[.\[].+),$`)
-	diagnosticOn    = regexp.MustCompile(`^\s+on (.+) line (\d+)(?:, in .*)?:?$`)
-	diagnosticCode  = regexp.MustCompile(`^\s+(\d+:|[├└]|│ ).*$`)
+	diagnosticStart = lazily(`^(Error|Warning): (.*)$`)
+	diagnosticWith  = lazily(`^\s+with ((?:module|data|provider|[a-z][a-z0-9_]*)[.\[].+),$`)
+	diagnosticOn    = lazily(`^\s+on (.+) line (\d+)(?:, in .*)?:?$`)
+	diagnosticCode  = lazily(`^\s+(\d+:|[├└]|│ ).*$`)
 )
 
 // diagnosticsIn reads the errors and warnings out of an engine's text.
