@@ -65,7 +65,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonApplied:      {Effect: Explains, Words: "the apply succeeded"},
 	ReasonAppliedSince: {Effect: Passes, Words: "an apply has changed the cluster since"},
 	ReasonApplyFailed: {
-		Effect: Blocks, Words: "an apply failed in the middle; what is left to do is shown below",
+		Effect: Blocks, Words: "an apply failed partway; what is left to do is shown below",
 		One: "failed to apply", Failed: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 		Hint: "Read the failure and the plan, or correct the code in a new pull request",
@@ -83,8 +83,8 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonChecked: {
 		Effect: Explains, Words: "a drift check has ended",
-		More: "Or the drift rules have changed, and its result is judged again",
-		Hint: "The record says what was found",
+		More: "Or the drift rules have changed, and its result was evaluated again",
+		Hint: "`holdfast describe drift` shows what was found",
 	},
 	ReasonClosed:            {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
 	ReasonDependencyApplied: {Effect: Passes, Words: "a cluster that it depends on was applied since", More: "It is planned again"},
@@ -101,7 +101,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonDependencyPending: {
 		Effect: Passes, Words: "a cluster that it depends on must be applied first",
-		Hint: "See what that one waits for if it does not continue",
+		Hint: "If it does not continue, look at what that cluster waits for",
 		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDestroyFailed: {
@@ -163,7 +163,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonMassDeletion: {
 		Effect: Blocks, Words: "too many clusters would be destroyed at once; someone has to confirm",
-		More: "That is more than 5, or more than one and more than a tenth of those of the repository",
+		More: "That is more than 5, or at least two that are more than a tenth of the repository's clusters",
 		One:  "needs a confirmation", Many: "need a confirmation", Early: true,
 		Next: []Verb{VerbApply}, Does: "confirms it and destroys them",
 		Hint: "Read which clusters these are; `holdfast apply CLUSTER…` destroys only some of them",
@@ -217,7 +217,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonOtherBase: {Effect: Explains, Words: "its base is not the tracked branch"},
 	ReasonPlanChanged: {
 		Effect: Blocks, Words: "the new plan differs from the reviewed one",
-		More: "Or an earlier version recorded no plan document of the reviewed plan. `apply` plans again, and applies only if that gives exactly the plan that is shown",
+		More: "Or an earlier version recorded no plan document for the reviewed plan. `apply` plans again, and applies only if that gives exactly the plan that is shown",
 		One:  "has a different plan than reviewed", Many: "have different plans than reviewed",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
@@ -233,9 +233,9 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonPlanOutdated: {
 		Effect: Passes, Words: "its plan was made by an earlier version and is planned again",
-		More: "That version kept no plan document that an apply could be compared with",
+		More: "That version kept no plan document with which an apply could be compared",
 	},
-	ReasonPreempted: {Effect: Passes, Words: "an apply takes precedence", More: "It is planned again after it"},
+	ReasonPreempted: {Effect: Passes, Words: "an apply takes precedence", More: "It is planned again afterwards"},
 	ReasonProjectCapped: {
 		Effect: Passes, Words: "the limit of runs for its project is reached; it resumes automatically",
 		More: "`runs.maxPerProject` says how many",
@@ -253,7 +253,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Passes, Words: "the cloud limits or refuses requests, and its runs are slowed down; it resumes automatically",
 		More: "Runs of several clusters of this provider were throttled. Those of other providers continue",
 	},
-	ReasonRemoved: {Effect: Passes, Words: "its document was removed; the cluster will be destroyed", More: "What it waits for has another reason"},
+	ReasonRemoved: {Effect: Passes, Words: "its document was removed; the cluster will be destroyed", More: "Another reason says what it waits for"},
 	ReasonRenamed: {
 		Effect: Explains, Words: "another name has taken over its state and history",
 		More: "`metadata.renamedFrom` names it",
@@ -281,7 +281,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},
 	ReasonStateMoved: {
-		Effect: Passes, Words: "the state has changed since",
+		Effect: Passes, Words: "the state has changed in the meantime",
 		More: "Someone else has written it. It is planned again",
 		Hint: "`holdfast replan` or `holdfast drift check` looks at it again",
 		Line: "holdfast drift check CLUSTER",
@@ -312,8 +312,8 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Remove what the message names, then push; operators find more in the server's log. It is retried automatically",
 	},
 	ReasonUnreviewed: {
-		Effect: Blocks, Words: "no plan of this was shown before it was merged",
-		More: "It came by a direct push or with a fresh database, or its plan was unfinished, or had failed, at the merge",
+		Effect: Blocks, Words: "no plan for this was shown before it was merged",
+		More: "It came by a direct push or with a fresh database, or its plan was unfinished or had failed when it was merged",
 		One:  "needs an approved plan", Many: "need an approved plan",
 		Next: []Verb{VerbApply}, Does: AppliesShown,
 	},
@@ -348,11 +348,11 @@ var reasonInfos = map[Reason]ReasonInfo{
 	CauseDiskFull: {
 		Effect: Explains, Cause: true, Words: "the agent's disk is full",
 		Transient: "always",
-		Hint:      "Free space",
+		Hint:      "Free some space",
 	},
 	CauseDownloadFailed: {
 		Effect: Explains, Cause: true, Words: "the engine could not be downloaded or verified, or no release fits",
-		Transient: "if the mirror could not be reached, or what it sent is not whole",
+		Transient: "if the mirror could not be reached, or what it sent was incomplete",
 		Hint:      "Read the failure: it has the address and the mirror's answer, and what is installed; check `engines.validation`",
 	},
 	CauseEngineFailed: {
@@ -434,7 +434,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	CauseStateLocked: {
 		Effect: Passes, Who: operators, Cause: true, Words: "somebody else holds the engine's own lock on the state",
 		Transient: "always",
-		Hint:      "Wait, or find out who holds it: locks of backends", See: "#locks-of-backends",
+		Hint:      "Wait, or find out who holds it with `holdfast unlock`", See: "#locks-of-backends",
 		Line: "holdfast unlock CLUSTER",
 	},
 	CauseThrottled: {
@@ -451,7 +451,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint: "Read the failure",
 	},
 	CauseUntrustedPlan: {
-		Effect: Explains, Cause: true, Words: "code executed in a plan changed files of the repository, or the plan file is not one of the code, the variables, the backend and the state of the run, or an apply has written no state",
+		Effect: Explains, Cause: true, Words: "code executed in a plan changed files of the repository, or the plan file does not belong to the code, the variables, the backend or the state of the run, or an apply has written no state",
 		Hint: "Let code that is executed in plans write to new files only", See: "security.md#a-run",
 	},
 	CauseWorkspace: {

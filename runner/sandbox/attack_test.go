@@ -29,14 +29,14 @@ const (
 	landlock, users, none        = sandbox.ModeLandlock, sandbox.ModeUsers, sandbox.ModeNone
 )
 
-// attacks are what a sandbox is to hold, and the modes in which each works:
+// attacks are what a sandbox is to prevent, and the modes in which each works:
 // docs/security.md has the same table. What works in a mode is tried as well,
 // so that the table says no less than what is true.
 var attacks = []struct {
 	name  string
 	works []sandbox.Mode // with the agent's privileges: ModeNone as root can do everything
 	root  []sandbox.Mode // works in addition if the agent is root
-	may   bool           // works may be too much: the kernel's settings can hold it
+	may   bool           // works may be too much: the kernel's settings can prevent it
 	try   func(t *testing.T, l *lab) bool
 }{
 	{name: "a daemon outlives the engine", try: outlive},
@@ -117,7 +117,7 @@ func TestSecurityPage(t *testing.T) {
 			case slices.Contains(a.root, mode):
 				want += " works as root |"
 			default:
-				want += " held |"
+				want += " prevented |"
 			}
 		}
 		want += "\n"
