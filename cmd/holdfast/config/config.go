@@ -8,18 +8,18 @@ import (
 // Config is holdfast.yaml. The doc tags are its documentation: docs/config.md
 // is made from them. A default tag is what an absent key means.
 type Config struct {
-	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml. If the server is not root, it must not be below /usr, /opt or what else [engines see](security.md#a-run), and neither must files with keys and secrets."`
+	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml. If the server is not root, it must not be below /usr, /opt or anything else that [engines see](security.md#a-run), and neither must files with keys and secrets."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
-	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Nothing of the server's own environment is passed on."`
+	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
 	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, in this order, else no run is started. none: no isolation is needed; code in a pull request can read and do what the agent can, and no pull request from a fork is planned. Agents elsewhere have the flag --isolation: one with a weaker mode than this key demands gets no runs, and with auto that is one without any. See [security](security.md)."`
-	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the server's machine that engines of the agents there find besides their workspace, the system's programs and libraries, the engine, its configuration and what that names."`
+	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the server's machine that engines can use besides their workspace, the system's programs and libraries, the engine, and its configuration with what that names."`
 	Engines      Engines      `yaml:"engines" doc:"How the agents that serve starts find Terraform and OpenTofu. Agents elsewhere have flags instead: see [install](install.md#agents-on-other-machines)."`
 	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, as root, one for plans and one for applies, each as a user of its own."`
 	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
@@ -51,7 +51,7 @@ type Public struct {
 // API is the listener for people and tools.
 type API struct {
 	Address string  `yaml:"address" default:"127.0.0.1:8081" doc:"host:port; empty switches the listener off."`
-	URL     string  `yaml:"url" doc:"How people reach it, such as https://holdfast.example.com. Comments and statuses link to runs and pull requests there then: pages of plain text, for which a browser asks for a token as the password."`
+	URL     string  `yaml:"url" doc:"How people reach it, such as https://holdfast.example.com. Comments and statuses then link to pages of runs and pull requests there, in plain text; a browser asks for a token as the password."`
 	TLS     TLS     `yaml:"tls" doc:"Without it: plain HTTP, for a loopback address or behind a proxy."`
 	Tokens  []Token `yaml:"tokens" doc:"Tokens for the API. If there are none, serve creates an admin token in <dataDir>/admin.token."`
 }
@@ -61,14 +61,14 @@ type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
 	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
-	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied: only who has both commands it or sees what its state has. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied: only a token with both can command it and see what its state contains. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.
 type Agents struct {
 	Address string       `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
 	TLS     TLS          `yaml:"tls" doc:"Required unless the address is a loopback one."`
-	Tokens  []AgentToken `yaml:"tokens" doc:"Credentials with which agents claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's."`
+	Tokens  []AgentToken `yaml:"tokens" doc:"Credentials with which agents claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's token."`
 }
 
 // AgentToken is the credential of agents elsewhere.
@@ -93,7 +93,7 @@ type Secret struct {
 
 // Forge is a code host.
 type Forge struct {
-	Name  string `yaml:"name" doc:"What repositories call it."`
+	Name  string `yaml:"name" doc:"The name by which repositories refer to it."`
 	Type  string `yaml:"type" default:"github" doc:"github."`
 	URL   string `yaml:"url" doc:"The address of GitHub's pages or of its API: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that follow from it."`
 	App   App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
@@ -151,7 +151,7 @@ type Auth struct {
 	Username       string `yaml:"username" doc:"For https; left out with a password: x-access-token."`
 	Password       Secret `yaml:"password" doc:"Password or token for https."`
 	SSHKeyFile     string `yaml:"sshKeyFile" doc:"Private key for ssh."`
-	SSHPassphrase  Secret `yaml:"sshPassphrase" doc:"Of the private key."`
+	SSHPassphrase  Secret `yaml:"sshPassphrase" doc:"Passphrase of the private key."`
 	KnownHostsFile string `yaml:"knownHostsFile" doc:"Required for ssh: host keys that are trusted."`
 }
 
@@ -170,7 +170,7 @@ type Credential struct {
 	Environment string             `yaml:"environment" default:"*" doc:"Glob of environments."`
 	Phase       string             `yaml:"phase" doc:"plan (also drift) or apply (also destroy). Left out: both."`
 	Env         map[string]string  `yaml:"env" doc:"Variables that are not secrets."`
-	Secrets     map[string]Secret  `yaml:"secrets" doc:"Variables that are: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
+	Secrets     map[string]Secret  `yaml:"secrets" doc:"Variables that are secrets: masked wherever they might be printed. A template's secret variable names one with {secret: {env: NAME}}."`
 	SecretDirs  []string           `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
 	Stores      map[string]Store   `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
 	Git         map[string]GitHost `yaml:"git" doc:"Git hosts that module sources are fetched from, by address, such as https://git.example.com. See [credentials](credentials.md#private-modules)."`
@@ -190,9 +190,9 @@ type Store struct {
 // Runs are the limits of runs.
 type Runs struct {
 	Max            int            `yaml:"max" default:"4" doc:"Runs at once in the fleet."`
-	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After that the engine is interrupted."`
+	Timeout        time.Duration  `yaml:"timeout" default:"30m" doc:"After this time the engine of a run is interrupted."`
 	Lease          time.Duration  `yaml:"lease" default:"30s" doc:"How long an agent may be silent."`
-	Retries        int            `yaml:"retries" default:"5" doc:"Of a run that failed for a transient cause."`
+	Retries        int            `yaml:"retries" default:"5" doc:"How often a run that failed for a transient cause is retried."`
 	LockTimeout    time.Duration  `yaml:"lockTimeout" default:"2m" doc:"How long a run waits for the lock of the state's own backend, from the first refusal on. An engine waits for 5 s of it, in its slot; between attempts, with pauses that grow from retryDelay to a minute, the run takes no slot. Then, and with 0s at once, the run fails. No refusal uses one of retries."`
 	RetryDelay     time.Duration  `yaml:"retryDelay" default:"10s" doc:"Before the first retry; it doubles."`
 	Break          time.Duration  `yaml:"break" default:"1m" doc:"How long no run of a provider is started after the provider throttled three clusters or failed. Each break that follows is twice as long, up to 15 times this value."`
@@ -235,8 +235,8 @@ type Sandbox struct {
 
 // SandboxPaths are what is on a machine and engines need.
 type SandboxPaths struct {
-	ReadOnly []string `yaml:"readOnly" doc:"Such as a file of credentials that a variable names, or a command of a provider outside of /usr, /bin, /lib and /opt."`
-	Writable []string `yaml:"writable" doc:"Every run can write there, those of pull requests too: what one writes, another reads."`
+	ReadOnly []string `yaml:"readOnly" doc:"Such as a file of credentials that a variable names, or a command that a provider starts outside of /usr, /bin, /lib and /opt."`
+	Writable []string `yaml:"writable" doc:"Every run can write there, including those of pull requests, and read what others have written."`
 }
 
 // Adopt is how clusters are planned that Git has already.
@@ -246,7 +246,7 @@ type Adopt struct {
 
 // Drift is when and how much is checked for drift.
 type Drift struct {
-	Schedule  string `yaml:"schedule" doc:"Of clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone precedes it. Each cluster is checked at an offset that follows from its name, so that checks are spread out. Left out: these clusters are not checked."`
+	Schedule  string `yaml:"schedule" doc:"For clusters whose document has no spec.drift.schedule: a cron expression such as 0 */6 * * *, in UTC unless CRON_TZ=Zone precedes it. Each cluster is checked at an offset that follows from its name, so that checks are spread out. Left out: these clusters are not checked."`
 	Max       int    `yaml:"max" doc:"Drift checks at once. Plans and applies always go first. Left out: half of runs.max."`
 	MaxIssues int    `yaml:"maxIssues" default:"10" doc:"Open issues about single clusters in a repository. One more issue summarizes the rest; with 0 there is only that one."`
 }
@@ -269,16 +269,16 @@ type Engines struct {
 	TofuMirror      string        `yaml:"tofuMirror" doc:"Base URL instead of the project's."`
 	Validation      string        `yaml:"validation" default:"signature" doc:"signature or sha: how downloads are verified."`
 	CLIConfigFile   string        `yaml:"cliConfigFile" doc:"The engines' own configuration file, for provider mirrors and the like."`
-	Grace           time.Duration `yaml:"grace" default:"60s" doc:"Between interrupting an engine and killing it."`
+	Grace           time.Duration `yaml:"grace" default:"60s" doc:"Time between interrupting an engine and killing it."`
 }
 
 // Agent is the local agent.
 type Agent struct {
 	User      string    `yaml:"user" doc:"User of the agent for plans when the server is root. Left out: holdfast-agent if there is such a user, else nobody. With root one agent, which is root, executes plans and applies. Engines run as users of slotUsers; with isolation none they run as the user of their agent."`
 	ApplyUser string    `yaml:"applyUser" doc:"User of the agent for applies when the server is root: another one than that for plans, so that the code of a pull request that is planned cannot reach what an apply holds. Left out: holdfast-apply if there is such a user, else the uid 65533."`
-	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each executes at once."`
-	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them: an agent does not start while it finds another agent of the machine that has one of them ([install](install.md#systemd))."`
-	Off       bool      `yaml:"off" doc:"Start none: agents run elsewhere."`
+	Slots     int       `yaml:"slots" default:"4" doc:"Runs that each agent executes at once."`
+	SlotUsers SlotUsers `yaml:"slotUsers" doc:"Users that engines run as when the server is root: each run at once has its own. The numbers need no accounts, and nothing else may use them: an agent does not start while another agent on the machine uses one of them ([install](install.md#systemd))."`
+	Off       bool      `yaml:"off" doc:"Start no agents: they run elsewhere."`
 }
 
 // DefaultApplyUID is who applies if there is no user for it, and its group: unassigned on
@@ -287,8 +287,8 @@ const DefaultApplyUID = 65533
 
 // SlotUsers are the users that engines run as.
 type SlotUsers struct {
-	Plan  int `yaml:"plan" default:"60600" doc:"First uid and gid of plans; as many follow as there are slots."`
-	Apply int `yaml:"apply" default:"60900" doc:"First uid and gid of applies; as many follow as there are slots."`
+	Plan  int `yaml:"plan" default:"60600" doc:"First uid and gid of plans; as many are used as there are slots."`
+	Apply int `yaml:"apply" default:"60900" doc:"First uid and gid of applies; as many are used as there are slots."`
 }
 
 // Lock is mutual exclusion.
@@ -301,7 +301,7 @@ type Lock struct {
 type Redis struct {
 	URL      string `yaml:"url" doc:"redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. A Redis that accepts clients without a password is refused unless isolation is none, as code that engines execute can connect to it."`
 	Password Secret `yaml:"password" doc:"Of the user in the URL, else of the default user. Left out: none, which needs isolation: none."`
-	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Of every key, so that several Holdfasts can share a Redis."`
+	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Prefix of every key, so that several Holdfast servers can share a Redis."`
 }
 
 // Telemetry is logs and traces.

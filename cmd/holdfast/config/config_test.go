@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		},
 		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is not an http or https URL`}},
 		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is not a schedule`}},
-		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" is there twice`}},
+		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" is given twice`}},
 		"not YAML":                    {"a: [", []string{"f: line 1"}},
 		"a number for text":           {"dataDir: 1\n", []string{`f:1:10: dataDir: 1 must be text (put it in quotes: "1")`}},
 		"a list for a text":           {"dataDir: []\n", []string{"f:1:10: dataDir: must be a single value"}},

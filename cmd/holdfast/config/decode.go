@@ -94,7 +94,7 @@ func (d *decoder) pairs(node *yaml.Node, path string) func(func(k, v *yaml.Node)
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key := node.Content[i]
 			if seen[key.Value] {
-				d.add(key, path, fmt.Sprintf("key %q is there twice", key.Value), "")
+				d.add(key, path, fmt.Sprintf("key %q is given twice", key.Value), "")
 				continue
 			}
 			seen[key.Value] = true

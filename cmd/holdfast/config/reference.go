@@ -15,8 +15,8 @@ func Reference() string {
 One file configures a server. Unknown keys, wrong types and contradictions are errors with line and
 column, all reported at once: ` + "`holdfast serve --check`" + ` reads the file, the secrets, keys and files that it names, and the dates of certificates. Every key may be left
 out. Secrets are in files or in the server's environment (` + "`{file: path}` or `{env: NAME}`" + `), never
-here. Relative paths start in the folder of holdfast.yaml. Durations are written like 30s, 5m, 2h, sizes like 512MiB, 4GiB.
-Globs know ` + "`*`, `?`, `[...]`, `{a,b}`" + ` and, across folders, ` + "`**`" + `.
+here. Relative paths start at the folder of holdfast.yaml. Durations are written like 30s, 5m, 2h, sizes like 512MiB, 4GiB.
+Globs understand ` + "`*`, `?`, `[...]`, `{a,b}`" + ` and, across folders, ` + "`**`" + `.
 `)
 	section(&b, "", reflect.TypeFor[Config](), "")
 	return b.String()
