@@ -64,7 +64,7 @@ func newAgentCommand(a *app) *cobra.Command {
 func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	if err := sandbox.Harden(); err != nil {
-		logger.Warn("code in a plan may look into the agent", "err", err)
+		logger.Warn("code in a plan may be able to read the memory of the agent", "err", err)
 	}
 	token, err := agentToken(f.tokenFile, c.InOrStdin())
 	if err != nil {

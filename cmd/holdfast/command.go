@@ -25,17 +25,17 @@ const targetWords = "clusters, a run's id, or a pull request such as shop#7"
 func newApplyCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbApply,
-		short: "Apply what was planned",
-		long: `Apply what was planned and waits: for clusters, the plan of the tracked branch; for
-a pull request that was merged, its clusters; for a run, exactly the plan that this
-run made, if the state has not changed since.
+		short: "Apply pending plans",
+		long: `Apply pending plans: of clusters, the plans of the tracked branch; of a merged pull
+request, the plans of its clusters; of a run, exactly the plan that it made, if the
+state has not changed since.
 
 For clusters and for a pull request, the pending plans are listed and exactly these
 are applied. If a newer plan has been made meanwhile, apply is refused.
 
-The tracked branch can also have removed a cluster: apply confirms a deletion that
-waits for a person. Where nothing is to be applied and the last check found drift,
-apply reverts exactly what the check showed.`,
+If the tracked branch has removed a cluster, apply confirms the deletion that waits
+for a person. If there is nothing to apply and the last check found drift, apply
+reverts exactly what the check showed.`,
 		waits: true,
 	})
 }
@@ -45,9 +45,9 @@ func newReplanCommand(a *app) *cobra.Command {
 		name:  "replan",
 		word:  holdfast.VerbPlan,
 		short: "Plan again, on the server",
-		long: `Plan clusters again as the tracked branch has them, or what a pull request would
-change: as after a plan that failed. It changes nothing. The command plan
-plans on this machine.`,
+		long: `Plan clusters again as the tracked branch defines them, or what a pull request would
+change, for example after a plan that failed. Nothing is applied. To plan on this
+machine, use holdfast plan.`,
 		waits: true,
 		all:   "plan every cluster that the pull request's change of a template would change",
 	})
@@ -58,9 +58,9 @@ func newApproveCommand(a *app) *cobra.Command {
 		word:  holdfast.VerbApprove,
 		short: "Approve a plan",
 		long: `Approve a cluster's pending plan, all plans of a pull request, or exactly the plan
-of a run; also one that destroys, and one that reverts drift.
-What waited for that is applied. A cluster with onMerge: false is not: its plan
-is approved, and holdfast apply applies it.
+of a run, including plans that destroy or revert drift. Clusters that waited only
+for the approval are then applied. A cluster with onMerge: false is not: its plan is
+approved, and holdfast apply applies it.
 
 For clusters, the pending plans are listed and exactly these are approved. If a
 newer plan has been made meanwhile, approve is refused.`,

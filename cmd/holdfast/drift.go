@@ -18,7 +18,7 @@ import (
 )
 
 func newDriftCommand(a *app) *cobra.Command {
-	return cli.NewGroup("drift", "Look for drift", newDriftCheckCommand(a))
+	return cli.NewGroup("drift", "Run drift checks", newDriftCheckCommand(a))
 }
 
 func newDriftCheckCommand(a *app) *cobra.Command {
@@ -30,11 +30,11 @@ func newDriftCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check CLUSTER",
 		Short: "Check a cluster for drift now",
-		Long: `Check whether a cluster is as it was last applied. With --wait, the command shows what
-was found. A check that is queued or running already is used instead of a new one.
+		Long: `Check whether a cluster still matches its last apply. A check that is already queued or
+running is used instead of a new one.
 
-Then the exit code is 0 whether there is drift or not, and 3 if the check failed or
-was canceled.`,
+With --wait, the command shows what was found. The exit code is then 0 with and without
+drift, and 3 if the check failed or was canceled.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)

@@ -37,7 +37,7 @@ func main() {
 	os.Exit(a.run(ctx, os.Args[1:]))
 }
 
-// app is what commands have of the world.
+// app is what commands share.
 type app struct{ *cli.App }
 
 // run executes one command line and returns the exit code.

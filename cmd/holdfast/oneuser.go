@@ -29,7 +29,7 @@ func markUser(tmp string, uid int, applies bool) (unmark func() error, err error
 	}
 	mark, err := newMark(tmp, own)
 	if err != nil {
-		return nil, fmt.Errorf("mark the user of this agent, which takes a %s that it can write and list: %w", tmp, err)
+		return nil, fmt.Errorf("mark the user of this agent, which needs a %s that it can write and list: %w", tmp, err)
 	}
 	unmark = func() error { return errors.Join(os.Remove(mark.Name()), flock.Release(mark)) }
 	// Each of two agents that start at once has its mark by now: at least one sees the other's.
@@ -39,7 +39,7 @@ func markUser(tmp string, uid int, applies bool) (unmark func() error, err error
 	}
 	_ = unmark()
 	if err != nil {
-		return nil, fmt.Errorf("read the marks of other agents, which takes a %s that it can write and list: %w", tmp, err)
+		return nil, fmt.Errorf("read the marks of other agents, which needs a %s that it can write and list: %w", tmp, err)
 	}
 	return nil, fmt.Errorf("an agent of user %d on this machine executes %s, and %w", uid, other, errOneUser)
 }

@@ -15,7 +15,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Keep a fleet of Kubernetes clusters as Git defines them",
-		Long: `Holdfast keeps a fleet of Kubernetes clusters as Git defines them.
+		Long: `Holdfast keeps a fleet of Kubernetes clusters in the state that Git defines.
 
 The commands that talk to a server find it by --server, HOLDFAST_SERVER or the
 client file, and authenticate with --token-file, HOLDFAST_TOKEN or the client

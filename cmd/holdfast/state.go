@@ -12,11 +12,12 @@ import (
 )
 
 func newStateCommand(a *app) *cobra.Command {
-	c := cli.NewGroup("state", "Put a state right that could not be saved",
+	c := cli.NewGroup("state", "Recover a state that could not be saved",
 		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
 	c.Long = `Manage states that could not be saved (StateUnsaved) because the backend failed
-during an apply. Nothing is planned or applied on such a cluster before the state is
-pushed, which Holdfast retries automatically, or given up. The commands require the role operator.`
+during an apply. Nothing is planned or applied on such a cluster until the state is
+pushed, which Holdfast retries automatically, or given up. The commands require the
+role operator.`
 	return c
 }
 

@@ -90,7 +90,7 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
-	c.Flags().StringVar(&req.Reason, "reason", "", "the reason, which others see")
+	c.Flags().StringVar(&req.Reason, "reason", "", "the reason, shown to others")
 	return c
 }
 

@@ -66,7 +66,7 @@ func TestTemplateNew(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "CHANGELOG.md")); err != nil {
 		t.Fatal(err)
 	}
-	holdfastCLI(t, nil, "template", "new", "other", "--dir", dir).want(t, 1, "README.md is there already", "nothing was written")
+	holdfastCLI(t, nil, "template", "new", "other", "--dir", dir).want(t, 1, "README.md already exists", "nothing was written")
 	after, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if _, gone := os.Stat(filepath.Join(dir, "CHANGELOG.md")); err != nil || string(before) != string(after) || gone == nil {
 		t.Error("a command that was refused has written something")
@@ -241,7 +241,7 @@ func TestTemplateDocsAndSchema(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), `"web.local"`) || !json.Valid(data) {
 		t.Errorf("%v in %s", err, data)
 	}
-	holdfastCLI(t, nil, "schema", "--template", dir, "--template", newTemplate(t)).want(t, 1, "the template web is there twice")
+	holdfastCLI(t, nil, "schema", "--template", dir, "--template", newTemplate(t)).want(t, 1, "template web is defined twice")
 	holdfastCLI(t, nil, "schema").want(t, 0, `"A cluster of Holdfast"`)
 }
 

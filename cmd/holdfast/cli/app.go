@@ -105,7 +105,7 @@ func NewGroup(use, short string, below ...*cobra.Command) *cobra.Command {
 // commands write to a file is named by --out. more are formats of this command's own.
 func AddFormatFlag(c *cobra.Command, format *string, more ...string) {
 	formats := append(append([]string{"table"}, more...), "json", "yaml")
-	c.Flags().StringVarP(format, "output", "o", "table", "how to print: "+table.OrList(formats))
+	c.Flags().StringVarP(format, "output", "o", "table", "output format: "+table.OrList(formats))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	checked := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {

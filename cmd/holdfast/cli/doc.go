@@ -1,4 +1,4 @@
-// Package cli is what all commands share: the world they run in, how a server is
+// Package cli is what all commands share: the environment they run in, how a server is
 // reached, and what their errors mean.
 //
 // App owns inputs, environment, clock and Printer. Besides it there are the flags that

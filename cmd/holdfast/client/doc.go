@@ -2,7 +2,7 @@
 //
 // It owns how a server and a token are found (Connect: settings, environment, client
 // file), how calls are made and bounded, and what their errors are: an *Error is the
-// server's refusal, an *UnreachableError its silence; errors.Is finds ErrNotFound,
+// server's refusal, an *UnreachableError means that it did not answer; errors.Is finds ErrNotFound,
 // ErrLocked and ErrUnavailable of the root package in them. Paths, queries and the
 // types of requests and answers are those of package api/v1. The commands of holdfast
 // call it, and so may others.

@@ -69,12 +69,12 @@ func Connect(s Settings) (*Client, error) {
 	switch {
 	case server == "":
 		return nil, hint.New(
-			errors.New("no server is known"),
+			errors.New("no server is configured"),
 			"give --server, set HOLDFAST_SERVER, or write `server:` into "+s.clientFilePath(),
 		)
 	case strings.TrimSpace(token) == "":
 		return nil, hint.New(
-			fmt.Errorf("no token is known for %s", server),
+			fmt.Errorf("no token is configured for %s", server),
 			"give --token-file, set HOLDFAST_TOKEN, or write `server:` and `token:` into "+s.clientFilePath(),
 		)
 	}
@@ -194,7 +194,7 @@ func readPrivate(path string) ([]byte, error) {
 	owner, _ := info.Sys().(*syscall.Stat_t)
 	if info.Mode().IsRegular() && info.Mode().Perm()&forOthers(owner.Uid, os.Geteuid()) != 0 {
 		return nil, hint.New(
-			fmt.Errorf("%s can be read by others than you (mode %04o)", path, info.Mode().Perm()),
+			fmt.Errorf("%s can be read by other users (mode %04o)", path, info.Mode().Perm()),
 			"chmod 600 "+path+", and replace the token if others use this machine",
 		)
 	}

@@ -55,7 +55,7 @@ func (s *services) guardedRedis(ctx context.Context, redis *lock.Redis, trusted 
 				"lock.redis.password; or, if everything that engines execute is trusted, set isolation: none",
 		)
 	default:
-		s.logger.Warn("Redis was not checked for a password yet; it gets no locks before", "err", err)
+		s.logger.Warn("Redis could not be checked for a password yet; it is not used before that", "err", err)
 		return nil
 	}
 }

@@ -133,7 +133,7 @@ func (s *services) finishWork(graceful context.Context, g *errgroup.Group, abort
 		s.logger.Info("server has stopped")
 		return err
 	case <-time.After(left + lastWait):
-		s.logger.Warn("server has stopped in the middle of its work, which is begun again at the next start")
+		s.logger.Warn("server stopped in the middle of its work, which starts again with the next start")
 		return nil
 	}
 }
@@ -176,7 +176,7 @@ func (s *services) sweep(ctx context.Context) error {
 		n, err := s.store.Sweep(ctx, day)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			s.logger.Error("datastore was not swept", "err", err)
+			s.logger.Error("old records were not removed", "err", err)
 		case n > 0:
 			s.logger.Info("datastore was swept", "removed", n)
 		}

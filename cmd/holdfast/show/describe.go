@@ -19,7 +19,7 @@ import (
 // NewDescribeCommand returns the command describe.
 func NewDescribeCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
-	return cli.NewGroup("describe", "Show everything about a cluster, a run, a pull request or a drift",
+	return cli.NewGroup("describe", "Show the details of a cluster, a run, a pull request or drift",
 		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
 }
 
@@ -67,7 +67,7 @@ With --plan it shows only the plan, in full, including what a comment leaves out
 				return err
 			}
 			if only && d.Plan == nil {
-				return hint.New(fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run "+args[0]+" says how far it came")
+				return hint.New(fmt.Errorf("run %q has no plan", args[0]), "holdfast describe run "+args[0]+" shows how far it got")
 			}
 			if only {
 				return a.Print(format, d.Plan, func() string { return a.planText(*d.Plan) })

@@ -180,7 +180,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 		{"cluster", "that affect this cluster"},
 	})
 	c.Flags().StringSliceVar(&states, "state", []string{"open"}, "only in this state: "+table.OrList(pullRequestStates))
-	c.Flags().BoolVar(&all, "all", false, "in any state")
+	c.Flags().BoolVar(&all, "all", false, "include merged and closed pull requests")
 	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	completeWords(c, "state", pullRequestStates)

@@ -31,7 +31,7 @@ func (f *clusterFlags) add(c *cobra.Command, all string) {
 		{"phase", "in this phase: " + table.OrList(phaseWords())},
 		{"waiting", "waiting for this reason, '*' for any"},
 		{"owner", "defined by this repository"},
-		{"drift", "whose last drift check ended so: " + table.OrList(driftWords)},
+		{"drift", "with this result of the last drift check: " + table.OrList(driftWords)},
 	})
 	c.Flags().StringArrayVarP(&f.labels, "label", "l", nil, "with this label, key=value; may be repeated")
 	c.Flags().BoolVar(&f.all, "all", false, all)
@@ -88,7 +88,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 			return cl.Summaries(ctx, query)
 		},
 	})
-	clusters.add(c, "also those that are gone")
+	clusters.add(c, "include clusters that are gone")
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }

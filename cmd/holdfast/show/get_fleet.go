@@ -22,10 +22,10 @@ func newGetDriftCommand(a *app) *cobra.Command {
 	c := newList(a, &conn, list[v1.DriftLine]{
 		use:   "drift [CLUSTER...]",
 		short: "List clusters that have drifted, or whose drift check failed",
-		long: `List the clusters that are not as they were applied: how many resources were
-changed or are gone outside of Holdfast, or would change because an input read from
-elsewhere (a data source, a file) changed. Changes that are not applied yet are not
-drift and are listed separately.`,
+		long: `List the clusters that differ from their last apply: how many resources were changed
+or deleted outside of Holdfast, or would change because an input that is read from
+elsewhere (a data source, a file) changed. Merged changes that are not applied yet are
+not drift, and are listed separately.`,
 		example: "  holdfast get drift --environment production\n  holdfast get drift --all",
 		columns: a.driftColumns(),
 		empty:   "no drift was found: holdfast get drift --all lists what was checked, and when",
@@ -37,7 +37,7 @@ drift and are listed separately.`,
 			return cl.DriftList(ctx, query)
 		},
 	})
-	clusters.add(c, "also those without drift, and those that were never checked")
+	clusters.add(c, "include clusters without drift, and those that were never checked")
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }
@@ -147,8 +147,8 @@ the apply that last changed each.`,
 	addValueFlags(c, values, [][2]string{
 		{"cluster", "of this cluster"},
 		{"type", "of this type, such as aws_vpc"},
-		{"id", "with this id of the provider's"},
-		{"address", "with this in their address"},
+		{"id", "with this ID at the provider"},
+		{"address", "with this text in their address"},
 	})
 	c.Flags().IntVar(&limit, "limit", 1000, "show at most this many, up to 10000")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)

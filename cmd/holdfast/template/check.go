@@ -214,14 +214,14 @@ one). A case has a cluster's spec and the expected result:
       golden: golden/aws-basic      # a folder next to the file, with the rendered files
       plan: {create: 30}            # any of create, change, replace, destroy; or {valid: true}
 
-List every expected error of a cluster, in any order: message matches a substring,
-at the path. A cluster without faults must have none. Names,
-project, environment and the template itself are filled in. Golden files are
-without the header that says what they were made from; --update writes them.
+List every expected fault of a cluster, in any order: message matches a substring, at
+the path. A cluster without faults must have none. Names, project, environment and the
+template itself are filled in. Golden files omit the header that says what they were
+made from; --update writes them.
 
 Plans start with an empty state, and are made if the engine and the providers are
-available; otherwise a note says so, and with --plan on it is a failure. The exit code
-is 3 if a case has failed.`,
+available. If they are not, a note says so, and with --plan on it is a failure. The exit
+code is 3 if a case has failed.`,
 		Example: `  holdfast template test
   holdfast template test templates/kubernetes --run 'aws' --plan off
   holdfast template test --update`,

@@ -37,9 +37,9 @@ func newTemplateDiffCommand(a *app) *cobra.Command {
 		Use:   "diff V1 V2",
 		Short: "Show how two versions of a template differ, and the effect on root modules",
 		Long: `Show how two versions of a template differ: variables, rules, providers, modules
-and outputs, what is breaking first; then how the root modules change, of the
-examples or of one cluster. Clusters that the newer version refuses are listed
-with their faults.
+and outputs, breaking changes first; then how the root modules of the examples, or of
+one cluster, change. Clusters that the newer version refuses are listed with their
+faults.
 
 A version is one that is released by a tag (1.4.2 means the tag NAME/v1.4.2 or
 v1.4.2), a tag, a branch, a commit, or "." for the work tree as it is on disk.`,
@@ -398,7 +398,7 @@ func (r *templateRepo) commit(ctx context.Context, prefix string) (holdfast.Revi
 	case 1:
 		return found[0], nil
 	}
-	return "", hint.New(fmt.Errorf("%d commits begin with %s", len(found), prefix), "write more of it")
+	return "", hint.New(fmt.Errorf("%d commits begin with %s", len(found), prefix), "give more characters of it")
 }
 
 // draft opens the template with that name in a tree.

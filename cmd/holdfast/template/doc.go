@@ -11,5 +11,5 @@ package template
 
 import "github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 
-// app is what commands have of the world.
+// app is what commands share.
 type app struct{ *cli.App }

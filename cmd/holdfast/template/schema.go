@@ -56,7 +56,7 @@ func (a *app) schema(ctx context.Context, folders []string, out string) error {
 		for _, other := range all[:i] {
 			if other.Blueprint.Name == d.Blueprint.Name {
 				return hint.New(
-					fmt.Errorf("the template %s is there twice: in %s and in %s", d.Blueprint.Name, other.Dir, d.Dir),
+					fmt.Errorf("template %s is defined twice: in %s and in %s", d.Blueprint.Name, other.Dir, d.Dir),
 					"name the folder of one of them with --template",
 				)
 			}

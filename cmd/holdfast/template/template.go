@@ -41,8 +41,8 @@ func NewTemplateCommand(base *cli.App) *cobra.Command {
 	c.Long = `Write, check, test and describe templates.
 
 A template is a folder with a template.yaml: what a cluster's document can say,
-and of which modules its infrastructure is made. These commands work on a checkout
-and need no server, except for upgrade, which asks one.`
+and which modules make up its infrastructure. These commands work on a checkout and,
+except for upgrade, need no server.`
 	c.Example = `  holdfast template new kubernetes
   cd kubernetes && holdfast template validate && holdfast template test`
 	return c
@@ -169,7 +169,7 @@ func (a *app) newTemplate(name, dir string, providers []string) error {
 	for _, name := range names {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Lstat(file); err == nil {
-			return hint.New(fmt.Errorf("%s is there already", file), "nothing was written: choose another folder with --dir")
+			return hint.New(fmt.Errorf("%s already exists", file), "nothing was written: choose another folder with --dir")
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("look at %s: %w", file, err)
 		}
