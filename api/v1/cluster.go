@@ -43,7 +43,7 @@ type ClusterWaiting struct {
 	Waiting       holdfast.Reason   `json:"waiting,omitempty"` // Why desired and applied differ while nothing runs; absent: nothing waits.
 	WaitingDetail string            `json:"waitingDetail,omitempty"`
 	WaitingFor    holdfast.Revision `json:"waitingFor,omitempty"` // The revision that waits.
-	PlannedRun    string            `json:"plannedRun,omitempty"` // Of GET /clusters/{name}: the run whose plan an apply is of that is asked for now; absent: no plan waits.
+	PlannedRun    string            `json:"plannedRun,omitempty"` // Of GET /clusters/{name}: the run whose plan an apply would be of now; absent: no plan waits.
 }
 
 // ClusterOf returns what the API says of a cluster.
@@ -112,7 +112,7 @@ func appliedOf(a holdfast.Applied) Applied {
 	}
 }
 
-// Condition is one thing that holds of a cluster or not.
+// Condition is a statement about a cluster that is true, false or unknown.
 type Condition struct {
 	Type    holdfast.ConditionType   `json:"type"`
 	Status  holdfast.ConditionStatus `json:"status"`

@@ -18,7 +18,7 @@ type CommandRequest struct {
 	All         bool           `json:"all,omitempty"`      // With plan and a pull request that changes a template: every cluster that the change would change. Refused to a token that is bound to projects.
 }
 
-// Command is a command and what came of it.
+// Command is a command and its outcome.
 type Command struct {
 	ID          string                 `json:"id"`
 	PullRequest PullRequestRef         `json:"pullRequest,omitzero"` // Absent: it is for clusters.
@@ -33,7 +33,7 @@ type Command struct {
 	Status      holdfast.CommandStatus `json:"status"`             // received: it is still to be carried out.
 	Reply       string                 `json:"reply,omitempty"`    // Why it was refused, or what came of it.
 	Reason      holdfast.Reason        `json:"reason,omitempty"`   // Why it was refused, for the first cluster in refused or for all, if that is one of the reasons.
-	Refused     []string               `json:"refused,omitempty"`  // Clusters for which a command was refused that was done for others.
+	Refused     []string               `json:"refused,omitempty"`  // Clusters for which the command was refused although it was carried out for others.
 	UpToDate    []string               `json:"upToDate,omitempty"` // Clusters of which nothing was left to be applied.
 	CreatedAt   time.Time              `json:"createdAt"`
 	DoneAt      time.Time              `json:"doneAt,omitzero"`

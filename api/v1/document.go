@@ -59,7 +59,7 @@ type StateBackend struct {
 	Config map[string]any `json:"config"` // The arguments of the backend block.
 }
 
-// DriftSettings say when drift is looked for and what is done about it.
+// DriftSettings say when a cluster is checked for drift and what is done about it.
 type DriftSettings struct {
 	Schedule string      `json:"schedule,omitempty"` // Cron; absent: the server's default; "off": never.
 	TimeZone string      `json:"timeZone,omitempty"` // Absent: UTC.

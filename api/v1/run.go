@@ -19,7 +19,7 @@ func (p PullRequestRef) IsZero() bool { return p.Number == 0 }
 func (p PullRequestRef) String() string { return holdfast.PullRequestRef(p).String() }
 
 // Run is one execution for one cluster: a plan, an apply, a drift check, a destroy, or
-// a run that puts a state right.
+// a run that repairs a state.
 type Run struct {
 	ID      string             `json:"id"`
 	Cluster string             `json:"cluster"`
