@@ -21,11 +21,11 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 	}{
 		"approved": {
 			"apply: {requires: [approved]}", "", holdfast.ReasonNotApproved,
-			"The document no longer asks for it; what was last applied does", "/holdfast approve",
+			"The document no longer requires it; what was last applied does", "/holdfast approve",
 		},
 		"one for another": {
 			"apply: {requires: [approved]}", "apply: {requires: [mergeable]}", holdfast.ReasonNotApproved,
-			"The document no longer asks for it; what was last applied does", "/holdfast approve",
+			"The document no longer requires it; what was last applied does", "/holdfast approve",
 		},
 		"by hand": {
 			"apply: {onMerge: false}", "", holdfast.ReasonManual, "/holdfast apply", "/holdfast apply",

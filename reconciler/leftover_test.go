@@ -38,7 +38,7 @@ func TestADestroyKeepsWhatMayExist(t *testing.T) {
 	if rec.Deletion == nil || !slices.Equal(rec.Left.Addresses, []string{"a.before", "a.work"}) {
 		t.Fatalf("destroyed, prod is %s, waits for %q, and has left %v", rec.Phase, rec.Waiting, rec.Left)
 	}
-	if comment := f.comment(2); !strings.Contains(comment, "may exist without being in the state, as an apply died: a.before, a.work") {
+	if comment := f.comment(2); !strings.Contains(comment, "may exist without being in the state, because an apply died: a.before, a.work") {
 		t.Errorf("the comment does not name it:\n%s", comment)
 	}
 	f.repo.Commit(master, "again", map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})

@@ -52,7 +52,7 @@ func progressed(t *testing.T, files map[string]string) (*fleet, holdfast.Assignm
 // bare fails unless the comment shows none of the plans.
 func (f *fleet) bare() {
 	f.t.Helper()
-	if comment := f.forge.comment(1); !strings.Contains(comment, "Nothing of this counts as reviewed") {
+	if comment := f.forge.comment(1); !strings.Contains(comment, "None of these plans counts as reviewed") {
 		f.t.Fatalf("the comment is:\n%.1000s", comment)
 	}
 	f.clock.Advance(2 * time.Second)

@@ -57,7 +57,7 @@ func stateLines(o outcome) (lines []string) {
 	}
 	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.cluster.NewState
 	if is != "" {
-		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan is of the new one; resources in the old state are kept but no longer managed. To keep managing them, move the state first",
+		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan uses the new one; resources in the old state are kept but no longer managed. To keep managing them, move the state first",
 			name, markdown.Code(markdown.Shorten(visible(was), 120)), markdown.Code(markdown.Shorten(visible(is), 120))))
 	}
 	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {

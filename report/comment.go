@@ -88,7 +88,7 @@ func (w *writer) comment(level detail) string {
 func (w *writer) bare() string {
 	body := Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n"
 	if why := Unshown(w.r); why != "" {
-		body += "> [!CAUTION]\n> **Nothing of this counts as reviewed:** " + why + ". Split the pull request.\n\n"
+		body += "> [!CAUTION]\n> **None of these plans counts as reviewed:** " + why + ". Split the pull request.\n\n"
 	}
 	return body + "There is too much to show in a comment. The commit statuses and the command line show more: " +
 		markdown.Code("holdfast describe pullrequest "+markdown.OneLine(w.r.PullRequest.String())) + ". " + w.wholePlan() + "\n"
@@ -152,7 +152,7 @@ func (w *writer) mergedHeadline(head string) string {
 	}
 }
 
-// retried says how many clusters have failed and are retried.
+// retried says how many clusters have failed and will be retried.
 func (w *writer) retried() string {
 	n := 0
 	for _, o := range w.outcomes {
@@ -163,7 +163,7 @@ func (w *writer) retried() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d failed and %s retried", n, oneOrMany(n, "is", "are"))
+	return fmt.Sprintf(", %d failed and will be retried", n)
 }
 
 func progress(all, working int) string {
@@ -419,9 +419,9 @@ func (w *writer) footer() {
 // wholePlan says where all of a plan can be read.
 func (w *writer) wholePlan() string {
 	if w.r.LogURL != nil {
-		return "All of a plan: the link of its run, or `holdfast describe run ID --plan`."
+		return "The full plan: the link of its run, or `holdfast describe run ID --plan`."
 	}
-	return "All of a plan: `holdfast describe run ID --plan`."
+	return "The full plan: `holdfast describe run ID --plan`."
 }
 
 // runFacts are of others' making.

@@ -120,7 +120,7 @@ func (w planWriter) differences(outcomes []outcome, found []difference) {
 	if len(found) == 0 {
 		return
 	}
-	w.line("Not the same in all of them:\n")
+	w.line("Differences between them:\n")
 	regions := false
 	for _, d := range firstOf(&w.page, found, max(w.level.rows, 5)) {
 		line := "- " + codeText(d.address)

@@ -235,7 +235,7 @@ func (d *driftWriter) failing() {
 func checkFailure(r holdfast.DriftReport) []string {
 	f := r.Failure
 	if f == nil {
-		return []string{"**Why:** " + orElse(markdown.ShortText(r.State.Detail, 500), "the run has not said") + "."}
+		return []string{"**Why:** " + orElse(markdown.ShortText(r.State.Detail, 500), "the run gave no reason") + "."}
 	}
 	lines := []string{"**Why:** " + failurePlace(*f) + orElse(markdown.ShortText(f.Summary, 500), "it failed") + "."}
 	if f.Hint != "" {

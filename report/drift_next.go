@@ -89,7 +89,7 @@ func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	who := markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(run)
 	switch {
 	case !run.Status.Done():
-		return who + " reverts it."
+		return who + " is reverting it."
 	case back(r):
 		return who + " reverted it" + endedOn(run) + ", and a later check found the same drift again: something outside of Holdfast causes it." + againWords(r)
 	case run.Status == holdfast.RunApplied && r.State.Status == holdfast.DriftNone:

@@ -132,7 +132,7 @@ func (d *summaryWriter) issue(level summaryDetail) string {
 	if d.own > 0 {
 		d.line("This issue is closed when every drifted cluster has its own issue again.\n")
 	} else {
-		d.line("This issue is closed when no cluster drifts.\n")
+		d.line("This issue is closed when there is no drift left.\n")
 	}
 	if d.dropped {
 		d.linef("_Shortened to fit an issue. All of them: %s._", markdown.Code("holdfast get drift"))

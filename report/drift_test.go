@@ -83,7 +83,7 @@ func driftCases() map[string]holdfast.DriftReport {
 
 	failed := withRevert(holdfast.RunErrored)
 	failed.Revert.Failure = &holdfast.Failure{
-		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_eks_node_group.this", Hint: "raise the quota at the cloud, or ask for less",
+		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_eks_node_group.this", Hint: "raise the quota in the cloud, or request less",
 	}
 	changed := withRevert(holdfast.RunPlanned)
 	changed.Revert.Reason = "PlanChanged"
@@ -109,7 +109,7 @@ func driftCases() map[string]holdfast.DriftReport {
 	failing.State.Status, failing.State.Failures, failing.State.Detail = holdfast.DriftFailed, 3, "the token has expired"
 	failing.Failure = &holdfast.Failure{
 		Step: "plan", Summary: "ExpiredToken: the security token included in the request is expired", Cause: "Credentials",
-		Hint: "check that the credentials which the configuration binds to this project, environment and phase are there and have not expired",
+		Hint: "check that the credentials for this project, environment and phase exist and have not expired",
 	}
 	kept := drifted()
 	kept.State.Status, kept.State.Failures, kept.Failure = holdfast.DriftFailed, 4, failing.Failure

@@ -53,7 +53,7 @@ func choicesOf(run holdfast.Run) []choice {
 			comment: commentCommand(holdfast.VerbCancel, run.Cluster), terminal: "holdfast cancel " + run.ID, does: "cancels it",
 		})
 	case run.Kind == holdfast.RunDrift:
-		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "checks for it again, once the cause is fixed"})
+		add(choice{terminal: "holdfast drift check " + run.Cluster, does: "repeats the check, once the cause is fixed"})
 	case run.Kind.Writes() && run.Begun && f.Transient:
 		add(choice{does: "nothing to do: transient error, retried automatically a few times"})
 	case run.Kind == holdfast.RunDestroy && run.Begun:
@@ -90,7 +90,7 @@ func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
 	default:
 		return []choice{{
 			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
-			does: "says who holds the lock, and releases it if the holder is dead",
+			does: "shows who holds the lock, and releases it if the holder is dead",
 		}}
 	}
 }
@@ -107,7 +107,7 @@ func stateChoices(run holdfast.Run) []choice {
 	choices := []choice{
 		{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},
 		{terminal: "holdfast state get " + run.Cluster, does: "writes it to a file"},
-		{terminal: "holdfast state waive " + run.Cluster + " --reason TEXT", does: "gives it up: resources that only it knows will be created again"},
+		{terminal: "holdfast state waive " + run.Cluster + " --reason TEXT", does: "discards it: resources that are only in it will be created again"},
 	}
 	if run.Kind != holdfast.RunState || run.Failure != nil && run.Failure.Transient {
 		choices = slices.Insert(choices, 0, choice{does: "wait: the state is pushed automatically as soon as the backend accepts it; nothing is planned or applied before"})

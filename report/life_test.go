@@ -55,7 +55,7 @@ func lifeCases() map[string]report.PullRequest {
 
 	var many, guarded []report.Cluster
 	for i := range 7 {
-		c := waits(deleted(fmt.Sprintf("old-%d", i), destroyPlan()), "MassDeletion", "7 of 12 clusters are gone at once")
+		c := waits(deleted(fmt.Sprintf("old-%d", i), destroyPlan()), "MassDeletion", "7 of 12 clusters would be destroyed at once")
 		many, guarded = append(many, c), append(guarded, waits(c, "MassDeletion", ""))
 	}
 	renamed := planned("prod-west", smallPlan("prod-west"))
@@ -73,7 +73,7 @@ func lifeCases() map[string]report.PullRequest {
 	failed.Apply.Begun = true
 	failed.Apply.Failure = &holdfast.Failure{
 		Step: "apply", Cause: "Conflict", Address: "aws_s3_bucket.logs", Summary: "BucketNotEmpty: the bucket you tried to delete is not empty",
-		Hint:        "the cloud refuses this in the current state of the resource: free it of what still uses it, or wait until its own change has ended",
+		Hint:        "the cloud refuses this in the current state of the resource: remove what still uses it, or wait until its current change has finished",
 		Diagnostics: []holdfast.Diagnostic{{Severity: "error", Summary: "deleting S3 Bucket (logs): BucketNotEmpty", Address: "aws_s3_bucket.logs"}},
 		Remaining:   []string{"aws_s3_bucket.logs", "aws_kms_key.logs", "aws_vpc.this", `aws_subnet.private["a"]`},
 		Completed:   []string{"aws_eks_cluster.this: destroyed", "aws_db_instance.main: destroyed"},
@@ -95,7 +95,7 @@ func lifeCases() map[string]report.PullRequest {
 	half := appliedCluster("prod-eu", smallPlan("prod-eu"), holdfast.RunErrored)
 	half.Apply.Begun = true
 	half.Apply.Failure = &holdfast.Failure{
-		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_vpc.this", Hint: "raise the quota at the cloud, or ask for less",
+		Step: "apply", Summary: "quota exceeded", Cause: "Quota", Address: "aws_vpc.this", Hint: "raise the quota in the cloud, or request less",
 		Completed: []string{"aws_iam_role.extra: created"},
 	}
 	half.Failed = half.Apply
@@ -103,7 +103,7 @@ func lifeCases() map[string]report.PullRequest {
 	half = waits(half, "ApplyFailed", "")
 
 	outside := gone("old-eu", destroyPlan(), holdfast.RunApplied)
-	outside.Left = "may exist without being in the state, as an apply died: aws_vpc.spare"
+	outside.Left = "may exist without being in the state, because an apply died: aws_vpc.spare"
 
 	return map[string]report.PullRequest{
 		"destroyed-outside": merge(pullRequest(outside)),
@@ -209,7 +209,7 @@ var failures = map[string]holdfast.Run{
 		RunOutcome: holdfast.RunOutcome{
 			Failure: &holdfast.Failure{
 				Step: "apply", Summary: "VpcLimitExceeded: the maximum number of VPCs has been reached", Cause: "Quota", Address: "aws_vpc.this",
-				Hint: "raise the quota at the cloud, or ask for less", Completed: []string{"aws_iam_role.a: created", "aws_iam_role.b: created"},
+				Hint: "raise the quota in the cloud, or request less", Completed: []string{"aws_iam_role.a: created", "aws_iam_role.b: created"},
 			},
 		},
 	},

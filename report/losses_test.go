@@ -76,7 +76,7 @@ func TestLossesAreNeverCut(t *testing.T) {
 				t.Errorf("fits %v, want %v: %s", got, tt.fits, report.Unshown(tt.r))
 			}
 			if !tt.fits {
-				if status.State != holdfast.StatusError || !strings.HasPrefix(status.Description, "not reviewed: ") || !strings.Contains(comment, "**Nothing of this counts as reviewed:**") {
+				if status.State != holdfast.StatusError || !strings.HasPrefix(status.Description, "not reviewed: ") || !strings.Contains(comment, "**None of these plans counts as reviewed:**") {
 					t.Errorf("status %+v of\n%s", status, comment)
 				}
 				return

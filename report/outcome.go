@@ -245,7 +245,7 @@ func (o outcome) working(run holdfast.Run, what string, now time.Time) outcome {
 	switch {
 	case run.Status == holdfast.RunRetrying:
 		o.failure, o.failing = run.Failure, &run
-		result := fmt.Sprintf("%s failed and is retried", what)
+		result := fmt.Sprintf("%s failed and will be retried", what)
 		if wait := run.NotBefore.Sub(now); wait > 0 {
 			result += " at " + run.NotBefore.UTC().Format("15:04:05 UTC")
 		}
@@ -305,7 +305,7 @@ func (o outcome) needs() (one, many string) {
 	r := reasonOf(o.reason)
 	switch {
 	case o.stage == stageFailed && isPassing(o.reason):
-		return "failed and is retried", "failed and are retried"
+		return "failed and will be retried", "failed and will be retried"
 	case o.stage == stageFailed && o.broken && o.run != nil: // failing is nil of what was superseded
 		doing, infinitive := "applying", "failed to apply"
 		if o.run.Kind == holdfast.RunDestroy {

@@ -21,11 +21,11 @@ func Uncheckable(rec holdfast.ClusterRecord) (reason holdfast.Reason, why string
 	case rec.Applied.Run == "":
 		return holdfast.ReasonNeverApplied, "it was never applied: there is nothing to compare it with"
 	case rec.Suspended:
-		return holdfast.ReasonSuspended, "it is suspended: `holdfast resume` first"
+		return holdfast.ReasonSuspended, "it is suspended: run `holdfast resume` first"
 	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
 		return holdfast.ReasonRemoved, "its document was removed: it is being deleted"
 	case rec.Phase == holdfast.PhaseFailed:
-		return holdfast.ReasonApplyFailed, "an apply failed in the middle: what was applied last is not what is there"
+		return holdfast.ReasonApplyFailed, "an apply failed partway: the infrastructure does not match what was last applied"
 	default:
 		return "", ""
 	}

@@ -190,11 +190,11 @@ func LeftText(left holdfast.Leftover) string {
 	case nothing(left):
 		return ""
 	case left.Any:
-		return "an apply died, and what it had created is not known: look for what is in no state"
+		return "an apply died, and what it had created is not known: look for resources that are not in any state"
 	}
 	names := strings.Join(left.Addresses[:min(len(left.Addresses), shown)], ", ")
 	if more := len(left.Addresses) - shown; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return "may exist without being in the state, as an apply died: " + names
+	return "may exist without being in the state, because an apply died: " + names
 }

@@ -253,7 +253,7 @@ func (l life) unplanned(t holdfast.ConditionType) holdfast.Condition {
 	status, run := holdfast.ConditionFalse, l.about
 	switch {
 	case run.ID == "" && len(l.runs) > 0:
-		return condition(t, status, holdfast.ReasonNewRevision, "the newest plan is of something else")
+		return condition(t, status, holdfast.ReasonNewRevision, "the newest plan is for something else")
 	case run.ID == "":
 		return condition(t, status, becauseNotPlanned, "")
 	case !run.Status.Done():
@@ -285,7 +285,7 @@ func (l life) planUpToDate() holdfast.Condition {
 	case compares(run) && run.Shown != "": // an apply has to match what was shown
 		return condition(t, holdfast.ConditionTrue, becausePlanned, "by "+run.Shown)
 	case compares(run), run.ID == "" && seenWait(l.rec.Waiting):
-		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply compares with it")
+		return condition(t, holdfast.ConditionUnknown, becauseReviewed, "an apply will be compared with it")
 	case run.ID == "", !run.Status.Done(), run.Status == holdfast.RunCanceled && !run.Begun:
 		return l.unplanned(t)
 	case run.Begun && !run.Status.Good():

@@ -69,7 +69,7 @@ func removalSituations() map[string]situation {
 		}, with...)...)
 	}
 	destructionSeen := ran("run-3", plan, holdfast.RunPlanned, aDestruction)
-	mass := "6 of 100 clusters are gone at once: holdfast apply destroys those that are named"
+	mass := "6 of 100 clusters would be destroyed at once: holdfast apply destroys those that are named"
 	left := "left in the state: aws_vpc.main"
 	return map[string]situation{
 		// What a removal leads to.
@@ -111,10 +111,10 @@ func removalSituations() map[string]situation {
 		"five of many":                  {onBranch(removed, merged, among(5, 100)), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"six of many":                   {onBranch(removed, merged, among(6, 100)), waits(holdfast.ReasonMassDeletion, because(mass))},
 		"two of twenty":                 {onBranch(removed, merged, among(2, 20)), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
-		"two of nineteen":               {onBranch(removed, merged, among(2, 19)), waits(holdfast.ReasonMassDeletion, because("2 of 19 clusters are gone at once: holdfast apply destroys those that are named"))},
+		"two of nineteen":               {onBranch(removed, merged, among(2, 19)), waits(holdfast.ReasonMassDeletion, because("2 of 19 clusters would be destroyed at once: holdfast apply destroys those that are named"))},
 		"one of two":                    {onBranch(removed, merged, among(1, 2)), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"six in one push, one by one":   {onBranch(removed, merged, among(1, 100), func(in *decision.Input) { in.Cluster.Desired.RemovedWith = 6 }), waits(holdfast.ReasonMassDeletion, because(mass))},
-		"two of nineteen, of more now":  {onBranch(removed, merged, among(2, 100), func(in *decision.Input) { in.Cluster.Desired.RemovedFrom = 19 }), waits(holdfast.ReasonMassDeletion, because("2 of 19 clusters are gone at once: holdfast apply destroys those that are named"))},
+		"two of nineteen, of more now":  {onBranch(removed, merged, among(2, 100), func(in *decision.Input) { in.Cluster.Desired.RemovedFrom = 19 }), waits(holdfast.ReasonMassDeletion, because("2 of 19 clusters would be destroyed at once: holdfast apply destroys those that are named"))},
 		"six of many, confirmed":        {onBranch(removed, merged, among(6, 100), asks(holdfast.VerbApply, "")), act(decision.ActionApply, holdfast.ReasonApproved, on(seen), alice)},
 		"six of many, confirmed before": {onBranch(removed, merged, among(6, 100), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing, byAlice))), none(holdfast.ReasonInProgress)},
 		"six of many, queued before":    {onBranch(removed, merged, among(6, 100), runs(ran("run-2", destroy, holdfast.RunQueued, ofNothing))), waits(holdfast.ReasonMassDeletion, cancels("run-2"), because(mass))},

@@ -151,7 +151,7 @@ func massRemoval(in Input) (bool, string) {
 	}
 	fleet = max(fleet, n) // some of them may be destroyed already
 	many := n > massRemovals || n > 1 && n*massRemovalShare > fleet
-	return many, fmt.Sprintf("%d of %d clusters are gone at once: holdfast apply destroys those that are named", n, fleet)
+	return many, fmt.Sprintf("%d of %d clusters would be destroyed at once: holdfast apply destroys those that are named", n, fleet)
 }
 
 // confirmed reports whether a person has asked for this very destroy, or it has

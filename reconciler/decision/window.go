@@ -66,7 +66,7 @@ func inWindow(in Input, d Decision) Decision {
 	var detail string
 	switch {
 	case in.Window.Lifted:
-		detail = "those of the document are open, those of what was last applied are " + until
+		detail = "those of the document are open, but those of what was last applied are " + until
 	case until != closedForNow:
 		detail = "they are " + until
 	}

@@ -116,10 +116,10 @@ func mergeable(pr holdfast.PullRequestRecord, cluster string) holdfast.Gate {
 	case pr.Blocked != "":
 		g.Missing = fmt.Sprintf("the code host blocks the merge: %q", pr.Blocked)
 	default:
-		g.Missing = "the code host has not said yet whether it can be merged"
+		g.Missing = "the code host has not reported yet whether it can be merged"
 	}
 	if g.From = "what the code host asks for: checks, reviews, no conflicts"; merged {
-		g.Missing = "the code host did not say before the merge that it could be merged"
+		g.Missing = "the code host did not report before the merge that it could be merged"
 		if pr.Blocked != "" {
 			g.Missing = fmt.Sprintf("before the merge, the code host last reported it as not mergeable: %q", pr.Blocked)
 		}

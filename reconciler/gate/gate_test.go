@@ -119,11 +119,11 @@ func TestMergeable(t *testing.T) {
 		missing string
 	}{
 		"it said so":        {func(pr *holdfast.PullRequestRecord) { pr.Mergeable = true }, ""},
-		"it said nothing":   {nil, "did not say before the merge"},
+		"it said nothing":   {nil, "did not report before the merge"},
 		"it said no":        {func(pr *holdfast.PullRequestRecord) { pr.Blocked = "dirty" }, `"dirty"`},
-		"open, not yet":     {func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestOpen }, "not said yet"},
+		"open, not yet":     {func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestOpen }, "not reported yet"},
 		"open, and blocked": {func(pr *holdfast.PullRequestRecord) { pr.State, pr.Blocked = holdfast.PullRequestOpen, "behind" }, `"behind"`},
-		"approved before":   {func(pr *holdfast.PullRequestRecord) { a := after; a.At = noon; pr.Approvals = append(pr.Approvals, a) }, "did not say"},
+		"approved before":   {func(pr *holdfast.PullRequestRecord) { a := after; a.At = noon; pr.Approvals = append(pr.Approvals, a) }, "did not report"},
 		"approved after":    {func(pr *holdfast.PullRequestRecord) { pr.Approvals = append(pr.Approvals, after) }, ""},
 		"approved after, for it": {func(pr *holdfast.PullRequestRecord) {
 			a := after
@@ -134,12 +134,12 @@ func TestMergeable(t *testing.T) {
 			a := after
 			a.Clusters = []string{"preprod"}
 			pr.Approvals = append(pr.Approvals, a)
-		}, "did not say"},
+		}, "did not report"},
 		"approved after, ended": {func(pr *holdfast.PullRequestRecord) {
 			a := after
 			a.Ended = "x"
 			pr.Approvals = append(pr.Approvals, a)
-		}, "did not say"},
+		}, "did not report"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ const waitedWith = 100
 func (p *Publisher) Waited(ctx context.Context, rec holdfast.ClusterRecord) {
 	merged, err := p.opts.Store.MergesOf(ctx, rec.Owner, rec.Name, waitedWith)
 	if err != nil {
-		p.opts.Logger.WarnContext(ctx, "merged pull requests were not shown", "cluster", rec.Name, "err", err)
+		p.opts.Logger.WarnContext(ctx, "merged pull requests were not updated", "cluster", rec.Name, "err", err)
 	}
 	for _, number := range merged {
 		p.Show(holdfast.PullRequestRef{Repo: rec.Owner, Number: number})

@@ -31,7 +31,7 @@ const (
 )
 
 // errOldRead is a forge's answer with a comment from before a write that it has confirmed.
-var errOldRead = fmt.Errorf("the code host gave the comment as it was before it was written: %w", holdfast.ErrUnavailable)
+var errOldRead = fmt.Errorf("the code host returned the comment as it was before the last write: %w", holdfast.ErrUnavailable)
 
 // Intact reports whether a pull request's comment is on the forge as it was written there,
 // if it was. What somebody else has edited or deleted is written again: everybody who may

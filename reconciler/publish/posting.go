@@ -63,7 +63,7 @@ func (o *outbox) postAll(ctx context.Context) error {
 			posting.begin(repo)
 			batches.Go(func() error {
 				if err := o.postBatch(ctx, posts); err != nil && ctx.Err() == nil {
-					o.opts.Logger.ErrorContext(ctx, "what was posted was not recorded", "repo", repo, "err", err)
+					o.opts.Logger.ErrorContext(ctx, "posts were made but not recorded", "repo", repo, "err", err)
 				}
 				posting.end(repo)
 				o.posts.Send() // more of it may wait

@@ -75,7 +75,7 @@ func (p *Publisher) HeadLeft(ctx context.Context, before holdfast.PullRequestRec
 	}
 	open, err := p.openAt(ctx, before.Repo, before.Head)
 	if err != nil {
-		p.opts.Logger.WarnContext(ctx, "pull requests of the same head were not shown", "pull_request", before.String(), "err", err)
+		p.opts.Logger.WarnContext(ctx, "pull requests of the same head were not updated", "pull_request", before.String(), "err", err)
 	}
 	if len(open) > 0 { // each would show the same
 		p.Show(open[0].PullRequestRef)

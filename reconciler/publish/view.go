@@ -255,7 +255,7 @@ func withoutPlan(run holdfast.Run) *holdfast.Run {
 // lostPlan is what is wrong with a plan that cannot be shown.
 var lostPlan = holdfast.Failure{ //nolint:gochecknoglobals // a constant
 	Step: "show", Cause: holdfast.CauseUnreadablePlan, Summary: "the plan that was made is not in the server's store, or cannot be read there",
-	Hint: "plan it again; if that happens more often, see to the server's disk or object store",
+	Hint: "plan it again; if this recurs, check the server's disk or object store",
 }
 
 // viewState shows the state of a cluster whose records were not read for its applies:
