@@ -1,8 +1,8 @@
 // Package holdfast is the vocabulary of Holdfast, a GitOps reconciler for
 // fleets of Kubernetes clusters: clusters, revisions, runs, plans, pull
-// requests, and the records and messages that the rooms of the house exchange.
+// requests, and the records and messages that the packages exchange.
 //
-// It knows nobody: it imports the standard library only, starts nothing, and
+// It imports the standard library only, starts nothing, and
 // holds no global state. Every other package may import it.
 //
 // Each kind of thing has a file of its name: cluster.go, run.go, plan.go,

@@ -31,7 +31,7 @@ func (d PlanDocument) Validate() error {
 	}
 	for i, o := range d.Outputs {
 		if i > 0 && d.Outputs[i-1].Name >= o.Name {
-			return fmt.Errorf("plan document: output %q is there twice or out of order", o.Name)
+			return fmt.Errorf("plan document: output %q is given twice or out of order", o.Name)
 		}
 		if err := o.validate(); err != nil {
 			return fmt.Errorf("plan document: output %q: %w", o.Name, err)
@@ -42,7 +42,7 @@ func (d PlanDocument) Validate() error {
 	}
 	for i, r := range d.Reads {
 		if i > 0 && d.Reads[i-1].Address >= r.Address {
-			return fmt.Errorf("plan document: what %q has read is there twice or out of order", r.Address)
+			return fmt.Errorf("plan document: what %q has read is given twice or out of order", r.Address)
 		}
 		if r.Address == "" || len(r.Address) > maxPlanAddress || hasControl(r.Address) {
 			return errors.New("plan document: the address of a read is empty, too long, or has control characters")
@@ -69,7 +69,7 @@ func (i PlanInfo) Validate() error {
 func validateResources(list []PlanResource) error {
 	for i, r := range list {
 		if i > 0 && list[i-1].Compare(r) >= 0 {
-			return fmt.Errorf("%q is there twice or out of order", r.FullAddress())
+			return fmt.Errorf("%q is given twice or out of order", r.FullAddress())
 		}
 		if err := r.validate(); err != nil {
 			return fmt.Errorf("%q: %w", r.FullAddress(), err)
@@ -95,7 +95,7 @@ func (r PlanResource) validate() error {
 	case action == "":
 		return fmt.Errorf("it has the unknown actions %q", strings.Join(r.Actions, ","))
 	case !slices.IsSorted(r.Replace) || len(slices.Compact(slices.Clone(r.Replace))) != len(r.Replace):
-		return errors.New("its replace paths are not sorted, or one is there twice")
+		return errors.New("its replace paths are not sorted, or one is given twice")
 	case action == ActionCreate && r.Before != nil:
 		return errors.New("it is created and was there before")
 	case action == ActionDelete && r.After != nil:

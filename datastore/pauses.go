@@ -26,7 +26,7 @@ func (s *Store) endPauses(ctx context.Context) {
 	})
 	again := s.retryAt(ctx, func(time.Time) time.Time { return now }, ` WHERE claim_at > ? AND heartbeat_at > ?`, nanos(now), nanos(now))
 	if err = errors.Join(err, again); err != nil { // it is tried when it was to be
-		s.log.WarnContext(ctx, "what a wrong clock had put off is not tried before its time", "err", err)
+		s.log.WarnContext(ctx, "work that a wrong clock had postponed is not done early", "err", err)
 	}
 }
 

@@ -165,7 +165,7 @@ func (m *mirror) fetch(ctx context.Context, wants choose) (err error) {
 // clone in its place once it is complete. The clone has all branches and tags;
 // pull requests are fetched when they are asked for.
 func (m *mirror) remake(ctx context.Context, damage error) error {
-	m.logger.WarnContext(ctx, "found mirror damaged", "repo", m.name, "err", damage)
+	m.logger.WarnContext(ctx, "mirror is damaged", "repo", m.name, "err", damage)
 	if err := recoverSwap(m.path); err != nil {
 		return err
 	}
@@ -365,7 +365,7 @@ func (m *mirror) resolve(store *filesystem.Storage, wanted map[string]plumbing.H
 		}
 		commit, err := peel(store, hash)
 		if isMalformed(err) {
-			m.logger.Error("left out a ref", "repo", m.name, "ref", name, "object", hash, "err", err)
+			m.logger.Error("ref was left out", "repo", m.name, "ref", name, "object", hash, "err", err)
 			m.ignored[hash] = struct{}{}
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 
 // ErrOpen says that Redis lets in whoever connects. Engines share the network of
 // their machine: what a pull request executes could end locks or take them.
-var ErrOpen = errors.New("redis obeys clients without a password")
+var ErrOpen = errors.New("redis accepts clients without a password")
 
 // errRefused: a client without a credential was refused.
 var errRefused = errors.New("refused")

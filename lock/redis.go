@@ -290,7 +290,7 @@ func (r *Redis) Subscribe(ctx context.Context, woken func(topic string)) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.logger.WarnContext(ctx, "lost subscription", "err", err, "duration", time.Since(began))
+		r.logger.WarnContext(ctx, "subscription was lost", "err", err, "duration", time.Since(began))
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.timeout / 2):

@@ -59,7 +59,7 @@ func TestCheckDriftIsRefused(t *testing.T) {
 			f.merge(1, byMerge)
 			f.execute(failing)
 			f.executeAll(good)
-		}, "failed in the middle", holdfast.ReasonApplyFailed},
+		}, "failed partway", holdfast.ReasonApplyFailed},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

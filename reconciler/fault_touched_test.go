@@ -34,7 +34,7 @@ func TestFaultsAreReportedToWhoTouchesThem(t *testing.T) {
 	const (
 		template = `templates/web/template.yaml:9:3: unknown key "nonsense"`
 		own      = `templates/own/template.yaml:9:3: unknown key "nonsense"`
-		named    = `templates/named/template.yaml:3: it is published as "named", and calls itself "other"`
+		named    = `templates/named/template.yaml:3: it is published as "named", but its metadata.name is "other"`
 		code     = "infra/prod/main.tf:2: a local backend keeps the state in a workspace that is thrown away"
 		first    = `clusters/a.yaml:3:18: the name "twin" is claimed twice: also at clusters/b.yaml:3:18`
 		second   = `clusters/b.yaml:3:18: the name "twin" is claimed twice: also at clusters/a.yaml:3:18`

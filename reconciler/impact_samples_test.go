@@ -279,7 +279,7 @@ func TestATemplateWithAnotherNameIsAFault(t *testing.T) {
 	files["templates/web/template.yaml"] = strings.Replace(files["templates/web/template.yaml"], "{name: web,", "{name: shop,", 1)
 	f.open(1, files)
 	f.executeAll(planned)
-	if got := f.pullRequest(1).Faults; len(got) != 1 || got[0].File != "templates/web/template.yaml" || !strings.Contains(got[0].Message, `calls itself "shop"`) {
+	if got := f.pullRequest(1).Faults; len(got) != 1 || got[0].File != "templates/web/template.yaml" || !strings.Contains(got[0].Message, `its metadata.name is "shop"`) {
 		t.Errorf("faults %v", got)
 	}
 	if status := f.forge.status(f.pullRequest(1).Head, holdfast.ContextPlan); status != holdfast.StatusFailure {

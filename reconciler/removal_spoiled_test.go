@@ -26,7 +26,7 @@ func TestSpoiledDocumentsRemoveNothing(t *testing.T) {
 		"no apiVersion":    {replaced("apiVersion: holdfast.dev/v1\n", ""), `clusters/prod.yaml:1:1: apiVersion is missing`, holdfast.ReasonInvalid},
 		"another domain":   {replaced("holdfast.dev", "holdfast.com"), `clusters/prod.yaml:1:13: apiVersion is "holdfast.com/v1"`, holdfast.ReasonInvalid},
 		"list":             {"- " + strings.ReplaceAll(strings.TrimSpace(prod), "\n", "\n  ") + "\n---\n" + preprod, `clusters/prod.yaml:1:3: this Holdfast document is an item of a list`, holdfast.ReasonInvalid},
-		"ran into another": {preprod + "# ---\n" + prod, `key "apiVersion" is there twice`, holdfast.ReasonMissing},
+		"ran into another": {preprod + "# ---\n" + prod, `key "apiVersion" is given twice`, holdfast.ReasonMissing},
 		"name":             {replaced("name: prod", "name: prdo"), `clusters/prod.yaml:1 is its document, with the name "prdo"`, holdfast.ReasonMissing},
 		"somebody else's":  {replaced("apiVersion: holdfast.dev/v1\nkind: Cluster", "apiVersion: v1\nkind: ConfigMap"), `clusters/prod.yaml:1 has its name, in a document that is not a cluster`, holdfast.ReasonMissing},
 	} {

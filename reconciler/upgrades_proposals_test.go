@@ -379,7 +379,7 @@ func TestUpgradesWithARepositoryGone(t *testing.T) {
 	u.restart(func(o *reconciler.Options) { o.Sources.Git = git })
 	list, err := u.r.Templates(t.Context(), "")
 	u.must(err)
-	if len(list) != 1 || len(list[0].Users) != 4 || list[0].Trouble != "clusters are not known of other" {
+	if len(list) != 1 || len(list[0].Users) != 4 || list[0].Trouble != "clusters could not be read from other" {
 		t.Errorf("templates %+v", list)
 	}
 	for name, tc := range map[string]struct {

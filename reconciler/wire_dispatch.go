@@ -99,7 +99,7 @@ func (f fleet) Finished(run holdfast.Run, steps []holdfast.Step) {
 // Held notifies those whose runs wait for a provider, or continue.
 func (f fleet) Held(ctx context.Context, provider string) {
 	if err := f.r.agenda.FollowHold(ctx, provider); err != nil {
-		f.r.opts.Telemetry.Logger.WarnContext(ctx, "runs that wait for a provider were not shown", "provider", provider, "err", err)
+		f.r.opts.Telemetry.Logger.WarnContext(ctx, "runs that wait for a provider were not updated", "provider", provider, "err", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
 		}
 		if err := r.rescue.Pass(ctx); err != nil && ctx.Err() == nil {
-			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not looked at", "err", err)
+			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not checked", "err", err)
 		}
 		looks, requests := r.agenda.Depths()
 		r.opts.Telemetry.Metrics.Depth("requests", requests)
@@ -138,7 +138,7 @@ func (r *Reconciler) seeClock(ctx context.Context, watch *clock.Watch) {
 	}
 	r.opts.Telemetry.Logger.WarnContext(ctx, "the clock was set back", "duration", by)
 	if err := r.opts.Store.ClockSetBack(ctx, by); err != nil {
-		r.opts.Telemetry.Logger.ErrorContext(ctx, "what waits was not put right", "err", err)
+		r.opts.Telemetry.Logger.ErrorContext(ctx, "waiting work was not rescheduled", "err", err)
 	}
 	r.publish.Wake()
 }
@@ -159,6 +159,6 @@ func (s rescuing) Queued(ctx context.Context) { s.r.dispatcher.Queued(ctx) }
 func (s rescuing) Look(ctx context.Context, cluster string) {
 	s.r.agenda.RequestCluster(cluster)
 	if err := s.r.agenda.RequestOpen(ctx, cluster); err != nil {
-		s.r.opts.Telemetry.Logger.WarnContext(ctx, "open pull requests were not asked for", "cluster", cluster, "err", err)
+		s.r.opts.Telemetry.Logger.WarnContext(ctx, "open pull requests were not queued", "cluster", cluster, "err", err)
 	}
 }

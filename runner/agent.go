@@ -303,7 +303,7 @@ func (a *Agent) newSession(c uplink.Claimed, logger *slog.Logger) (*uplink.Sessi
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.sessions[key] != nil {
-		return nil, fmt.Errorf("attempt %s is being executed already", key)
+		return nil, fmt.Errorf("attempt %s is already being executed", key)
 	}
 	s, err := a.kept.Open(c, logger)
 	if err != nil {
@@ -355,7 +355,7 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *up
 			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: s.HasBegun(),
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: holdfast.CauseInternal,
-				Summary: "the agent failed by an error of its own; its log has the details",
+				Summary: "the agent failed with an internal error; its log has the details",
 			},
 		}
 	}()

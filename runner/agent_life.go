@@ -61,7 +61,7 @@ func (a *Agent) showLife(ctx context.Context) (done func()) {
 			now := a.opts.Now()
 			if err := os.Chtimes(path, now, now); err != nil && !failed {
 				failed = true
-				a.opts.Logger.WarnContext(ctx, "agent cannot show that it lives", "err", err)
+				a.opts.Logger.WarnContext(ctx, "agent cannot update the time of its lock file", "err", err)
 			}
 		}
 	}()

@@ -71,7 +71,7 @@ func TestInputChangesAreReported(t *testing.T) {
 		},
 		"a fetched module": {
 			change: map[string]string{"fetched/m.tf": "two"}, executor: newOne(),
-			want: before + "module fetched has other content than it had, as its source is not pinned to a version or a commit",
+			want: before + "module fetched has changed: its source is not pinned to a version or a commit",
 		},
 		"nobody knows": {
 			assign: func(a *holdfast.Assignment) { a.SourceDigest = holdfast.DigestOf([]byte("other source")) }, forgot: true,

@@ -143,7 +143,7 @@ func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
 	// Without the archive others are fetched, and nothing of them is drift.
 	delete(l.stored["run-2"], holdfast.ArtefactModules)
 	checked, _ := l.run(l.agent(), "run-6", holdfast.RunDrift, holdfast.RunErrored, "InvalidConfiguration", exact)
-	if !strings.Contains(checked.Detail, "module "+l.moves+" has other content") {
+	if !strings.Contains(checked.Detail, "module "+l.moves+" has changed") {
 		t.Errorf("the check says %q", checked.Detail)
 	}
 	l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", func(a *holdfast.Assignment) {
@@ -166,14 +166,14 @@ func TestChecksOfWhatKeptNoModules(t *testing.T) {
 
 	l.write("# the same with a comment\nresource \"terraform_data\" \"x\" { input = \"v1\" }\n")
 	_, log := l.run(l.agent(), "run-4", holdfast.RunDrift, holdfast.RunNoChanges, "", adopted)
-	if !strings.Contains(log, "module "+l.moves+" has other content") || strings.Contains(log, "not found") {
+	if !strings.Contains(log, "module "+l.moves+" has changed") || strings.Contains(log, "not found") {
 		t.Errorf("the log says\n%s", log)
 	}
 
 	l.commit("v2")
 	for id, kind := range map[string]holdfast.RunKind{"run-5": holdfast.RunDrift, "run-6": holdfast.RunApply} {
 		got, _ := l.run(l.agent(), id, kind, holdfast.RunErrored, holdfast.CauseInvalidConfiguration, adopted)
-		if !strings.Contains(got.Detail, "module "+l.moves+" has other content") || !strings.Contains(got.Failure.Hint, "holdfast replan") || got.Applying {
+		if !strings.Contains(got.Detail, "module "+l.moves+" has changed") || !strings.Contains(got.Failure.Hint, "holdfast replan") || got.Applying {
 			t.Errorf("the %s says %q, applying %v, and %+v", kind, got.Detail, got.Applying, got.Failure)
 		}
 	}
@@ -203,7 +203,7 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	moved, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunPlanned, holdfast.ReasonPlanChanged, func(a *holdfast.Assignment) {
 		a.Reviews = review("run-1", first)
 	})
-	if !strings.Contains(moved.Detail, "module "+l.moves+" has other content") {
+	if !strings.Contains(moved.Detail, "module "+l.moves+" has changed") {
 		t.Errorf("the apply says %q", moved.Detail)
 	}
 

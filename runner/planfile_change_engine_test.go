@@ -197,9 +197,9 @@ resource "cloud_network" "new" { name = "new" }
 output "other" { value = "other" }
 `
 	for how, says := range map[string]string{
-		"what a deletion finds":          "cloud_network.gone: somebody has changed the plan file: what the change says that was before",
-		"what a replacement finds":       "cloud_network.swap: somebody has changed the plan file: what the change says that was before",
-		"what is given":                  "cloud_network.keep: somebody has changed the plan file: what the change says that was before",
+		"what a deletion finds":          "cloud_network.gone: somebody has changed the plan file: the former object of the change",
+		"what a replacement finds":       "cloud_network.swap: somebody has changed the plan file: the former object of the change",
+		"what is given":                  "cloud_network.keep: somebody has changed the plan file: the former object of the change",
 		"what is hidden":                 "cloud_network.gone: somebody has changed the plan file: the change hides attributes",
 		"the provider of an update":      "cloud_network.keep: somebody has changed the plan file: it has another configuration of its provider",
 		"the provider of a replacement":  "cloud_network.swap: somebody has changed the plan file: it has another configuration of its provider",

@@ -170,6 +170,6 @@ func (s *agentServer) refuseClaim(c *gin.Context, token, agent, why, text string
 		At: s.now(), Actor: token, Action: "claim.refuse", Object: "agent " + agent, Detail: text,
 	})
 	if err != nil {
-		s.log.ErrorContext(ctx, "refused claim was not put on record", "err", err)
+		s.log.ErrorContext(ctx, "refused claim was not recorded", "err", err)
 	}
 }

@@ -184,7 +184,7 @@ func (s *agentServer) attemptOf(c *gin.Context) (identity, error) {
 func (s *agentServer) attemptNamed(c *gin.Context) (identity, error) {
 	who, err := s.identify(c)
 	if err == nil && (c.Param("run") != who.ref.Run || c.Param("attempt") != strconv.Itoa(who.ref.Attempt)) {
-		err = fmt.Errorf("token is another attempt's: %w", holdfast.ErrForbidden)
+		err = fmt.Errorf("token belongs to another attempt: %w", holdfast.ErrForbidden)
 	}
 	return who, err
 }

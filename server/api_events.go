@@ -80,7 +80,7 @@ func (s *eventAPI) stream(c *gin.Context) {
 	}
 	stream := &eventStream{out: c.Writer, feed: s.records(c), kinds: kinds, after: after}
 	if err := stream.run(ctx, moved); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "cut a stream of events off", "err", err)
+		s.log.WarnContext(ctx, "stream of events was cut off", "err", err)
 	}
 }
 

@@ -87,7 +87,7 @@ func (s *runAPI) streamLog(ctx context.Context, c *gin.Context, attempt int, off
 			s.fail(c, fmt.Errorf("read log of run %q: %w", id, err))
 			return
 		case err != nil:
-			s.log.WarnContext(ctx, "cut a log off", "run", id, "attempt", attempt, "err", err)
+			s.log.WarnContext(ctx, "log was cut off", "run", id, "attempt", attempt, "err", err)
 			panic(http.ErrAbortHandler)
 		}
 		if first {

@@ -54,7 +54,7 @@ func checkTokens(tokens []Token, withRole bool) error {
 		case t.Name == "":
 			errs = append(errs, fmt.Errorf("token %d has no name", i+1))
 		case names[t.Name]:
-			errs = append(errs, fmt.Errorf("token %q is there twice", t.Name))
+			errs = append(errs, fmt.Errorf("token %q is given twice", t.Name))
 		case withRole && !slices.Contains(roles, t.Role):
 			errs = append(errs, fmt.Errorf("token %q has role %q: want viewer, operator or admin", t.Name, t.Role))
 		case t.SHA256 == [32]byte{} || t.SHA256 == HashToken(""):
@@ -140,7 +140,7 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	}
 	id, attempt, _, ok := holdfast.ParseRunToken(token)
 	if !ok {
-		return identity{}, fmt.Errorf("token missing or not a run's: %w", holdfast.ErrUnauthorized)
+		return identity{}, fmt.Errorf("token is missing, or does not belong to a run: %w", holdfast.ErrUnauthorized)
 	}
 	ctx := c.Request.Context()
 	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)

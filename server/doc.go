@@ -1,4 +1,4 @@
-// Package server is Holdfast's front: three listeners, each for one kind of
+// Package server is Holdfast's HTTP front end: three listeners, each for one kind of
 // peer. Code hosts deliver webhooks to the public one; people and their tools
 // use the API with a token of their own; agents speak the agent protocol, and
 // through them engines the state backend, with a credential of one run.

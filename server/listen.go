@@ -187,7 +187,7 @@ func (s *Server) run(ctx context.Context, endpoints []*endpoint, stopping func()
 			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.Drain)
 			defer cancel()
 			if err := e.server.Shutdown(drain); err != nil {
-				s.log.WarnContext(ctx, "cut open requests off", "listener", e.name, "err", err)
+				s.log.WarnContext(ctx, "open requests were cut off", "listener", e.name, "err", err)
 			}
 			e.close()
 			return nil

@@ -190,7 +190,7 @@ func (s *apiServer) refuseScope(c *gin.Context, object, why string) {
 		At: s.now(), Actor: token.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
 	})
 	if err != nil {
-		s.log.ErrorContext(ctx, "refused request was not put on record", "err", err)
+		s.log.ErrorContext(ctx, "refused request was not recorded", "err", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 			o.Agents.Tokens = []server.AgentToken{{Name: "b", SHA256: server.HashToken(""), Kinds: everyKind}}
 		},
 		"token 1 has no name": func(o *server.Options) { o.Agents.Tokens = []server.AgentToken{{SHA256: good, Kinds: everyKind}} },
-		`token "a" is there twice`: func(o *server.Options) {
+		`token "a" is given twice`: func(o *server.Options) {
 			o.Agents.Tokens = []server.AgentToken{{Name: "a", SHA256: good, Kinds: everyKind}, {Name: "a", SHA256: good, Kinds: everyKind}}
 		},
 	} {

@@ -203,7 +203,7 @@ func TestStrangeCharacters(t *testing.T) {
 		"lines in a key":          {`tags: {"a\nc/c.yaml:1:1: all is fine": 5}`, "11:44: variable tags.a c/c.yaml:1:1: all is fine must be a string, not number (put it in quotes)"},
 		"right to left":           {"instance_type: \"\u202em7i.large\"", `11:20: variable instance_type is "\u202em7i.large": not allowed for aws (one of t3.medium, m7i.*)`},
 		"another variant":         {"instance_type: \"\ufe0fm7i.large\"", `11:20: variable instance_type is "\ufe0fm7i.large": not allowed for aws (one of t3.medium, m7i.*)`},
-		"key written in two ways": {"tags: {\"é\": x, \"e\u0301\": y}", "11:20: key \"e\u0301\" is there twice, first in line 11 (remove one)"},
+		"key written in two ways": {"tags: {\"é\": x, \"e\u0301\": y}", "11:20: key \"e\u0301\" is given twice, first in line 11 (remove one)"},
 		"nothing":                 {"price: \"a\x00b\"", `11:14: file is not valid YAML: control characters are not allowed (write it as an escape between double quotes, such as "\x1b")`},
 		"items in order":          {"pools: [" + strings.Repeat("{name: a}, ", 2) + "{name: 1}, " + strings.Repeat("{name: a}, ", 7) + "{name: 2}]", "11:42: variable pools.2.name must be a string, not number (put it in quotes)\nc/c.yaml:11:130: variable pools.10.name must be a string, not number (put it in quotes)"},
 	} {

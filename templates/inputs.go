@@ -309,7 +309,7 @@ func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v
 	if call.when != nil && (call.when.Asks[name] || call.when.Uses[name]) {
 		return
 	}
-	l.Add(call.keys[input], fmt.Sprintf("module %q takes no null as %s, and variable %q is null when it is left out", call.name, input, name),
+	l.Add(call.keys[input], fmt.Sprintf("module %q does not accept null as %s, and variable %q is null when it is left out", call.name, input, name),
 		"give the variable a default, or require it")
 }
 

@@ -156,7 +156,7 @@ func TestInputTypes(t *testing.T) {
 func TestNullOfAVariableThatIsLeftOut(t *testing.T) {
 	t.Parallel()
 
-	const fault = `template.yaml:10:20: module "m" takes no null as x, and variable "maybe" is null when it is left out (give the variable a default, or require it)`
+	const fault = `template.yaml:10:20: module "m" does not accept null as x, and variable "maybe" is null when it is left out (give the variable a default, or require it)`
 	for name, tc := range map[string]struct{ module, old, replacement, want string }{
 		"refused":       {module: "nullable = false", want: fault},
 		"default":       {module: "nullable = false\n  default = 1"},

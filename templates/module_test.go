@@ -173,7 +173,7 @@ func TestModuleFaults(t *testing.T) {
 		},
 		"link to its own folder": {
 			files: []string{"modules/a/x", "-> ../a"},
-			want:  []string{`modules/a/x: symbolic link to a folder that holds it`},
+			want:  []string{`modules/a/x: symbolic link to a folder that contains it`},
 		},
 		"broken code": {
 			files: []string{file, "variable \"x\" {\n"},

@@ -115,7 +115,7 @@ func contents(t testing.TB, root *templates.Root) map[string]string {
 			t.Errorf("header %+v", head)
 		}
 		if _, twice := files[head.Name]; twice {
-			t.Errorf("%s is there twice", head.Name)
+			t.Errorf("%s is given twice", head.Name)
 		}
 		files[head.Name] = string(body)
 	}

@@ -262,7 +262,7 @@ func (l *templateLoader) provider(name string, o *decode.Object) *provider {
 		switch {
 		case !ok:
 		case seen[call.name]:
-			l.Add(item, fmt.Sprintf("module %q is there twice", call.name), "")
+			l.Add(item, fmt.Sprintf("module %q is given twice", call.name), "")
 		default:
 			seen[call.name] = true
 			p.calls = append(p.calls, call)

@@ -27,7 +27,7 @@ func newArchives(now func() time.Time) *archives {
 }
 
 func refusal(now, until time.Time) error {
-	return later(now, until, errors.New("GitHub takes nothing: the repository is archived"))
+	return later(now, until, errors.New("GitHub accepts nothing: the repository is archived"))
 }
 
 // check returns an error if a write would be to a repository that was archived a

@@ -353,7 +353,7 @@ func (w *proposer) label(ctx context.Context, pr *github.PullRequest) {
 		return
 	}
 	if _, _, err := w.gh.Issues.AddLabelsToIssue(ctx, w.on.owner, w.on.name, pr.GetNumber(), missing); err != nil {
-		w.opts.Logger.WarnContext(ctx, "labels were not put on", "repo", w.repo, "pull_request", pr.GetNumber(), "err", translate(ctx, err))
+		w.opts.Logger.WarnContext(ctx, "labels were not added", "repo", w.repo, "pull_request", pr.GetNumber(), "err", translate(ctx, err))
 	}
 }
 

@@ -119,7 +119,7 @@ func (c *Client) PullRequests(ctx context.Context, repo string, since time.Time)
 			return resp, err
 		})
 		if more {
-			c.opts.Logger.WarnContext(ctx, "cut a list", "repo", repo, "reason", "TooManyPullRequests")
+			c.opts.Logger.WarnContext(ctx, "list of pull requests was cut off", "repo", repo, "reason", "TooManyPullRequests")
 		}
 		return err
 	}

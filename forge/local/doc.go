@@ -4,5 +4,5 @@
 //
 // The reconciler calls it through the same ports as any other code host. It owns
 // the rules by which branches become pull requests, and the numbers of these; it
-// never writes to a repository, and never decides what a merge is good for.
+// never writes to a repository, and never decides what follows from a merge.
 package local

@@ -94,7 +94,7 @@ func TestSecretVariables(t *testing.T) {
 		"  db_password: {secret: {env: HOME}}", "  api_key: {secret: {store: vault, key: prod/other}}",
 		"  signing_pem: {secret: {file: "+w.path("vault-token")+"}}"))
 	w.fleet().untilStatus(missing.head, holdfast.ContextPlan, holdfast.StatusFailure)
-	missing.untilComment("the run's credentials have no environment variable HOME", "is in none of the run's secret folders", "store vault has no answer for prod/other")
+	missing.untilComment("the run's credentials have no environment variable HOME", "is not in any of the run's secret folders", "store vault has no answer for prod/other")
 	w.untilIdle()
 
 	seen := w.everythingSaid()

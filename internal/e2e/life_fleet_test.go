@@ -79,7 +79,7 @@ resource "terraform_data" "fragile" {
 	w.untilWaiting("alpha", "ApplyFailed")
 	shows(holdfast.PhaseFailed, "ApplyUpToDate  False    ApplyFailed", "Blocked        True     ApplyFailed")
 	w.do("describe run "+w.newest("alpha", holdfast.RunApply).ID, "terraform_data.fragile", "local-exec")
-	if _, stderr, code := w.cli("drift", "check", "alpha", "--wait"); code == 0 || !strings.Contains(stderr, "failed in the middle") {
+	if _, stderr, code := w.cli("drift", "check", "alpha", "--wait"); code == 0 || !strings.Contains(stderr, "failed partway") {
 		t.Errorf("what failed in the middle is checked for drift: code %d: %s", code, stderr)
 	}
 	w.write("mended", "", 0o644)

@@ -15,7 +15,7 @@ func TestPassingTroubleIsRetried(t *testing.T) {
 	w.start()
 	w.fail("plan", "alpha", "Error: Get \"https://example.com/\": dial tcp: i/o timeout")
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
-	pr.untilComment("plan failed and is retried", "attempt 2", "i/o timeout")
+	pr.untilComment("plan failed and will be retried", "attempt 2", "i/o timeout")
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusPending)
 	w.succeed("plan", "alpha")
 	pr.untilPlanned("1 to create")

@@ -114,7 +114,7 @@ func TestTemplatePullRequestsThatBreak(t *testing.T) {
 	minor := blueprints.open(narrow.files())
 	blueprints.untilStatus(minor.head, holdfast.ContextPlan, holdfast.StatusFailure, "kubernetes")
 	minor.untilComment(
-		"cannot be released as it is", "after 1.4.2 it must not break documents", "Name a new major version", "variable node",
+		"cannot be released as it is", "after 1.4.2 it must not break documents", "Set a new major version", "variable node",
 		"`large` at `clusters/large.yaml:11:27` in acme/infra", "clusters/larger.yaml:11:", "at most 5",
 	)
 	if body := minor.comment(); strings.Contains(body, "clusters/small.yaml") {

@@ -1,4 +1,4 @@
-// Package unseen knows the characters that nobody sees, that change how others are
+// Package unseen knows the characters that are invisible, that change how others are
 // read, or that look like others.
 //
 // It owns the list: what Unicode calls format characters (marks that turn the
@@ -7,5 +7,5 @@
 // shows texts of others calls it: comments, terminals, messages about documents,
 // pages of templates. Each decides itself whether it leaves such a character out or
 // shows it as an escape. It never changes a text, and does not know control
-// characters, which are everybody's.
+// characters, which every caller handles itself.
 package unseen

@@ -9,5 +9,5 @@
 // The reconciler calls Reconcile for each request; commands call it with what a person
 // asks for; the dispatcher asks Assignment and Stopped, the publisher Foresee. A Loop
 // executes nothing, posts nothing, and reads no forge except for whether an approval
-// still stands.
+// is still valid.
 package act

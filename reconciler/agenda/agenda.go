@@ -161,7 +161,7 @@ func (a *Agenda) FollowUp(ctx context.Context, run holdfast.Run) {
 		return
 	}
 	if err := a.RequestOpen(ctx, run.Cluster); err != nil {
-		a.opts.Logger.WarnContext(ctx, "open pull requests were not asked for", "cluster", run.Cluster, "err", err)
+		a.opts.Logger.WarnContext(ctx, "open pull requests were not queued", "cluster", run.Cluster, "err", err)
 	}
 }
 

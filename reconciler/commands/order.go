@@ -89,7 +89,7 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 		if _, err := h.execute(ctx, c); err != nil {
 			waiting[c.PullRequest] = !c.PullRequest.IsZero()
 			h.waited.Store(c.ID, true)
-			h.opts.Logger.WarnContext(ctx, "command is tried again", "command", c.ID, "err", err)
+			h.opts.Logger.WarnContext(ctx, "command is retried", "command", c.ID, "err", err)
 		} else {
 			h.waited.Delete(c.ID)
 			h.tried.Delete(c.ID)
@@ -177,7 +177,7 @@ func (h *Handler) end(ctx context.Context, c holdfast.Command) {
 		c.Status, c.DoneAt = holdfast.CommandRefused, h.opts.Now()
 	}
 	if err := h.opts.Store.FinishCommand(ctx, c); err != nil {
-		h.opts.Logger.WarnContext(ctx, "what came of a command was not recorded", "command", c.ID, "err", err)
+		h.opts.Logger.WarnContext(ctx, "the result of a command was not recorded", "command", c.ID, "err", err)
 		return
 	}
 	h.direct.forget(c.ID)

@@ -16,7 +16,7 @@ import (
 type notIsolatedError struct{ pr holdfast.PullRequestRef }
 
 func (e *notIsolatedError) Error() string {
-	return fmt.Sprintf("plans of %s are for agents that isolate engines", e.pr)
+	return fmt.Sprintf("plans of %s need agents that isolate engines", e.pr)
 }
 
 func (e *notIsolatedError) Is(target error) bool { return target == holdfast.ErrConflict }

@@ -137,7 +137,7 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 
 // readInfo reads what is next to the document of a run.
 func (r results) readInfo(ctx context.Context, run string) (info holdfast.PlanInfo, err error) {
-	bad := &badPlanError{errors.New("what goes with its plan cannot be read")}
+	bad := &badPlanError{errors.New("the data that belongs to its plan cannot be read")}
 	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return info, bad

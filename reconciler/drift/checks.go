@@ -84,7 +84,7 @@ func (k *Keeper) check(ctx context.Context, cluster, actor string) (holdfast.Run
 	if scope != "" {
 		return holdfast.Run{}, &holdfast.RefusedError{
 			Reason: holdfast.ReasonSuspended,
-			Text:   fmt.Sprintf("it is suspended (%s): `holdfast resume` first", scope),
+			Text:   fmt.Sprintf("it is suspended (%s): run `holdfast resume` first", scope),
 		}
 	}
 	if actor == "" {

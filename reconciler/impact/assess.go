@@ -185,8 +185,8 @@ func (k *Keeper) changedTemplates(repo Repository, from, to *catalog.Catalog) ([
 		case after.Name != name:
 			faults = append(faults, holdfast.Fault{
 				File: after.File, Line: after.NameLine,
-				Message: fmt.Sprintf("it is published as %q, and calls itself %q: no cluster can name it", name, after.Name),
-				Hint:    "make metadata.name that of repositories[].templates in holdfast.yaml",
+				Message: fmt.Sprintf("it is published as %q, but its metadata.name is %q: no cluster can refer to it", name, after.Name),
+				Hint:    "set metadata.name to its name under repositories[].templates in holdfast.yaml",
 			})
 		default:
 			if t.to = after; len(was) == 0 {
@@ -235,7 +235,7 @@ func (k *Keeper) fleet(
 			return nil, nil, ctx.Err()
 		}
 		if err != nil {
-			k.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", other.Name, "err", err)
+			k.opts.Logger.WarnContext(ctx, "clusters of a repository were not read", "repo", other.Name, "err", err)
 			unseen = append(unseen, other.Name)
 			continue
 		}
@@ -331,7 +331,7 @@ func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTe
 		if strings.HasPrefix(impact.Released, "0.") {
 			kind = "minor" // as before 1.0.0
 		}
-		impact.Fault = fmt.Sprintf("after %s it must not break documents, and it does: %s %s. Name a new %s version, or keep what was valid valid",
+		impact.Fault = fmt.Sprintf("after %s it must not break documents, but it does: %s %s. Set a new %s version, or keep valid documents valid",
 			impact.Released, impact.Changes[breaks].About, impact.Changes[breaks].What, kind)
 	}
 	return nil

@@ -93,7 +93,7 @@ func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateS
 			status = holdfast.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
 		}
 		if len(l.unread) > 0 {
-			unread := "clusters are not known of " + strings.Join(l.unread, ", ")
+			unread := "clusters could not be read from " + strings.Join(l.unread, ", ")
 			status.Trouble = strings.TrimPrefix(status.Trouble+"; "+unread, "; ")
 		}
 		out = append(out, status)
@@ -141,7 +141,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			l.p.opts.Logger.WarnContext(ctx, "clusters of a repository were not looked at", "repo", repo.Name, "err", err)
+			l.p.opts.Logger.WarnContext(ctx, "clusters of a repository were not read", "repo", repo.Name, "err", err)
 			l.unread = append(l.unread, repo.Name)
 			continue
 		}

@@ -115,7 +115,7 @@ func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsave
 	case job.Failure != nil:
 		detail += fmt.Sprintf("pushing it failed: %s", job.Failure.Summary)
 	default:
-		detail += "the backend did not take it"
+		detail += "the backend did not accept it"
 	}
 	return &decision.Unsaved{State: u, Detail: detail}, nil
 }

@@ -49,5 +49,5 @@ func mayExist(addresses []string) string {
 	if more := len(addresses) - shown; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return "may exist already, as an apply died while it created them or before it had saved that: " + names
+	return "may exist already, because an apply died while it created them or before it had saved that: " + names
 }

@@ -163,4 +163,4 @@ func (t *attempt) pastStop(ctx context.Context) (context.Context, context.Cancel
 
 // hintUnsaved is what to do about a state that an engine could not save.
 const hintUnsaved = "the engine could not save the state: it is kept, and nothing is planned or applied before it is pushed; " +
-	"that is tried automatically, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` gives it up"
+	"that is tried automatically, `holdfast state push` does it now, `holdfast state get` writes it to a file, `holdfast state waive` discards it"

@@ -55,12 +55,12 @@ func (o Isolation) refusal(kind holdfast.RunKind) error {
 	switch {
 	case o.Unavailable != nil:
 		return &failure.Error{
-			Cause: holdfast.CauseNoIsolation, Err: errors.New("nothing keeps the engine from the agent and from other runs here"),
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("engines cannot be isolated from the agent and from other runs here"),
 			Detail: o.Unavailable.Error(), Hint: hintIsolation,
 		}
 	case o.OneUser && o.mode() == sandbox.ModeLandlock && kind.Writes():
 		return &failure.Error{
-			Cause: holdfast.CauseNoIsolation, Err: errors.New("plans and applies are the same user's, and only Landlock keeps them apart"),
+			Cause: holdfast.CauseNoIsolation, Err: errors.New("plans and applies run as the same user, and only Landlock keeps them apart"),
 			Hint: hintTwoAgents,
 		}
 	}
@@ -69,7 +69,7 @@ func (o Isolation) refusal(kind holdfast.RunKind) error {
 
 // Hints of what to do where isolation is missing or weak.
 const (
-	hintIsolation = "docs/security.md says what each mode needs; " + noIsolation + " starts engines without any, which lets code in a pull request do what the agent can"
+	hintIsolation = "docs/security.md says what each mode needs; " + noIsolation + " starts engines without isolation, which lets code in a pull request do what the agent can"
 	hintTwoAgents = "let agents of two users execute plans and applies, use a stronger mode (docs/security.md), or set " + noIsolation
 	// noIsolation: an agent that serve has not started reads no holdfast.yaml.
 	noIsolation = "isolation: none in holdfast.yaml (and --isolation none of an agent that serve does not start)"

@@ -137,7 +137,7 @@ func (t *attempt) finish() holdfast.Result {
 // is nowhere else.
 func (t *attempt) close() {
 	if masked, err := t.logbook.close(t.stateKnown()); err != nil {
-		t.logger.Error("the log was not searched for secrets that were known late", "err", err)
+		t.logger.Error("the log was not searched for secrets that became known late", "err", err)
 	} else if masked > 0 {
 		t.logger.Warn("secrets were logged before they were known, and are taken out of the log", "places", masked)
 	}

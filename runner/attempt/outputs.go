@@ -41,7 +41,7 @@ func (t *applying) whenDiskIsBack(ctx context.Context, do func() error) error {
 			return err
 		}
 		if pause == first {
-			t.logger.WarnContext(ctx, "what an apply has left is kept when the disk is back", "err", t.redact.String(err.Error()))
+			t.logger.WarnContext(ctx, "results of an apply are stored when the disk is back", "err", t.redact.String(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -123,7 +123,7 @@ func (t *attempt) unkept(ctx context.Context, what string, err error) {
 		return
 	}
 	t.say("the %s in the state could not be read or kept: %v", what, err)
-	t.logger.WarnContext(ctx, "contents of the state not kept", "what", what, "err", t.redact.String(err.Error()))
+	t.logger.WarnContext(ctx, "contents of the state were not stored", "what", what, "err", t.redact.String(err.Error()))
 }
 
 func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {

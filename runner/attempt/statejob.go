@@ -52,7 +52,7 @@ func (t *stateJob) pushRescued(ctx context.Context) error {
 	if errors.As(err, &known) && failure.RefusedPush.MatchString(known.Err.Error()+known.Detail) {
 		known.Cause, known.Transient = holdfast.CauseConflict, false
 		known.Hint = "the backend has another state now, or a newer one: `holdfast state get` writes the rescued one, " +
-			"`holdfast state push` takes a file that has both, `holdfast state waive` gives it up"
+			"`holdfast state push` takes a file that has both, `holdfast state waive` discards it"
 	}
 	return err
 }

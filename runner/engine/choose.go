@@ -295,7 +295,7 @@ func (e *noEngineError) hint() string {
 
 // Hints of what to do when no engine fits.
 const (
-	noEngineHint = "install an engine that fits where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
+	noEngineHint = "install a matching engine where the agent finds it, allow downloads in the runner's configuration, or change the constraint"
 	HintExact    = "a drift check, and a destruction, take the engine that the cluster was last applied with: install that version where the agent finds it, or allow downloads in the runner's configuration"
 )
 

@@ -268,11 +268,11 @@ func (e *downloadError) hint() string {
 	var refused *statusError
 	switch {
 	case errors.Is(e.err, errNoRelease):
-		return "change the constraint, or install an engine that fits where the agent finds it"
+		return "change the constraint, or install a matching engine where the agent finds it"
 	case errors.As(e.err, &refused):
 		return "the mirror refuses this address: check that it has the version, and engines.terraformMirror or engines.tofuMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror)"
 	case errors.Is(e.err, errNoList):
 		return "the mirror lists no releases at its address: check engines.terraformMirror or engines.tofuMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror)"
 	}
-	return "check that the mirror is reachable, or install an engine that fits where the agent finds it"
+	return "check that the mirror is reachable, or install a matching engine where the agent finds it"
 }

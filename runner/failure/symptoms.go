@@ -17,9 +17,9 @@ type Symptom struct {
 
 // Hints that several symptoms share.
 const (
-	hintCredentials = "check that the credentials which the configuration binds to this project, environment and phase are there and have not expired"
+	hintCredentials = "check that the credentials for this project, environment and phase exist and have not expired"
 	hintPermission  = "give the credentials that are bound to this project, environment and phase the permission that the message names; plans and applies may have different ones"
-	hintNetwork     = "check that the agent's machine reaches the host that the message names: name resolution, proxy, firewall"
+	hintNetwork     = "check that the agent's machine can reach the host that the message names: name resolution, proxy, firewall"
 	HintDisk        = "free space on the disk that the agent's folder is on, or give it a larger one; runs are resumed automatically then"
 	HintMemory      = "give the agent's machine or container more memory, or let it execute fewer runs at once"
 	hintKubernetes  = "no configuration of a Kubernetes cluster is found: bind KUBE_CONFIG_PATH, a file that the agent can read (see sandbox.paths), to this project, environment and phase; KUBE_HOST and KUBE_TOKEN alone are not enough for a state backend"
@@ -45,11 +45,11 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	// What an author of code wrote into a condition may say anything.
 	{
 		lazily(`^(Resource (pre|post)condition failed|Module output value precondition failed|Check block assertion failed|Invalid value for variable|Test assertion failed)\b`),
-		holdfast.CauseInvalidConfiguration, false, "a condition in the code does not hold: the message is its author's",
+		holdfast.CauseInvalidConfiguration, false, "a condition in the code is not met: the code defines the message",
 	},
 	{
 		lazily(`(?i)(state|workspace)( blob)? is already locked|remote state already locked|state is already locked by another|(acquiring|locking) the state.*(lock info:|ConditionalCheckFailed|PreconditionFailed|conditionNotMet|LeaseAlreadyPresent|resource temporarily unavailable)`),
-		holdfast.CauseStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and frees one in Holdfast's own backend, `holdfast unlock --lock` one in another; a lock in PostgreSQL ends with its session",
+		holdfast.CauseStateLocked, true, "somebody else works on this state: wait for them; if nobody does, `holdfast unlock` shows the lock and releases one in Holdfast's own backend, `holdfast unlock --lock` one in another; a lock in PostgreSQL ends with its session",
 	},
 	{
 		lazily(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
@@ -97,7 +97,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		lazily(`(?i)\bquotas?\b|limit[ _]?exceeded|VcpuLimit|` + rpc + `ResourceExhausted\b|QuotaFailure|maximum number of .*(reached|exceeded)|(account|resource|cluster|node|droplet|instance|server|volume|load ?balancer) limit (has been )?(reached|exceeded)|exceed your \w+ limit|nodes exceed limits|exceed(s|ed|ing)? (the |your |its |approved )*(maximum|limit)`),
-		holdfast.CauseQuota, false, "raise the quota at the cloud, or ask for less",
+		holdfast.CauseQuota, false, "raise the quota in the cloud, or request less",
 	},
 	{
 		lazily(`(?i)Insufficient(Instance|Host|Reserved\w*)?Capacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|OverconstrainedAllocation|AllocationFailed|\((resource_unavailable|placement_error|no_space_left_in_location)[,)]|does not have enough resources available`),
@@ -133,7 +133,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{ // such as the page of a proxy in between
 		lazily(`(?i)invalid response content from|response has \w* ?Content-Type|\b(mirror|registry)\b.*looking for beginning of value`),
-		holdfast.CauseServiceUnavailable, true, "the mirror or registry answers with something else than it should: see what is at the address that the message names",
+		holdfast.CauseServiceUnavailable, true, "the mirror or registry returned something unexpected: check what is at the address that the message names",
 	},
 	{
 		lazily(`(?i)service( is)?( currently| temporarily)? ?unavailable|` + rpc + `(Unavailable|Internal)\b|\((unavailable|robot_unavailable|service_error|server_error|bad_gateway|timeout|maintenance)[,)]|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|` + answered + `(408|50[0-4])\b`),
@@ -149,7 +149,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		lazily(`(?i)timeout while waiting for|timed? ?out( while)? waiting|\bwait(ing)? .*timed? ?out|operation timed out|(context )?deadline ?exceeded|exceed context deadline|exceeded timeout|timeout of .* (exceeded|reached)|exceeded (max wait time for|wait attempts)`),
-		holdfast.CauseResourceTimeout, true, "look at the resource at the cloud: if it only needs longer, raise its `timeouts` in the code",
+		holdfast.CauseResourceTimeout, true, "look at the resource in the cloud: if it only needs longer, raise its `timeouts` in the code",
 	},
 	{
 		lazily(`^((Error: )?(Invalid|Unsupported|Missing|Duplicate|Inconsistent|Unreadable|Incorrect|Insufficient|Extra|Undeclared|Unclosed|Unterminated|Unexpected|Self-referential|Ambiguous|Circular|Conflicting configuration|Incompatible|Argument|Attribute|Unsuitable|Variables? not allowed|Function calls|Reference to|Module (not|version)|No value for|Value for undeclared|Cycle|Error in function call|Call to unknown function|Provider configuration not present|Failed to query available provider packages|Failed to read (file|variables file)|Instance cannot be destroyed|Backend configuration|Get(ting)? provider schema))\b`),
@@ -157,11 +157,11 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{
 		lazily(`(?i)another (operation|update|request) |` + rpc + `Aborted\b|\((locked|conflict)[,)]|operation .* in progress|operation \S+ is currently|currently being (created|deleted|updated|repaired)|\bLinode busy|(Operation|Update)InProgress|Concurrent(Modification|Update)|OperationAborted|object has been modified|conflicting (conditional )?operation|ResourceNotReady|optimistic lock`),
-		holdfast.CauseConflict, true, "something else changes the same thing just now: usually transient and retried automatically",
+		holdfast.CauseConflict, true, "something else is changing it at the moment: usually transient and retried automatically",
 	},
 	{
 		lazily(`(?i)already ?(exists|owned|been taken)|AlreadyExists|uniqueness_error|Duplicate(Entry|Name|Resource)|name is (taken|not available)`),
-		holdfast.CauseConflict, false, "it is there and not in the state: import it, give the new one another name, or remove the old one",
+		holdfast.CauseConflict, false, "it exists but is not in the state: import it, give the new one another name, or remove the old one",
 	},
 	{
 		lazily(`(?i)DependencyViolation|ResourceInUse|DeleteConflict|` + rpc + `FailedPrecondition\b|is (still )?(in use|being used)|has (children|dependen)|IncorrectState|Invalid\w*State(Exception)?\b|` + answered + `(409|412)\b|\b409 Conflict|deletion protection`),
@@ -220,13 +220,13 @@ func Diagnose(text string) Symptom {
 		found.Hint = "the state's backend refused access: " + found.Hint
 	default:
 		found.Transient = false
-		found.Hint = "look at the state's backend: it must be there and hold what an engine wrote last"
+		found.Hint = "check the state's backend: it must exist and contain what an engine wrote last"
 	}
 	found.Cause = holdfast.CauseStateBackend
 	return found
 }
 
-const hintUnknown = "read what the engine says; the log has all of it"
+const hintUnknown = "read the engine's message; the log has the full output"
 
 // deciding returns the index of the error that says whether it makes sense to
 // try again, and what it means: the first that is not transient, else the

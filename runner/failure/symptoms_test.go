@@ -93,8 +93,8 @@ var said = map[string]struct {
 	"it is there already, aws":   {"Error: creating IAM Role (x): EntityAlreadyExists: Role with name x already exists.\n\tstatus code: 409, request id: c2d0", "Conflict", false, "import"},
 	"it is there already, azure": {"Error: A resource with the ID \"/subscriptions/x\" already exists - to be managed via Terraform this resource needs to be imported into the State.", "Conflict", false, "import"},
 	"it is in use":               {"Error: deleting EC2 Subnet (subnet-1): operation error EC2: DeleteSubnet, https response error StatusCode: 400, RequestID: x, api error DependencyViolation: The subnet 'subnet-1' has dependencies and cannot be deleted.", "Conflict", false, "uses"},
-	"it changes just now":        {"Error: googleapi: Error 400: Operation operation-17 is currently in progress for cluster x. Please wait and try again once it is done., failedPrecondition", "Conflict", true, "just now"},
-	"somebody was faster":        {"Error: Operation cannot be fulfilled on deployments.apps \"x\": the object has been modified; please apply your changes to the latest version and try again", "Conflict", true, "just now"},
+	"it changes just now":        {"Error: googleapi: Error 400: Operation operation-17 is currently in progress for cluster x. Please wait and try again once it is done., failedPrecondition", "Conflict", true, "at the moment"},
+	"somebody was faster":        {"Error: Operation cannot be fulfilled on deployments.apps \"x\": the object has been modified; please apply your changes to the latest version and try again", "Conflict", true, "at the moment"},
 	"it is not there, aws":       {"Error: reading EC2 VPC (vpc-1): InvalidVpcID.NotFound: The vpc ID 'vpc-1' does not exist", "NotFound", false, "create"},
 	"it is not there, google":    {"Error: Error reading Cluster: googleapi: Error 404: Not found: projects/x/locations/y/clusters/z., notFound", "NotFound", false, "create"},
 	"nothing matches":            {"Error: Your query returned no results. Please change your search criteria and try again.", "NotFound", false, "create"},
@@ -109,8 +109,8 @@ var said = map[string]struct {
 	"an argument with a telling name": {"Error: Unsupported argument\n\n  on main.tf line 5, in resource \"x\" \"y\":\n   5:   throttling_burst_limit = 3\n\nAn argument named \"throttling_burst_limit\" is not expected here.", "InvalidConfiguration", false, "correct"},
 	"a value the cloud refuses":       {"Error: creating EKS Cluster (x): operation error EKS: CreateCluster, https response error StatusCode: 400, RequestID: x, InvalidParameterException: unsupported Kubernetes version", "InvalidConfiguration", false, "correct"},
 
-	"nothing that is known": {"Error: something odd\n\nIt happened again.", "EngineFailed", false, "engine says"},
-	"no error at all":       {"it just ended\n", "EngineFailed", false, "engine says"},
+	"nothing that is known": {"Error: something odd\n\nIt happened again.", "EngineFailed", false, "engine's message"},
+	"no error at all":       {"it just ended\n", "EngineFailed", false, "engine's message"},
 
 	// Several: what will not pass by itself decides.
 	"one passes and one does not": {"Error: creating x: ThrottlingException: Rate exceeded\n\nError: creating y: AccessDenied: no\n", "Permission", false, "permission"},

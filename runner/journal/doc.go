@@ -5,5 +5,5 @@
 // It owns that no output can fill memory or a disk, that an engine never dies of a log
 // which cannot be written, and that text is held back as long as the secrets in it
 // are not known. The attempt writes here; agents read the progress of dead ones. It
-// never redacts: it stands before and behind what does.
+// never redacts: it works before and after the code that does.
 package journal

@@ -43,6 +43,6 @@ func (p *Process) ping(ctx context.Context, h *hung) {
 	h.quiet = 0
 	p.opts.Logger.WarnContext(ctx, "agent has stopped working and is replaced", "agent", pid, "duration", p.opts.Silence)
 	if err := p.signal(pid, syscall.SIGKILL); err != nil {
-		p.opts.Logger.ErrorContext(ctx, "agent that does nothing was not reached", "agent", pid, "err", err)
+		p.opts.Logger.ErrorContext(ctx, "hung agent could not be killed", "agent", pid, "err", err)
 	}
 }

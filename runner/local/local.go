@@ -203,7 +203,7 @@ func (p *Process) supervise(ctx context.Context) {
 		}
 		for p.PID() == 0 {
 			delay := delays.NextBackOff()
-			p.opts.Logger.WarnContext(ctx, "agent was gone and is started again", "duration", delay)
+			p.opts.Logger.WarnContext(ctx, "agent had exited and is started again", "duration", delay)
 			select {
 			case <-time.After(delay):
 			case <-ctx.Done():

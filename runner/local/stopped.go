@@ -45,7 +45,7 @@ func (p *Process) mind(ctx context.Context, s *stopped) {
 	}
 	s.resumed = time.Now()
 	if err := p.signal(pid, sig); err != nil {
-		p.opts.Logger.ErrorContext(ctx, "stopped agent was not reached", "agent", pid, "err", err)
+		p.opts.Logger.ErrorContext(ctx, "stopped agent could not be signalled", "agent", pid, "err", err)
 	}
 }
 

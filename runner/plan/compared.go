@@ -141,7 +141,7 @@ func (p *reading) checkBefore(at objectKey, change *tfjson.Change) error {
 	}
 	switch {
 	case !same:
-		return untrusted("what the change says that was before is another object than in its state")
+		return untrusted("the former object of the change differs from the one in its state")
 	case !within(change.BeforeSensitive, prior.sensitive):
 		return untrusted("the change hides attributes that its state shows")
 	}

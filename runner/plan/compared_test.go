@@ -94,12 +94,12 @@ func TestCompared(t *testing.T) {
 		drift    []string // else
 	}{
 		"honest":                      {compared: &plan.Compared{Outputs: given}},
-		"another object":              {compared: &plan.Compared{Outputs: given}, replace: []string{"SIZE", "4"}, says: "another object"},
+		"another object":              {compared: &plan.Compared{Outputs: given}, replace: []string{"SIZE", "4"}, says: "the former object"},
 		"hidden":                      {compared: &plan.Compared{Outputs: given}, replace: []string{"MARK", "false"}, says: "hides attributes"},
 		"nothing was compared":        {replace: []string{"SIZE", "4", "MARK", "false"}},
 		"not in the state":            {compared: &plan.Compared{Outputs: given}, replace: []string{`"deposed_key":"d"`, `"deposed_key":"e"`}, says: "not in its state"},
 		"as in the given state":       {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte("3")}), replace: []string{"SIZE", "4"}, drift: []string{"size: 3 → 4"}},
-		"as in neither":               {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte("5")}), replace: []string{"SIZE", "4"}, says: "another object"},
+		"as in neither":               {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte("5")}), replace: []string{"SIZE", "4"}, says: "the former object"},
 		"drift":                       {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte("2")}), drift: []string{"size: 2 → 3"}},
 		"drift of any type":           {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte(`{"value":2,"type":"number"}`)}), drift: []string{"size: 2 → 3"}},
 		"drift of an object":          {compared: drifted(plan.DriftedAttribute{Name: "size", Was: []byte(`{"value":2,"type":"x"}`)}), drift: []string{`size: {"type":"x","value":2} → 3`}},

@@ -37,7 +37,7 @@ func (now Input) ChangesSince(then Input) []string {
 	var words []string
 	switch {
 	case now.Destroy && !then.Destroy:
-		words = append(words, "it is a destruction, which was not reviewed")
+		words = append(words, "this is a destroy plan, and no destroy plan was reviewed")
 	case then.Destroy && !now.Destroy:
 		words = append(words, "a destroy plan was reviewed, but this is not one")
 	}
@@ -79,11 +79,11 @@ func ModuleChanges(now, then map[string]Module) []string {
 		case is.Version != was.Version:
 			words = append(words, fmt.Sprintf("module %s is %s, it was %s", name, orNone(is.Version), orNone(was.Version)))
 		case is.Content != was.Content:
-			words = append(words, fmt.Sprintf("module %s has other content than it had, as its source is not pinned to a version or a commit", name))
+			words = append(words, fmt.Sprintf("module %s has changed: its source is not pinned to a version or a commit", name))
 		}
 	}
 	if len(words) == 0 {
-		words = append(words, "a module that init fetches has other content than before: is its version pinned?")
+		words = append(words, "a module that init fetches has changed: is its version pinned?")
 	}
 	return words
 }

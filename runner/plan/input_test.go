@@ -19,13 +19,13 @@ func TestModuleChanges(t *testing.T) {
 		"net": {Content: "sha256:9"}, "net.dns": {Version: "1.3.0", Content: "sha256:8"}, "new": {Content: "sha256:3"},
 		"same": {Version: "2.0.0", Content: "sha256:4"}, "was": {Content: "sha256:5"},
 	}
-	const unknown = "a module that init fetches has other content than before: is its version pinned?"
+	const unknown = "a module that init fetches has changed: is its version pinned?"
 	for name, c := range map[string]struct {
 		now, then map[string]plan.Module
 		want      []string
 	}{
 		"others": {now, then, []string{
-			"module net has other content than it had, as its source is not pinned to a version or a commit",
+			"module net has changed: its source is not pinned to a version or a commit",
 			"module net.dns is 1.3.0, it was 1.2.0",
 			"module new is new",
 			"module old is gone",

@@ -74,7 +74,7 @@ func readState(r io.Reader, values bool) (*State, error) {
 			return fmt.Errorf("%q is not a member of a state", name)
 		}
 		if seen[name] {
-			return fmt.Errorf("%q is there twice", name)
+			return fmt.Errorf("%q is given twice", name)
 		}
 		seen[name] = true
 		switch name {
@@ -226,7 +226,7 @@ func (s *State) instances(r storedResource, address string) error {
 		}
 		at := object{address + indexOf(stored.IndexKey), stored.Deposed}
 		if _, twice := s.objects[at]; twice {
-			return fmt.Errorf("%s is there twice", at.address)
+			return fmt.Errorf("%s is given twice", at.address)
 		}
 		if len(s.objects) == maxObjects {
 			return fmt.Errorf("it has more than %d objects", maxObjects)
@@ -260,7 +260,7 @@ func (s *State) instance(i storedInstance, r storedResource) (instance, error) {
 			return errNoState
 		}
 		if seen[name] {
-			return fmt.Errorf("%q is there twice", name)
+			return fmt.Errorf("%q is given twice", name)
 		}
 		seen[name] = true
 		if s.attributes++; s.attributes > maxAttributes {

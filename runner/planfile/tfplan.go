@@ -129,7 +129,7 @@ func (p *Plan) decode(r *bufio.Reader, tofu bool) error {
 		}
 		if singleFields[number] {
 			if seen[number] {
-				return fmt.Errorf("field %d is there twice", number)
+				return fmt.Errorf("field %d is given twice", number)
 			}
 			seen[number] = true
 		}
@@ -242,7 +242,7 @@ func (p *Plan) variable(data []byte) error {
 		return err
 	})
 	if _, twice := p.variables[name]; twice && err == nil {
-		err = fmt.Errorf("variable %q is there twice", name)
+		err = fmt.Errorf("variable %q is given twice", name)
 	}
 	p.variables[name] = value
 	return err
@@ -295,7 +295,7 @@ func fields(data []byte, visit func(number protowire.Number, content []byte) err
 			return protowire.ParseError(m)
 		}
 		if seen[number] {
-			return fmt.Errorf("field %d is there twice", number)
+			return fmt.Errorf("field %d is given twice", number)
 		}
 		seen[number] = true
 		if err := visit(number, content); err != nil {
@@ -323,7 +323,7 @@ func decodeChange(data []byte) (c change, err error) {
 			content, _ = protowire.ConsumeBytes(data[n:])
 		}
 		if seen[number] && number != 11 {
-			return c, fmt.Errorf("field %d of a change is there twice", number)
+			return c, fmt.Errorf("field %d of a change is given twice", number)
 		}
 		seen[number] = true
 		switch number {

@@ -23,14 +23,14 @@
 // it and that the kernel lets signal nobody else; if the engine has ended the
 // first process, the agent does the same.
 //
-// # What it does not hold
+// # What it does not prevent
 //
 // docs/security.md has the table of attacks by modes, which is tested. Besides:
 //
-//   - System calls are not filtered, but for keys and POSIX message queues, on amd64
-//     and arm64. A kernel that has a hole is not held.
+//   - System calls are not filtered, except for keys and POSIX message queues, on amd64
+//     and arm64. It does not help against holes in the kernel.
 //   - The network is the machine's, in every mode, with loopback, metadata
-//     services and, but for ModeLandlock, abstract sockets.
+//     services and, except in ModeLandlock, abstract sockets.
 //   - ModeLandlock covers neither stat, chmod and utime nor sockets that are
 //     files, and all sandboxes have one user.
 //   - ModeUsers covers what the permissions of files do: workspaces and secrets
@@ -41,7 +41,7 @@
 //     a user or a user namespace of its own, and there is no limit of CPU.
 //   - Shared memory of System V stays in ModeLandlock and ModeNone: it needs no
 //     process, and is the agent's user's.
-//   - ModeNone ends what it finds. One that means to escape does.
+//   - ModeNone ends what it finds. A process that wants to escape can.
 //   - What a Mount shows is what its Source is when a start begins: it must
 //     not lie where an engine can put a link.
 package sandbox

@@ -268,7 +268,7 @@ func conclude(c Command, waited error, said []stage.Record) (Exit, error) {
 	var failed *exec.ExitError
 	killed := errors.As(waited, &failed) && failed.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 	if !ended && !killed {
-		return Exit{}, fmt.Errorf("run the sandbox of %s: its first process ended without a word: %w", c.Path, waited)
+		return Exit{}, fmt.Errorf("run the sandbox of %s: its first process ended without a result: %w", c.Path, waited)
 	}
 	if waited != nil && failed == nil {
 		return exit, fmt.Errorf("read the output of %s: %w", c.Path, waited)

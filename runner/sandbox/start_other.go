@@ -35,7 +35,7 @@ type Starter struct{}
 // Probe returns a Starter if o asks for ModeNone, else ErrUnavailable.
 func Probe(_ context.Context, o Options) (*Starter, error) {
 	if o.Mode != ModeNone {
-		return nil, refusals([]Refusal{{Mode: o.Mode, Err: errors.New("only Linux has isolation")}})
+		return nil, refusals([]Refusal{{Mode: o.Mode, Err: errors.New("isolation needs Linux")}})
 	}
 	return &Starter{}, nil
 }
@@ -44,7 +44,7 @@ func Probe(_ context.Context, o Options) (*Starter, error) {
 func (s *Starter) Mode() Mode { return ModeNone }
 
 // Counted says that nothing counts what a start uses.
-func (s *Starter) Counted() error { return errors.New("only Linux has control groups") }
+func (s *Starter) Counted() error { return errors.New("control groups need Linux") }
 
 // Refused returns nothing: there is no stronger mode.
 func (s *Starter) Refused() []Refusal { return nil }
@@ -87,7 +87,7 @@ func (s *Starter) Run(ctx context.Context, c Command) (Exit, error) {
 
 // Delegate makes no control group: this system has none.
 func Delegate(string, int) (string, error) {
-	return "", errors.New("control groups are Linux's")
+	return "", errors.New("control groups need Linux")
 }
 
 // hidden keeps os/exec from handing a file to the engine: it gets pipes only.

@@ -43,7 +43,7 @@ func kill(all func()) error {
 			return nil
 		}
 	}
-	return errors.New("what it started does not die")
+	return errors.New("processes that it started cannot be killed")
 }
 
 // anyAlive says whether a process, other than this one, is alive that the

@@ -316,7 +316,7 @@ func (r *Resolver) secretFromFile(name string) (string, *secretError) {
 		return secretFile(name, func(name string, _ int, _ os.FileMode) (*os.File, error) { return folders.Open(name) }, name)
 	}
 	outside := &secretError{
-		err:  fmt.Errorf("file %s is in none of the run's secret folders", name),
+		err:  fmt.Errorf("file %s is not in any of the run's secret folders", name),
 		hint: "put its folder under credentials[].secretDirs in holdfast.yaml, " + r.entry(),
 	}
 	if !slices.ContainsFunc(r.Assignment.SecretDirs, func(dir string) bool { return folders.Below(dir, name) != "" }) {

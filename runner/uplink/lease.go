@@ -55,7 +55,7 @@ func (l *lease) hasBegun() bool {
 	return l.begun
 }
 
-// wasFenced reports whether the server has given the attempt up.
+// wasFenced reports whether the server has given up the attempt.
 func (l *lease) wasFenced() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +219,7 @@ func (l *lease) fence() {
 		return
 	}
 	l.logger.Warn("attempt was fenced off")
-	l.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given the attempt up"})
+	l.halt(&failure.StopError{Reason: holdfast.ReasonLeaseLost, Detail: "the server has given up the attempt"})
 }
 
 // noteStep notes the step and lets the server know soon.

@@ -332,7 +332,7 @@ func (l *logSpool) run(ctx context.Context, trouble func(error), send func(ctx c
 			continue
 		}
 		if refusals++; refusals > logMaxRefusals {
-			return fmt.Errorf("append log at %d: %w", offset, &LocalError{errors.New("the server does not take it")})
+			return fmt.Errorf("append log at %d: %w", offset, &LocalError{errors.New("the server does not accept it")})
 		}
 		if !Sleep(ctx, logBatchDelay) {
 			return nil

@@ -21,7 +21,7 @@ func (s *Session) MaskLog(spans []holdfast.LogSpan) {
 		err = WriteFile(filepath.Join(s.dir, maskFile), data, nil)
 	}
 	if err != nil {
-		s.Logger.Error("secrets that were known late stay in the log", "err", err)
+		s.Logger.Error("secrets that became known late stay in the log", "err", err)
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 	if kept != "" {
 		result.Reason, result.Failure.Cause, result.Failure.Transient = holdfast.CauseStateUnsaved, holdfast.CauseStateUnsaved, false
 		result.Failure.Hint = fmt.Sprintf("the engine could not save the state, and what it wrote instead cannot be read: look at errored.tfstate below %s "+
-			"on the agent's machine, and give it to `holdfast state push CLUSTER FILE`, or give it up with `holdfast state waive`", kept)
+			"on the agent's machine, and give it to `holdfast state push CLUSTER FILE`, or discard it with `holdfast state waive`", kept)
 	}
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)
 	s.SaveResult(result)

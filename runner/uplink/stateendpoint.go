@@ -367,7 +367,7 @@ func (s *stateRelay) postState(w http.ResponseWriter, r *http.Request) {
 	op := stateOp{Query: r.URL.RawQuery, body: body}
 	parcel, err := s.held.put(parcelState, op.reader())
 	if err != nil {
-		s.logger.Error("state could not be held on disk", "err", err)
+		s.logger.Error("state could not be kept on disk", "err", err)
 		s.postAtOnce(w, r, op)
 		return
 	}
@@ -379,7 +379,7 @@ func (s *stateRelay) postState(w http.ResponseWriter, r *http.Request) {
 // now, or the engine learns that it did not.
 func (s *stateRelay) postAtOnce(w http.ResponseWriter, r *http.Request, op stateOp) {
 	if s.held.last() != nil { // never before an older one
-		http.Error(w, "state could not be held on disk", http.StatusInternalServerError)
+		http.Error(w, "state could not be kept on disk", http.StatusInternalServerError)
 		return
 	}
 	if s.forward(w, r, op.call(http.MethodPost)) {
@@ -409,7 +409,7 @@ func (s *stateRelay) unlockState(w http.ResponseWriter, r *http.Request) {
 	op := stateOp{Query: r.URL.RawQuery, body: body}
 	parcel, err := s.held.put(parcelUnlock, op.reader())
 	if err != nil {
-		s.logger.Error("unlock could not be held on disk", "err", err)
+		s.logger.Error("unlock could not be kept on disk", "err", err)
 		s.forward(w, r, op.call("UNLOCK"))
 		return
 	}
@@ -431,7 +431,7 @@ func (s *stateRelay) settle(w http.ResponseWriter, c call, p *parcel) {
 			return
 		}
 	default:
-		s.logger.Warn("state was held on disk until the server is back", "action", c.method)
+		s.logger.Warn("state is kept on disk until the server is back", "action", c.method)
 	}
 	w.WriteHeader(http.StatusOK)
 }

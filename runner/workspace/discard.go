@@ -45,7 +45,7 @@ func (w *Store) RemoveDiscarded() {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
 		if err := folders.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
-			w.logger.Warn("what a run left was not removed", "err", err)
+			w.logger.Warn("files that a run left were not removed", "err", err)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (w *Store) Take(a holdfast.Assignment) (Folder, error) {
 		if failure.DiskFull(err) {
 			return Folder{}, err
 		}
-		w.logger.Warn("workspace has a path of its own", "cluster", a.Cluster, "run", a.Run, "err", err)
+		w.logger.Warn("workspace is at another path than usual", "cluster", a.Cluster, "run", a.Run, "err", err)
 	}
 	if err := w.ownFolder(own, a.AttemptRef); err != nil {
 		return Folder{}, err

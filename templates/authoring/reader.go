@@ -79,7 +79,7 @@ func (r *reader) keys(n *yaml.Node, label string, known map[string]func(key, val
 			}
 			r.add(key, fmt.Sprintf("unknown key %q in %s", clip(key.Value), label), suggest(key.Value, names))
 		case seen[key.Value]:
-			r.add(key, fmt.Sprintf("key %q is there twice", key.Value), "remove one")
+			r.add(key, fmt.Sprintf("key %q is given twice", key.Value), "remove one")
 		default:
 			read(key, value)
 		}

@@ -86,7 +86,7 @@ func New(name string, providers []string) (map[string][]byte, error) {
 		}
 		s.Name, s.Template = p, name
 		if slices.ContainsFunc(all.Providers, func(other starter) bool { return other.Name == p }) {
-			return nil, fmt.Errorf("the provider %q is there twice", p)
+			return nil, fmt.Errorf("the provider %q is given twice", p)
 		}
 		all.Providers = append(all.Providers, s)
 	}

@@ -90,7 +90,7 @@ func TestNewRefuses(t *testing.T) {
 		"no name":          {"", nil, "cannot be the name of a template"},
 		"a path":           {"../x", nil, "cannot be the name of a template"},
 		"a provider's":     {"x", []string{"a b"}, "cannot be the name of a provider"},
-		"a provider twice": {"x", []string{"aws", "aws"}, "there twice"},
+		"a provider twice": {"x", []string{"aws", "aws"}, "given twice"},
 	} {
 		if _, err := authoring.New(tc.name, tc.providers); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)

@@ -45,7 +45,7 @@ func (r *Reader) IsKind(root *yaml.Node, want string) bool {
 	h := headOf(root)
 	if root.Kind == yaml.MappingNode {
 		if len(h.versions) > 0 && scalar(h.versions[0]) == APIVersion && len(h.kinds) > 0 && scalar(h.kinds[0]) == want {
-			return true // if one of the two is there twice, expand reports it
+			return true // if one of the two is given twice, expand reports it
 		}
 		r.resembles(root, h, want)
 		return false
@@ -145,7 +145,7 @@ func (r *Reader) merged(h head) {
 	for _, version := range h.versions {
 		if likeGroup(scalar(version)) {
 			r.Cluster = "" // the name is that of the first
-			r.Add(version, "apiVersion or kind is there twice in one document", "separate documents with a line ---")
+			r.Add(version, "apiVersion or kind is given twice in one document", "separate documents with a line ---")
 			return
 		}
 	}

@@ -130,7 +130,7 @@ func endsLine(fault *holdfast.Fault, data []byte) bool {
 	if at.column == 0 || !strings.Contains(fault.Message, "could not find expected ':'") {
 		return false
 	}
-	fault.Message, fault.Hint = "file is not valid YAML: a character that is not seen ends the line here", "remove it, or write it as an escape in double quotes"
+	fault.Message, fault.Hint = "file is not valid YAML: an invisible character ends the line here", "remove it, or write it as an escape in double quotes"
 	fault.Column = at.column
 	return true
 }

@@ -31,7 +31,7 @@ func TestPlacesAreThoseOfEditors(t *testing.T) {
 		},
 		"next line in a word": {
 			short(module, "variables:", "  a: x\u0085y", "  b: 1"),
-			[]string{`c.yaml:9:9: file is not valid YAML: a character that is not seen ends the line here (remove it`},
+			[]string{`c.yaml:9:9: file is not valid YAML: an invisible character ends the line here (remove it`},
 		},
 		"syntax": {
 			short(module, "region: eu", "labels", "zone: b"),

@@ -186,7 +186,7 @@ func openQuote(fault *holdfast.Fault, data []byte) {
 	}
 	quote := text[at[2]]
 	fault.Column = utf8.RuneCount(text[:at[2]]) + 1
-	fault.Message = fmt.Sprintf("file is not valid YAML: the text that begins here with %c has no end", quote)
+	fault.Message = fmt.Sprintf("file is not valid YAML: the text that begins here with %c is not closed", quote)
 	fault.Hint = fmt.Sprintf("close it with %c", quote)
 }
 
@@ -339,7 +339,7 @@ func (e *expander) mapping(n, out *yaml.Node, depth int) {
 			if depth == 0 && (name == "apiVersion" || name == "kind") {
 				hint = "separate documents with a line ---"
 			}
-			e.reader.Add(n.Content[i], fmt.Sprintf("key %q is there twice, first in line %d", wording.Clip(key.Value), line), hint)
+			e.reader.Add(n.Content[i], fmt.Sprintf("key %q is given twice, first in line %d", wording.Clip(key.Value), line), hint)
 			continue
 		}
 		seen[name] = n.Content[i].Line

@@ -199,7 +199,7 @@ func TestParseClustersFaults(t *testing.T) {
 		},
 		"duplicate key": {
 			short(module, "region: a", "region: b"),
-			[]string{`c.yaml:9:3: key "region" is there twice, first in line 8 (remove one)`},
+			[]string{`c.yaml:9:3: key "region" is given twice, first in line 8 (remove one)`},
 		},
 		"tab": {
 			short(module, "\tregion: a"),
@@ -211,7 +211,7 @@ func TestParseClustersFaults(t *testing.T) {
 		},
 		"quote without an end": {
 			short(module, `region: "eu`, "provider: a"),
-			[]string{`c.yaml:8:11: file is not valid YAML: the text that begins here with " has no end (close it with ")`},
+			[]string{`c.yaml:8:11: file is not valid YAML: the text that begins here with " is not closed (close it with ")`},
 		},
 		"quote without an end in a mapping": {
 			short(module, `labels: {a: "b", c: 'd}`, "provider: a"),

@@ -2,5 +2,5 @@
 // or to make again: folders, templates, schedules.
 //
 // The packages of documents, modules and templates call it. It never expires anything
-// by time: what changes belongs into the key.
+// by time: anything that changes belongs in the key.
 package lru

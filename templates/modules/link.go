@@ -75,7 +75,7 @@ func (g *Gatherer) follow(link string, via []string) ([]Entry, error) {
 
 func (g *Gatherer) followDir(link, to string, via []string) ([]Entry, error) {
 	if link == to || strings.HasPrefix(link, to+"/") || to == "." {
-		g.Faults = append(g.Faults, holdfast.Fault{File: link, Message: "symbolic link to a folder that holds it"})
+		g.Faults = append(g.Faults, holdfast.Fault{File: link, Message: "symbolic link to a folder that contains it"})
 		return nil, nil
 	}
 	f, err := g.folder(to)

@@ -1,4 +1,4 @@
-// Package wording owns the small words of faults: what people wrote, shortened and
+// Package wording owns the small phrases of faults: what people wrote, shortened and
 // made visible, what they may have meant, and lists and numbers as a sentence has
 // them.
 //
