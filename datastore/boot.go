@@ -46,7 +46,7 @@ func (s *RunStore) MayLack(ref holdfast.AttemptRef) bool { return ref.Fence <= s
 // commitFor returns how what belongs to a running attempt is committed: without waiting for
 // the disk, if its run does not write. That survives the process, and the machine with the
 // attempt's end, which is durable; what is lost before that costs another attempt (MayLack).
-// Of a run that writes nothing may be lost: its engine has changed the world.
+// Of a run that writes nothing may be lost: its engine has changed the infrastructure.
 func (s *records) commitFor(ctx context.Context, run string) func(context.Context, func(context.Context, querier) error) error {
 	var kind holdfast.RunKind
 	err := s.db.reader().row(ctx, `SELECT kind FROM runs WHERE id = ?`, run).Scan(&kind)

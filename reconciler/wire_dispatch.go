@@ -73,7 +73,7 @@ func (f fleet) Fork(ctx context.Context, run holdfast.Run) (bool, error) {
 	return pr.Fork, nil
 }
 
-// Assignment records on a run the world in which its attempt starts, and returns
+// Assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
 func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return f.r.loop.Assignment(ctx, run)

@@ -72,7 +72,7 @@ func (s *agentServer) getState(c *gin.Context) {
 
 // putState stores what an engine wrote. An attempt that is over is refused, but
 // its upload reaches the store's quarantine: an engine that was cut off from us
-// may have changed the world, and this is the only account of it.
+// may have changed the infrastructure, and this is the only account of it.
 func (s *agentServer) putState(c *gin.Context) {
 	who, location, err := s.stateOf(c)
 	if err == nil && !who.run.Kind.Writes() {

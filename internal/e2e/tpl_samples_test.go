@@ -69,7 +69,7 @@ func TestSamples(t *testing.T) {
 	change.push(next.files())
 	w.untilSample("alpha", 4, holdfast.RunRunning)
 	if status := w.samples("alpha")[1].Status; status != holdfast.RunCanceled {
-		t.Errorf("the plan of what is no more the head is %s", status)
+		t.Errorf("the plan of what is no longer the head is %s", status)
 	}
 	change.close()
 	w.untilSample("alpha", 4, holdfast.RunCanceled)

@@ -14,7 +14,7 @@ import (
 // starter tells attempts what they start from.
 type starter struct{ shared }
 
-// assignment records on a run the world in which its attempt starts, and returns
+// assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
 func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	rec, err := s.opts.Store.Cluster(ctx, run.Cluster)

@@ -117,7 +117,7 @@ func (l *Loop) Suspension(ctx context.Context, rec holdfast.ClusterRecord) (stri
 	return l.observer.suspension(ctx, rec)
 }
 
-// Assignment records on a run the world in which its attempt starts, and returns
+// Assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
 func (l *Loop) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return l.starter.assignment(ctx, run)

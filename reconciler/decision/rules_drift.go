@@ -12,7 +12,7 @@ import (
 // The rules about drift. Those of the tracked branch ask for them in their list.
 
 // DriftFresh is for how long what a check has found may be reverted automatically:
-// after that the world may be another one, and is looked at again first.
+// after that the infrastructure may have changed, and is looked at again first.
 const DriftFresh = time.Hour
 
 // revertPatience is how long a replica may take to queue an apply that it has

@@ -296,7 +296,7 @@ func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) 
 	return do()
 }
 
-// begin records the world in which the attempt starts and makes its assignment.
+// begin records what the attempt starts from and makes its assignment.
 func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
 	d.renewals.confirmed(run.ID)
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)

@@ -105,7 +105,7 @@ type Source interface {
 	Stopped(ctx context.Context, run holdfast.Run) (bool, error)
 	// Fork reports whether a run is of a pull request from a fork. It asks nobody else.
 	Fork(ctx context.Context, run holdfast.Run) (bool, error)
-	// Assignment records on the run the world in which its attempt starts, and
+	// Assignment records on the run what its attempt starts from, and
 	// returns what the attempt needs to know of it. The Dispatcher adds what is
 	// the attempt's own: its reference, token, deadline and lease. An error ends
 	// the run.

@@ -163,7 +163,7 @@ func (b *branches) nothingRuns(ctx context.Context, names ...string) error {
 }
 
 // cancelBeforeRename ends what waits for its turn under either name: it would
-// look for the state where that is no more.
+// look for the state where it no longer is.
 func (b *branches) cancelBeforeRename(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := b.Records.CancelPending(ctx, name, holdfast.ReasonRenamed); err != nil {

@@ -26,7 +26,7 @@ type Compared struct {
 }
 
 // Unshown is a change of the state besides the engine's changes: an object that
-// is gone in the world and leaves the state, or one that is another object now.
+// is gone from the infrastructure and leaves the state, or one that is another object now.
 type Unshown struct {
 	Address, Deposed, Type, Provider string
 	Gone                             bool

@@ -22,7 +22,7 @@ const (
 	ExitRun   = 3 // a run failed, was held or canceled, or a command was refused
 )
 
-// App is what commands have of the world.
+// App is what commands share.
 type App struct {
 	table.Printer
 	In      io.Reader

@@ -329,7 +329,7 @@ func (r *Repo) MergeGroup(ref, head, base, baseHead string) Delivery {
 	return r.deliverGroup("checks_requested", "", ref, head, base, baseHead)
 }
 
-// EndMergeGroup delivers that a group is no more, as it was merged, invalidated or
+// EndMergeGroup delivers that a group no longer exists, because it was merged, invalidated or
 // dequeued. Its ref is gone by then.
 func (r *Repo) EndMergeGroup(reason, ref, head, base, baseHead string) Delivery {
 	return r.deliverGroup("destroyed", reason, ref, head, base, baseHead)
