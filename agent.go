@@ -136,7 +136,7 @@ func AgentIDOf(text string) string {
 	}, text)
 }
 
-// CheckAgentID returns what is wrong with the id of an agent: it stands in logs and
+// CheckAgentID returns what is wrong with the id of an agent: it appears in logs and
 // tables, and its parts are separated by slashes.
 func CheckAgentID(id string) error {
 	switch {
@@ -357,7 +357,7 @@ func sizeText(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + "TiB"
 }
 
-// Heartbeat says that an attempt lives.
+// Heartbeat says that an attempt is alive.
 type Heartbeat struct {
 	Fence   int64  `json:"fence"`
 	Step    string `json:"step"`

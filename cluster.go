@@ -67,7 +67,7 @@ type StateBackend struct {
 	Config map[string]any `json:"config"` // the backend block's arguments; never secrets
 }
 
-// DriftSettings says when drift is looked for and what happens then.
+// DriftSettings says when a cluster is checked for drift, and what happens then.
 type DriftSettings struct {
 	Schedule string      `json:"schedule,omitempty"` // cron, with an optional CRON_TZ; empty: the server's default; "off": none
 	TimeZone string      `json:"timeZone,omitempty"` // of Schedule; empty means UTC

@@ -104,7 +104,7 @@ type DriftReport struct {
 	Revert *Run `json:"revert,omitempty"`
 }
 
-// DriftRule hides drift that is meant to be.
+// DriftRule hides drift that is intended.
 type DriftRule struct {
 	// Address is a glob of resource addresses: * stands for anything but a dot,
 	// ** for anything.

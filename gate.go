@@ -55,8 +55,8 @@ func (r Reason) OfGate() bool {
 // GateMissing says in two or three words that a condition is not met.
 func GateMissing(name string) string { return cmp.Or(gateOf(name).missing, name+" missing") }
 
-// Gate is a condition of apply.requires and how a pull request stands towards it
-// for one cluster.
+// Gate is a condition of apply.requires, and whether a pull request meets it for one
+// cluster.
 type Gate struct {
 	Name    string   `json:"name"`             // as in apply.requires
 	Lifted  bool     `json:"lifted,omitempty"` // the change takes it away: for its own apply it holds

@@ -5,11 +5,11 @@ import "time"
 // ConditionType names a condition of a cluster.
 type ConditionType string
 
-// The conditions of a cluster. For each, True is what people hope for but for
-// Drifted and Blocked.
+// The conditions of a cluster. For each, True is the good case, except for Drifted and
+// Blocked.
 const (
 	ConditionCommitPlanned ConditionType = "CommitPlanned" // what Git desires is resolved and was planned, or is applied
-	ConditionPlanUpToDate  ConditionType = "PlanUpToDate"  // the newest plan is of what Git desires and of the world as it is
+	ConditionPlanUpToDate  ConditionType = "PlanUpToDate"  // the newest plan is of what Git desires and of the infrastructure as it is
 	ConditionApplyUpToDate ConditionType = "ApplyUpToDate" // what Git desires is applied
 	ConditionDrifted       ConditionType = "Drifted"       // the infrastructure is not as it was applied
 	ConditionBlocked       ConditionType = "Blocked"       // a person or a condition has to act first
@@ -26,7 +26,7 @@ const (
 	ConditionUnknown ConditionStatus = "Unknown"
 )
 
-// Condition is one thing that holds of a cluster or not, for machines.
+// Condition is a statement about a cluster that is true, false or unknown, for machines.
 type Condition struct {
 	Type    ConditionType   `json:"type"`
 	Status  ConditionStatus `json:"status"`
@@ -46,7 +46,7 @@ type Transition struct {
 	Run     string    `json:"run,omitempty"` // the run that brought it about
 }
 
-// Deletion is how a cluster went.
+// Deletion is how a cluster ended.
 type Deletion struct {
 	At       time.Time `json:"at"`
 	Reason   Reason    `json:"reason"`        // Destroyed, NeverApplied or Renamed
@@ -64,8 +64,7 @@ type Suspension struct {
 	At      time.Time `json:"at"`
 }
 
-// Relation is what a cluster means for another one that depends on it, or that
-// it depends on.
+// Relation is a cluster that another one depends on, or that depends on it.
 type Relation struct {
 	Name    string `json:"name"`
 	Phase   Phase  `json:"phase,omitempty"` // empty: no such cluster

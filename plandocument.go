@@ -255,7 +255,7 @@ func (d PlanDocument) Fingerprint() Digest {
 	return f.Digest()
 }
 
-// FullAddress tells the deposed objects of a resource from its current one, in
+// FullAddress distinguishes the deposed objects of a resource from its current one, in
 // words: "aws_vpc.main (deposed object 1a2b3c4d)".
 func (r PlanResource) FullAddress() string {
 	if r.Deposed == "" {

@@ -11,8 +11,8 @@ import (
 const proposalTrailer = "Holdfast-Proposal: "
 
 // Identity tells proposals apart: by branch, message and the paths of the files.
-// What they stand on, and what else is in the files, makes no other proposal: who
-// has closed the pull request has declined both.
+// Another base, or other content of the files, does not make another proposal: whoever
+// closed the pull request has declined both.
 func (p Proposal) Identity() Digest {
 	var b strings.Builder
 	for _, part := range append([]string{p.Branch, strings.TrimSpace(p.Message)}, slices.Sorted(maps.Keys(p.Files))...) {

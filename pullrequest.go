@@ -36,7 +36,7 @@ const (
 	PullRequestMerged PullRequestState = "merged"
 )
 
-// PullRequest is a proposal to change a tracked branch, as the forge tells it.
+// PullRequest is a proposal to change a tracked branch, as the code host reports it.
 type PullRequest struct {
 	PullRequestRef
 	Title  string           `json:"title"`

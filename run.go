@@ -159,8 +159,8 @@ type RunMode struct {
 	Exact bool `json:"exact,omitempty"`
 }
 
-// RunProgress is where a run is: its attempts, and what the world was when the
-// newest of them claimed it.
+// RunProgress is where a run is: its attempts, and what was on record when the newest
+// of them claimed it.
 type RunProgress struct {
 	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
