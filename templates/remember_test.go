@@ -33,7 +33,7 @@ func TestLoadRemembers(t *testing.T) {
 		"what a link says": {with(linked, "shared/x.tf", "#"), false},
 		"a lock file":      {with(linked, "t/.terraform.lock.hcl", "#"), false},
 	} {
-		resolver := templates.NewResolver(nil) // its own: one remembers a few versions only
+		resolver := templates.NewResolver(nil)
 		if got := load(resolver, linked) == load(resolver, tc.files); got != tc.same {
 			t.Errorf("%s: the same template: %v, want %v", name, got, tc.same)
 		}
@@ -50,6 +50,36 @@ func TestLoadRemembers(t *testing.T) {
 	}
 	if load(resolver, linked) != first {
 		t.Error("it is read again")
+	}
+}
+
+// TestLoadRemembersEachVersion: of however many pull requests that edit a template, or one of
+// its modules, in a folder, each version is read once, and not again with each commit elsewhere.
+func TestLoadRemembersEachVersion(t *testing.T) {
+	t.Parallel()
+
+	const versions = 40
+	resolver := templates.NewResolver(nil)
+	load := func(tr *memTree) *templates.Template {
+		loaded, faults, err := resolver.Load(tr, "t")
+		if err != nil || len(faults) > 0 {
+			t.Fatal(err, faults)
+		}
+		return loaded
+	}
+	for _, at := range []string{"t/template.yaml", "t/modules/logs/main.tf"} {
+		var first []*templates.Template
+		for push := range 3 {
+			for i := range versions {
+				tr := tree(with(richFiles(), at, fmt.Sprintf("%s\n# %d\n", richFiles()[at], i), "README.md", fmt.Sprint("push ", push)))
+				loaded := load(tr)
+				if push == 0 {
+					first = append(first, loaded)
+				} else if loaded != first[i] || tr.reads > 0 {
+					t.Fatalf("%s: version %d is read again with push %d: %d files", at, i, push, tr.reads)
+				}
+			}
+		}
 	}
 }
 

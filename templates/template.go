@@ -35,6 +35,7 @@ type Template struct {
 	outputs   []templateOutput // by name
 	blueprint Blueprint
 	lockFile  modules.Entry // provider lock file next to the template; zero: none
+	values    int           // in its document, once aliases are replaced
 }
 
 // provider is what a template makes for one provider.
@@ -137,12 +138,22 @@ func loadTemplate(tree holdfast.Tree, dir string, folders *lru.Cache[*modules.Fo
 	}
 	l := &templateLoader{Reader: r, tree: tree, dir: dir, folders: folders, t: &Template{
 		File: file, providers: map[string]*provider{}, schema: schema.New(nil), uses: map[string]bool{},
+		values: countValues(root),
 	}}
 	if err := l.load(root); err != nil {
 		return nil, nil, err
 	}
 	decode.SortFaults(r.Faults)
 	return l.t, r.Faults, nil
+}
+
+// countValues counts a value and all that are in it.
+func countValues(n *yaml.Node) int {
+	count := 1
+	for _, inner := range n.Content {
+		count += countValues(inner)
+	}
+	return count
 }
 
 type templateLoader struct {
