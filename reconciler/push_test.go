@@ -50,6 +50,43 @@ func TestUnrelatedPushLeavesPullRequestsAlone(t *testing.T) {
 	}
 }
 
+// TestUnrelatedPushLeavesEditsOfATemplateAlone: however many pull requests edit the document of
+// a template in a folder, none is looked at for a push that has nothing to do with it or with the
+// clusters that are made from it.
+func TestUnrelatedPushLeavesEditsOfATemplateAlone(t *testing.T) {
+	t.Parallel()
+	const at = "templates/web/template.yaml"
+	more := webTemplate("")[at] + "        - {name: more, source: ./modules/site}\n"
+	for name, test := range map[string]struct {
+		push   map[string]string
+		looked bool
+	}{
+		"another cluster's module": {map[string]string{"infra/prod/main.tf": module("two")}, false},
+		"another cluster":          {map[string]string{"clusters/new.yaml": document("new"), "infra/new/main.tf": module("one")}, false},
+		"a module of the template": {map[string]string{"templates/web/modules/site/main.tf": module("two")}, true},
+		"a cluster of it":          {map[string]string{"clusters/a.yaml": "# edited\n" + templated("web-a", "{path: ../templates/web}")}, true},
+		"a new cluster of it":      {map[string]string{"clusters/c.yaml": templated("web-c", "{path: ../templates/web}")}, true},
+		"another template":         {map[string]string{"templates/other/template.yaml": more}, true}, // it has to do with everything
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoOfTemplate(), withoutTemplates)
+			f.adopt()
+			f.open(1, map[string]string{at: more})
+			f.executeAll(planned)
+			before := f.pullRequest(1)
+			if got := f.affected(1); len(got) != 2 {
+				t.Fatalf("the pull request affects %v", got)
+			}
+			f.repo.Commit(master, name, test.push)
+			f.look()
+			if after := f.pullRequest(1); (after.Base != before.Base) != test.looked {
+				t.Errorf("the record had base %s, and has %s", before.Base.Short(), after.Base.Short())
+			}
+		})
+	}
+}
+
 // TestPullRequestsAreLookedAtAgain: what a record was made from is not believed for ever,
 // nor over a start or a change of the record by somebody else.
 func TestPullRequestsAreLookedAtAgain(t *testing.T) {

@@ -27,9 +27,9 @@ const footprintMost = 1000
 // Footprint returns what the difference of two trees may have to do with, if it consists
 // of nothing but edits and new documents without dependencies; nil otherwise. What is
 // beyond that has consequences for others which only a comparison finds: a document that
-// goes, moves, is renamed or depends on another cluster, a template.yaml, and any fault
-// in one of the trees. More are further paths to count as different.
-func (r *Reader) Footprint(ctx context.Context, from, to *Catalog, more ...string) (*Footprint, error) {
+// goes, moves, is renamed or depends on another cluster, a template.yaml that comes or goes,
+// and any fault in one of the trees. More are further changes to count as different.
+func (r *Reader) Footprint(ctx context.Context, from, to *Catalog, more ...holdfast.TreeChange) (*Footprint, error) {
 	changes, err := r.changes(ctx, from, to)
 	if err != nil {
 		return nil, err
@@ -49,15 +49,18 @@ func (r *Reader) Footprint(ctx context.Context, from, to *Catalog, more ...strin
 	for _, change := range changes {
 		from.documented(f.names, change)
 		to.documented(f.names, change)
-		more = append(more, change.Path, change.From)
 	}
-	for _, name := range more {
-		if path.Base(name) == templates.DocumentFile {
-			return nil, nil
-		}
-		if name != "" {
-			f.paths[name] = true
-			touch(f.touched, name)
+	for _, change := range slices.Concat(changes, more) {
+		for _, name := range []string{change.Path, change.From} {
+			// An edited template.yaml is what clusters are made from, as any file of a module.
+			// One that comes or goes makes examples of the files next to it, or clusters again.
+			if path.Base(name) == templates.DocumentFile && change.Kind != "modified" {
+				return nil, nil
+			}
+			if name != "" {
+				f.paths[name] = true
+				touch(f.touched, name)
+			}
 		}
 	}
 	to.index.reading(f.touched, f.names)
@@ -140,18 +143,11 @@ func disjoint(a, b map[string]bool) bool {
 	return true
 }
 
-// Changed returns the paths at which two revisions of a repository differ.
-func (r *Reader) Changed(ctx context.Context, repo string, from, to holdfast.Revision) ([]string, error) {
+// Changed returns the files that differ between two revisions of a repository.
+func (r *Reader) Changed(ctx context.Context, repo string, from, to holdfast.Revision) ([]holdfast.TreeChange, error) {
 	changes, err := r.git.Diff(ctx, repo, string(from), string(to))
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", from.Short(), to.Short(), err)
 	}
-	var paths []string
-	for _, change := range changes {
-		paths = append(paths, change.Path)
-		if change.From != "" {
-			paths = append(paths, change.From)
-		}
-	}
-	return paths, nil
+	return changes, nil
 }

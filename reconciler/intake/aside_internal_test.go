@@ -175,8 +175,7 @@ func (h *drawnHistory) world() *drawnWorld {
 	const shared = "resource \"terraform_data\" \"s\" {}\n"
 	tree := drawnTree{
 		"README.md": "a fleet", "infra/shared/main.tf": shared, "templates/web/modules/site/main.tf": shared,
-		"templates/web/template.yaml": "apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: web}\n" +
-			"spec:\n  providers:\n    any:\n      modules:\n        - {name: site, source: ./modules/site}\n",
+		"templates/web/template.yaml": drawnTemplate(0),
 	}
 	for i := range 9 {
 		tree[fmt.Sprintf("infra/m%d/main.tf", i)] = drawnModule(i, i < 2)
@@ -215,6 +214,14 @@ func (h *drawnHistory) world() *drawnWorld {
 		}
 	}
 	return w
+}
+
+// drawnTemplate has other modules for each number, one of them outside of its folder.
+func drawnTemplate(n int) string {
+	return "apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: web}\n" +
+		"spec:\n  providers:\n    any:\n      modules:\n        - {name: site, source: ./modules/site}\n" + []string{
+		"", "        - {name: more, source: ./modules/site}\n", "        - {name: more, source: ../../infra/m1}\n", "# nothing more\n",
+	}[n]
 }
 
 func drawnModule(n int, shared bool) string {
@@ -288,9 +295,11 @@ func (h *drawnHistory) edit(tree drawnTree, odd int) {
 	root := []string{"infra/m0", "infra/m1", "infra/m2", "infra/m3", "infra/m4", "infra/m5", "infra/m6", "web"}[h.rnd.IntN(8)]
 	another := fmt.Sprintf("c%d", h.rnd.IntN(13))
 	if h.rnd.IntN(100) >= odd {
-		switch h.rnd.IntN(11) {
+		switch h.rnd.IntN(12) {
 		case 0, 1:
 			docs[i].label = h.rnd.IntN(5)
+		case 8:
+			tree["templates/web/template.yaml"] = drawnTemplate(h.rnd.IntN(4))
 		case 2, 3, 4:
 			tree[module] = drawnModule(h.rnd.IntN(9), h.rnd.IntN(6) == 0)
 		case 5:
