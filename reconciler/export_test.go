@@ -74,6 +74,9 @@ func (r *Reconciler) Resume(ctx context.Context) {
 	r.commands.Pass(ctx)
 }
 
+// ResumeUnread asks for the clusters on record of repositories that were not taken in.
+func (r *Reconciler) ResumeUnread(ctx context.Context) { r.intake.ResumeUnread(ctx) }
+
 // Post works off the outbox once.
 func (r *Reconciler) Post(ctx context.Context) (int, error) { return r.publish.Post(ctx) }
 

@@ -56,9 +56,26 @@ func (o *origin) unaffectedBy(p *push) bool {
 type origins struct {
 	mu    sync.Mutex
 	known map[holdfast.PullRequestRef]origin
+	seen  map[holdfast.PullRequestRef]bool // open ones that this process has recorded
 }
 
-func newOrigins() *origins { return &origins{known: make(map[holdfast.PullRequestRef]origin)} }
+func newOrigins() *origins {
+	return &origins{known: make(map[holdfast.PullRequestRef]origin), seen: make(map[holdfast.PullRequestRef]bool)}
+}
+
+// first reports whether this process records an open pull request for the first time: what
+// a former one was to do about it may be undone.
+func (o *origins) first(rec holdfast.PullRequestRecord) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen := o.seen[rec.PullRequestRef]
+	if rec.State == holdfast.PullRequestOpen {
+		o.seen[rec.PullRequestRef] = true
+	} else {
+		delete(o.seen, rec.PullRequestRef)
+	}
+	return !seen
+}
 
 func (o *origins) of(ref holdfast.PullRequestRef) (origin, bool) {
 	o.mu.Lock()

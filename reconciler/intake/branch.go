@@ -66,26 +66,48 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		b.Agenda.Look(agenda.Look{Repo: repo.Name})
 		return nil
 	}
+	var rest []string
+	if first {
+		if rest, err = b.unasked(ctx, repo, asked); err != nil {
+			return err
+		}
+		b.marks.setResumed(repo.Name)
+	}
 	b.marks.markReady(repo.Name)
 	b.Impacts.Again(repo.Name)
-	// Only now: what one push says of several clusters is judged together.
-	var news, others []holdfast.Request
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		if req := (holdfast.Request{Cluster: name}); asked[name] || !first {
-			news = append(news, req)
-		} else {
-			others = append(others, req)
-		}
-	}
-	b.Agenda.RequestAll(news)
-	for _, req := range others {
-		b.Agenda.RequestPatiently(req)
-	}
+	b.request(asked, rest, first) // only now: what one push says of several clusters is judged together
 	b.Upgrades.Ask(repo.Name)
 	if err := b.showMerged(ctx, repo, merged, first); err != nil {
 		return err
 	}
 	return b.baseMoved(ctx, repo, asked, now.push)
+}
+
+// unasked are the clusters of a repository on record that are not among those asked for.
+func (b *branches) unasked(ctx context.Context, repo Repository, asked map[string]bool) ([]string, error) {
+	names, err := b.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters of %q: %w", repo.Name, err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { _, ok := asked[name]; return ok }), nil
+}
+
+// request asks for the decisions about clusters that were looked at: asked[name] is true of those
+// that were recorded. The first time there may be something to do about each of them, and about
+// the rest, that a former process had in mind.
+func (b *branches) request(asked map[string]bool, rest []string, first bool) {
+	var news []holdfast.Request
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if asked[name] || !first {
+			news = append(news, holdfast.Request{Cluster: name})
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	b.Agenda.RequestAll(news)
+	for _, name := range rest {
+		b.Agenda.RequestPatiently(holdfast.Request{Cluster: name})
+	}
 }
 
 // tracked fetches the head of the tracked branch, empty if there is none, and

@@ -154,11 +154,17 @@ func (i *Intake) PollOnce(ctx context.Context, repo string) error {
 	return i.poller.pollOnce(ctx, i.repos[repo])
 }
 
-// Resume asks for every pull request and every cluster that is on record.
+// Resume asks for every cluster on record, and for every pull request of which the code host
+// says something else.
 func (i *Intake) Resume(ctx context.Context) {
-	i.poller.resume(ctx)
-	i.poller.resumeClusters(ctx)
+	for name, repo := range i.repos {
+		i.poller.resumePullRequests(ctx, repo)
+		i.poller.resumeClusters(ctx, name)
+	}
 }
+
+// ResumeUnread asks for what is on record of the repositories that were not taken in.
+func (i *Intake) ResumeUnread(ctx context.Context) { i.poller.resumeUnread(ctx) }
 
 // Ready reports whether every repository was taken in once; the names of those
 // that were not, otherwise. One that cannot be fetched, or has not answered for a while,

@@ -19,6 +19,7 @@ type marks struct {
 
 	mu       sync.Mutex
 	ready    map[string]bool            // was taken in once
+	resumed  map[string]bool            // all its clusters on record were asked for once
 	recheck  map[string]map[string]bool // clusters to look at again with each head
 	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
@@ -29,8 +30,8 @@ type marks struct {
 
 func newMarks() *marks {
 	return &marks{
-		progress: queue.NewBroadcast(), ready: make(map[string]bool), recheck: make(map[string]map[string]bool),
-		added:    make(map[string]map[string]bool),
+		progress: queue.NewBroadcast(), ready: make(map[string]bool), resumed: make(map[string]bool),
+		recheck: make(map[string]map[string]bool), added: make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
 		tallies: make(map[string]*tally),
 	}
@@ -138,6 +139,15 @@ func (m *marks) takeRetagged(repo string) catalog.TagSet {
 	tags := m.retagged[repo]
 	delete(m.retagged, repo)
 	return tags
+}
+
+// setResumed notes that all clusters of a repository on record are asked for.
+func (m *marks) setResumed(repo string) { m.set(m.resumed, repo) }
+
+func (m *marks) isResumed(repo string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.resumed[repo]
 }
 
 func (m *marks) setRelook(repo string)       { m.set(m.relook, repo) }

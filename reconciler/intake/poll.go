@@ -32,11 +32,11 @@ func (p *poller) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, repo := range p.repos {
 		g.Go(func() error { p.pollRepository(ctx, repo); return nil })
+		g.Go(func() error { p.resumePullRequests(ctx, repo); return nil })
 	}
 	g.Go(func() error {
-		p.resume(ctx)
 		p.awaitReady(ctx, resumePatience)
-		p.resumeClusters(ctx)
+		p.resumeUnread(ctx)
 		return nil
 	})
 	return g.Wait()
@@ -70,29 +70,65 @@ func (p *poller) pollRepository(ctx context.Context, repo Repository) {
 // twice.
 const resumePatience = 15 * time.Second
 
-// resumeClusters asks for every cluster that is on record, once: what a former
-// process had in mind is gone.
-func (p *poller) resumeClusters(ctx context.Context) {
+// resumeUnread asks for what is on record of the repositories that were not taken in: of the
+// others that was asked for with the head.
+func (p *poller) resumeUnread(ctx context.Context) {
 	for repo := range p.repos { // of others there is no Git to ask
-		names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
-		if err != nil {
-			p.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
+		if p.marks.isResumed(repo) {
+			continue
 		}
-		for _, name := range names {
-			p.Agenda.RequestPatiently(holdfast.Request{Cluster: name})
+		p.resumeClusters(ctx, repo)
+		for _, pr := range p.recorded(ctx, repo) {
+			for _, c := range pr.Clusters {
+				p.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
+			}
+			p.Publisher.Show(pr.PullRequestRef)
 		}
 	}
 }
 
-// resume asks for every pull request that is on record.
-func (p *poller) resume(ctx context.Context) {
-	for name := range p.repos {
-		open, err := p.openPullRequests(ctx, name)
-		if err != nil {
-			p.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", name, "err", err)
-		}
-		for _, pr := range open {
-			p.Agenda.Look(agenda.Look{Repo: name, Number: pr.Number})
+// resumeClusters asks for every cluster of a repository that is on record: what a former
+// process had in mind is gone.
+func (p *poller) resumeClusters(ctx context.Context, repo string) {
+	names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
+	if err != nil {
+		p.opts.Logger.ErrorContext(ctx, "clusters were not listed", "repo", repo, "err", err)
+	}
+	for _, name := range names {
+		p.Agenda.RequestPatiently(holdfast.Request{Cluster: name})
+	}
+}
+
+// recorded are the open pull requests of a repository that are on record, as far as these
+// can be read.
+func (p *poller) recorded(ctx context.Context, repo string) []holdfast.PullRequestRecord {
+	open, err := p.openPullRequests(ctx, repo)
+	if err != nil {
+		p.opts.Logger.ErrorContext(ctx, "pull requests were not listed", "repo", repo, "err", err)
+	}
+	return open
+}
+
+// resumePullRequests asks for the open pull requests of a repository on record of which the
+// code host says something else: what it has told a former process may be lost. Those that are
+// as they were it is not asked for one by one: the tracked branch has them looked at when it is
+// taken in.
+func (p *poller) resumePullRequests(ctx context.Context, repo Repository) {
+	open := p.recorded(ctx, repo.Name)
+	if len(open) == 0 {
+		return
+	}
+	prs, err := p.opts.Sources.Forges[repo.Name].PullRequests(ctx, repo.Name, time.Time{})
+	if err != nil { // each of them is asked for until it answers
+		p.opts.Logger.DebugContext(ctx, "pull requests were not compared", "repo", repo.Name, "err", err)
+	}
+	listed := make(map[int]holdfast.PullRequest, len(prs))
+	for _, pr := range prs {
+		listed[pr.Number] = pr
+	}
+	for _, rec := range open {
+		if pr, ok := listed[rec.Number]; err != nil || !ok || differs(rec, pr) {
+			p.Agenda.Look(agenda.Look{Repo: repo.Name, Number: rec.Number})
 		}
 	}
 }
@@ -114,7 +150,7 @@ func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
 		return fmt.Errorf("list pull requests: %w", err)
 	}
 	for _, pr := range prs {
-		if p.differs(ctx, repo, pr) {
+		if p.isNews(ctx, repo, pr) {
 			p.Agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number})
 		}
 	}
@@ -135,14 +171,19 @@ func overlap(t time.Time) time.Time {
 	return t.Add(-commentOverlap)
 }
 
-// differs reports whether the forge says something of a pull request that the
-// record does not.
-func (p *poller) differs(ctx context.Context, repo Repository, pr holdfast.PullRequest) bool {
+// isNews reports whether the forge says something of a pull request that the record does
+// not.
+func (p *poller) isNews(ctx context.Context, repo Repository, pr holdfast.PullRequest) bool {
 	rec, err := p.opts.Store.PullRequest(ctx, pr.PullRequestRef)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return pr.State == holdfast.PullRequestOpen && pr.BaseBranch == repo.Branch
 	}
-	return err != nil || rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
+	return err != nil || differs(rec, pr)
+}
+
+// differs compares a record with what a list of the forge says.
+func differs(rec holdfast.PullRequestRecord, pr holdfast.PullRequest) bool {
+	return rec.Head != pr.Head || rec.State != pr.State || rec.Draft != pr.Draft ||
 		rec.BaseBranch != pr.BaseBranch || rec.Title != pr.Title ||
 		pr.UpdatedAt.After(rec.UpdatedAt) // reviews are not in the list
 }

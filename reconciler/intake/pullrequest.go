@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
+	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
 const (
@@ -160,11 +161,14 @@ func (p *pullRequests) requiresMergeable(ctx context.Context, rec holdfast.PullR
 func (p *pullRequests) savePullRequest(
 	ctx context.Context, repo Repository, before, rec holdfast.PullRequestRecord, known bool,
 ) (holdfast.PullRequestRecord, error) {
-	saved, err := p.opts.Store.SavePullRequest(ctx, rec)
-	if err != nil {
-		return saved, fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+	saved := before
+	if before.Version == 0 || !record.Same(before, rec) {
+		var err error
+		if saved, err = p.opts.Store.SavePullRequest(ctx, rec); err != nil {
+			return saved, fmt.Errorf("record pull request %s: %w", rec.PullRequestRef, err)
+		}
 	}
-	if known && onlyMoved(before, saved) {
+	if first := p.origins.first(saved); known && !first && onlyMoved(before, saved) {
 		return saved, nil
 	}
 	applies := make(map[string]bool) // by name: whether the merge would
