@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -82,6 +83,17 @@ func TestCommitsOfARun(t *testing.T) {
 		_, err := store.RecordCluster(ctx, holdfast.ClusterRecord{Name: run.Cluster}, entry, holdfast.Transition{What: "phase", To: "Active"})
 		return err
 	})
+	comment := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: "r", Body: "applied"}
+	status := holdfast.Post{
+		Key: "status", Kind: holdfast.PostStatus, Repo: "r", After: comment.Key,
+		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextApply, State: holdfast.StatusSuccess},
+	}
+	step("show", 1, func() error { return store.Want(ctx, comment, status) })
+	step("show again", 0, func() error { return store.Want(ctx, comment, status) })
+	due := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "us", noon, time.Minute, 10))
+	if len(due) != 1 || due[0].Key != comment.Key {
+		t.Errorf("%d posts are due, want the comment before the status that comes after it", len(due))
+	}
 	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(ctx, run.Cluster, 0)); len(trail) != 1 || trail[0].Action != "cluster.applied" {
 		t.Errorf("the audit trail of the cluster is %+v", trail)
 	}

@@ -28,8 +28,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		p                  storedPost
 		key, runs, tried   string
 		wantedAt, postedAt int64
-		notBefore          int64
-		claimed            int64
+		notBefore, claimed int64
 		doc                []byte
 		meta               holdfast.Post
 	)
@@ -96,42 +95,45 @@ func sameContent(a, b holdfast.Post) bool {
 		a.Unshown == b.Unshown && slices.Equal(a.Faults, b.Faults)
 }
 
-// Want stores what a post should say: Wanted grows if the content (Title, Closed,
-// Body, Status, Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and
-// Head are stored with it in any case; if the content they go with is on the
-// forge already, the runs count as posted. With After it is posted when the post
-// of that key has posted what is wanted of it now. What was given up is tried
-// again when it shows other runs.
-func (s *PostStore) Want(ctx context.Context, post holdfast.Post) error {
-	if post.Key == "" {
-		return errors.New("want post: it has no key")
-	}
-	if old, err := s.readPost(ctx, s.db.reader(), post.Key, ""); err == nil && wantedAlready(old.Post, post) {
-		return nil // what is asked for again and again costs no write
-	}
-	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		old, err := s.readPost(ctx, q, post.Key, q.forUpdate)
-		switch {
-		case errors.Is(err, holdfast.ErrNotFound):
-			return s.insertPost(ctx, q, post)
-		case err != nil:
-			return err
-		case wantedAlready(old.Post, post):
-			return nil
-		case sameContent(old.Post, post):
-			if err := s.showRuns(ctx, q, old.Post, post); err != nil || !old.GivenUp || slices.Equal(old.Runs, post.Runs) {
-				return err
-			}
-			_, err := q.exec(ctx, `UPDATE posts SET `+neverFailed+` WHERE post_key = ?`, post.Key)
-			return err
-		default:
-			return s.changePost(ctx, q, old, post)
-		}
+// Want stores what posts should say, all of them or none: Wanted grows if the content (Title, Closed, Body, Status,
+// Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and Head are stored in any case; if
+// the content they go with is on the forge already, the runs count as posted. With After it is posted when the post of
+// that key has posted what is wanted of it now. What was given up is tried again when it shows other runs.
+func (s *PostStore) Want(ctx context.Context, posts ...holdfast.Post) error {
+	news := slices.DeleteFunc(slices.Clone(posts), func(post holdfast.Post) bool {
+		old, err := s.readPost(ctx, s.db.reader(), post.Key, "")
+		return err == nil && wantedAlready(old.Post, post) // what is asked for again and again costs no write
 	})
-	if err != nil {
-		return fmt.Errorf("want post %q: %w", post.Key, err)
+	if len(news) == 0 {
+		return nil
 	}
-	return nil
+	return s.db.write(ctx, func(ctx context.Context, q querier) error {
+		for _, post := range news {
+			if err := s.wantPost(ctx, q, post); err != nil {
+				return fmt.Errorf("want post %q: %w", post.Key, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *PostStore) wantPost(ctx context.Context, q querier, post holdfast.Post) error {
+	old, err := s.readPost(ctx, q, post.Key, q.forUpdate)
+	switch {
+	case post.Key == "":
+		return errors.New("it has no key")
+	case errors.Is(err, holdfast.ErrNotFound):
+		return s.insertPost(ctx, q, post)
+	case err != nil || wantedAlready(old.Post, post):
+		return err
+	case sameContent(old.Post, post):
+		if err := s.showRuns(ctx, q, old.Post, post); err != nil || !old.GivenUp || slices.Equal(old.Runs, post.Runs) {
+			return err
+		}
+		_, err := q.exec(ctx, `UPDATE posts SET `+neverFailed+` WHERE post_key = ?`, post.Key)
+		return err
+	}
+	return s.changePost(ctx, q, old, post)
 }
 
 func wantedAlready(old, post holdfast.Post) bool {
@@ -251,16 +253,14 @@ func (s *PostStore) ClaimPosts(
 	}
 	// Most looks find nothing: they cost no write.
 	var waiting int
-	err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting)
-	if err != nil {
+	if err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting); err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
 	if waiting == 0 || limit <= 0 {
 		return nil, nil
 	}
 	var posts []holdfast.Post
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		var err error
+	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
 			return err
 		}

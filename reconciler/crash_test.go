@@ -114,8 +114,8 @@ func (s *mortal) PutBundle(ctx context.Context, digest holdfast.Digest, data []b
 	return s.write("PutBundle", func() error { return s.Store.PutBundle(ctx, digest, data) })
 }
 
-func (s *mortal) Want(ctx context.Context, post holdfast.Post) error {
-	return s.write("Want", func() error { return s.Store.Want(ctx, post) })
+func (s *mortal) Want(ctx context.Context, posts ...holdfast.Post) error {
+	return s.write("Want", func() error { return s.Store.Want(ctx, posts...) })
 }
 
 func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {

@@ -163,11 +163,11 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if post.Unshown = report.Unshown(view) != ""; !post.Unshown {
 		post.Runs = shownRuns(view)
 	}
+	if !open || plan.State == holdfast.StatusPending {
+		return p.wantStatuses(ctx, view, plan, "", true, post)
+	}
 	if err := p.want(ctx, post); err != nil {
 		return err
-	}
-	if !open || plan.State == holdfast.StatusPending {
-		return p.wantStatuses(ctx, view, plan, "", true)
 	}
 	// Who trusts the status may merge as soon as it is there: what it stands for
 	// has to be seen by then, and is not if the comment was refused.

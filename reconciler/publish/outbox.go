@@ -279,10 +279,13 @@ func final(err error) bool {
 // refusals are the errors by which a forge says that it has understood a call.
 var refusals = []error{holdfast.ErrForbidden, holdfast.ErrRejected} //nolint:gochecknoglobals // a constant list
 
-// want writes to the outbox what a post should say.
-func (o *outbox) want(ctx context.Context, post holdfast.Post) error {
-	if err := o.opts.Store.Want(ctx, post); err != nil {
-		return fmt.Errorf("want %s: %w", post.Key, err)
+// want writes to the outbox what posts should say, all of them or none.
+func (o *outbox) want(ctx context.Context, posts ...holdfast.Post) error {
+	if len(posts) == 0 {
+		return nil
+	}
+	if err := o.opts.Store.Want(ctx, posts...); err != nil {
+		return fmt.Errorf("want %s: %w", posts[0].Key, err)
 	}
 	o.posts.Send()
 	o.opts.Watcher.Wanted(ctx)
@@ -292,6 +295,12 @@ func (o *outbox) want(ctx context.Context, post holdfast.Post) error {
 // wantStatus sets the status of a commit. Unless told, its numbers of progress
 // alone are not worth a call.
 func (o *outbox) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
+	return o.want(ctx, o.statusPosts(ctx, post, told)...)
+}
+
+// statusPosts is the post that sets the status of a commit, as wantStatus does; none if there is
+// nothing to set.
+func (o *outbox) statusPosts(ctx context.Context, post holdfast.Post, told bool) []holdfast.Post {
 	status := post.Status
 	if status.Revision == "" {
 		return nil
@@ -303,5 +312,5 @@ func (o *outbox) wantStatus(ctx context.Context, post holdfast.Post, told bool) 
 			return nil
 		}
 	}
-	return o.want(ctx, post)
+	return []holdfast.Post{post}
 }

@@ -36,12 +36,14 @@ type records struct {
 	unshown   time.Time
 }
 
-func (r *records) Want(_ context.Context, post holdfast.Post) error {
-	r.wanted = append(r.wanted, post)
+func (r *records) Want(_ context.Context, posts ...holdfast.Post) error {
+	r.wanted = append(r.wanted, posts...)
 	if r.posts == nil {
 		r.posts = make(map[string]holdfast.Post)
 	}
-	r.posts[post.Key] = post
+	for _, post := range posts {
+		r.posts[post.Key] = post
+	}
 	return nil
 }
 

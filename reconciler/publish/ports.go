@@ -24,12 +24,12 @@ type Store interface {
 
 // Wanted is what should be seen on the forges.
 type Wanted interface {
-	// Want stores what a post should say: Wanted grows if the content (Title, Closed,
-	// Body, Status, Faults, Reaction) differs from what was wanted last, else nothing
-	// happens. Runs and Head are stored with it in any case; what was given up is
+	// Want stores what posts should say, all of them or none: Wanted grows if the content
+	// (Title, Closed, Body, Status, Faults, Reaction) differs from what was wanted last, else
+	// nothing happens. Runs and Head are stored with it in any case; what was given up is
 	// tried again when it shows other runs. With After the content is posted when
 	// the post of that key has posted what is wanted of it now.
-	Want(ctx context.Context, post holdfast.Post) error
+	Want(ctx context.Context, posts ...holdfast.Post) error
 	Post(ctx context.Context, key string) (holdfast.Post, error)
 	// Posts returns the posts that match, by key.
 	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)

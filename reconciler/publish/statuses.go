@@ -11,17 +11,20 @@ import (
 )
 
 // wantStatuses sets the statuses of a pull request: that of its plan, once after
-// is posted, and that of its apply. Told says that the comment tells the same.
+// is posted, and that of its apply. Told says that the comment tells the same, which is
+// wanted with them if it is passed: with one transaction for all.
 func (p *Publisher) wantStatuses(
-	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool,
+	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool, comment ...holdfast.Post,
 ) error {
 	pr := view.PullRequest
-	err := p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told)
+	posts := slices.Concat(comment, p.statusPosts(ctx,
+		holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told))
+	if apply, ok := report.ApplyStatus(view); ok {
+		posts = append(posts, p.statusPosts(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)...)
+	}
+	err := p.want(ctx, posts...)
 	if err == nil && pr.State == holdfast.PullRequestOpen {
 		err = p.wantCheck(ctx, view)
-	}
-	if apply, ok := report.ApplyStatus(view); ok && err == nil {
-		err = p.wantStatus(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)
 	}
 	return err
 }
