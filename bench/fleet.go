@@ -37,9 +37,14 @@ func (b *bench) fleets(s *stage) {
 }
 
 func (s *stage) fleetOf(n int) {
-	w := &fleetWorld{world: s.newWorldWith("\nagent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml", ""), members: fleet(n)}
+	w := &fleetWorld{
+		world:   s.newWorldIn(s.bench.repositories, "agent: {off: true}\nengines: {download: false}\n", "clusters/**/*.yaml", ""),
+		members: fleet(n),
+	}
 	w.wait, w.decisions = fleetWait, watchDecisions(w.log)
-	w.git.Commit("main", "A fleet", fleetFiles(w.members))
+	for h, members := range w.shares() {
+		h.git.Commit("main", "A fleet", fleetFiles(members))
+	}
 
 	add := func(name string, value float64, unit string, floor ...float64) {
 		f := figure{Name: fleetPrefix + name, N: n, Value: value, Unit: unit}
@@ -79,12 +84,28 @@ func (s *stage) fleetOf(n int) {
 
 func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// fleetWorld is a world with a fleet in its repository, and no agent.
+// fleetWorld is a world with a fleet in its repositories, and no agent.
 type fleetWorld struct {
 	*world
 	members   []member
 	decisions *decisions
 	edits     int
+}
+
+// repository is the one that defines a cluster.
+func (w *fleetWorld) repository(m member) *hosted {
+	all := w.repositories()
+	return all[m.number%len(all)]
+}
+
+// shares are the clusters of each repository.
+func (w *fleetWorld) shares() map[*hosted][]member {
+	shares := make(map[*hosted][]member)
+	for _, m := range w.members {
+		h := w.repository(m)
+		shares[h] = append(shares[h], m)
+	}
+	return shares
 }
 
 // startAll starts the server and waits until a decision about every cluster was
@@ -109,30 +130,38 @@ func (w *fleetWorld) quiet() {
 // alone take, and the memory at its peak.
 func (w *fleetWorld) pushes(rounds int) (push, beyond, floor time.Duration, peak float64) {
 	ctx := context.Background()
-	alone, err := gitsource.New(gitsource.Options{Dir: w.path("alone"), Repositories: []gitsource.Repository{{
-		Name: fleetRepo, URL: w.git.URL, Branch: "main", Auth: gitsource.Auth{
-			Basic: func(context.Context) (string, string, error) { return "x-access-token", githubserver.Token, nil },
-		},
-	}}})
+	options := gitsource.Options{Dir: w.path("alone")}
+	for _, h := range w.repositories() {
+		options.Repositories = append(options.Repositories, gitsource.Repository{
+			Name: h.name, URL: h.git.URL, Branch: "main", Auth: gitsource.Auth{
+				Basic: func(context.Context) (string, string, error) { return "x-access-token", githubserver.Token, nil },
+			},
+		})
+	}
+	alone, err := gitsource.New(options)
 	w.check(err)
-	_, err = alone.Fetch(ctx, fleetRepo)
-	w.check(err)
-	mirror := w.path("floor.git")
-	w.check(os.RemoveAll(mirror))
-	w.run("git", "clone", "--quiet", "--mirror", w.url(), mirror)
+	mirrors := make(map[*hosted]string)
+	for i, h := range w.repositories() {
+		_, err = alone.Fetch(ctx, h.name)
+		w.check(err)
+		mirrors[h] = w.path(fmt.Sprintf("floor-%d.git", i))
+		w.check(os.RemoveAll(mirrors[h]))
+		w.run("git", "clone", "--quiet", "--mirror", w.url(h), mirrors[h])
+	}
 
 	w.forgetPeak()
 	var all, without, bare []time.Duration
 	for range rounds {
 		took, changed := w.push()
 		w.quiet()
+		h := w.repository(changed)
 		began := time.Now()
-		_, err = alone.Fetch(ctx, fleetRepo)
+		_, err = alone.Fetch(ctx, h.name)
 		w.check(err)
 		fetch := time.Since(began)
 		began = time.Now()
-		w.run("git", "-C", mirror, "fetch", "--quiet")
-		data := w.run("git", "-C", mirror, "show", "main:"+changed.path())
+		w.run("git", "-C", mirrors[h], "fetch", "--quiet")
+		data := w.run("git", "-C", mirrors[h], "show", "main:"+changed.path())
 		if docs, faults := document.ParseClusters(changed.path(), data); len(docs) != 1 || len(faults) > 0 {
 			w.Fatalf("parse %s: %v", changed.path(), faults)
 		}
@@ -146,11 +175,12 @@ func (w *fleetWorld) pushes(rounds int) (push, beyond, floor time.Duration, peak
 func (w *fleetWorld) push() (time.Duration, member) {
 	w.edits++
 	m := w.members[w.edits*37%len(w.members)]
-	before := w.git.Rev("main")
-	after := w.git.Commit("main", "Edit "+m.name, map[string]string{m.path(): m.document(w.edits)})
+	h := w.repository(m)
+	before := h.git.Rev("main")
+	after := h.git.Commit("main", "Edit "+m.name, map[string]string{m.path(): m.document(w.edits)})
 	decided := w.decisions.await(m.name)
 	began := time.Now()
-	w.hub.Push("refs/heads/main", before, after)
+	h.hub.Push("refs/heads/main", before, after)
 	select {
 	case at := <-decided:
 		return at.Sub(began), m
@@ -238,16 +268,19 @@ func (w *fleetWorld) floorOfReading() time.Duration {
 // floorOfCloning is how long Git takes to fetch everything.
 func (w *fleetWorld) floorOfCloning() time.Duration {
 	dir := filepath.Join(w.TempDir(), "clone.git")
-	began := time.Now()
-	w.run("git", "clone", "--quiet", "--mirror", w.url(), dir)
-	took := time.Since(began)
-	w.check(os.RemoveAll(dir))
+	var took time.Duration
+	for _, h := range w.repositories() {
+		began := time.Now()
+		w.run("git", "clone", "--quiet", "--mirror", w.url(h), dir)
+		took += time.Since(began)
+		w.check(os.RemoveAll(dir))
+	}
 	return took
 }
 
-// url is that of the repository with what opens it.
-func (w *fleetWorld) url() string {
-	u, err := url.Parse(w.git.URL)
+// url is that of a repository with what opens it.
+func (w *fleetWorld) url(h *hosted) string {
+	u, err := url.Parse(h.git.URL)
 	w.check(err)
 	u.User = url.UserPassword("x-access-token", githubserver.Token)
 	return u.String()

@@ -61,12 +61,13 @@ type bench struct {
 	began    time.Time
 	limit    time.Duration // of each part; zero means its own
 
-	fleetSizes []int
-	openSizes  []int
-	cpuSizes   []int
-	big        int  // clusters of a pull request next to a small one
-	huge       bool // a fleet of 100,000 clusters, too
-	whole      bool // simulate whole days
+	fleetSizes   []int
+	repositories int // that define the clusters of a fleet
+	openSizes    []int
+	cpuSizes     []int
+	big          int  // clusters of a pull request next to a small one
+	huge         bool // a fleet of 100,000 clusters, too
+	whole        bool // simulate whole days
 }
 
 // options are what is asked for besides how it is measured.
@@ -141,6 +142,7 @@ func (b *bench) parse(args []string) (options, error) {
 	sizes := flags.String("sizes", "1,10,50", "clusters of the pull requests")
 	processors := flags.String("cpu", "10,500", "clusters of the pull requests whose processor time is measured")
 	fleets := flags.String("fleets", "100,1000,10000", "clusters of the fleets")
+	flags.IntVar(&b.repositories, "repositories", 50, "repositories that define the clusters of a fleet")
 	flags.BoolVar(&b.huge, "hundred-thousand", false, "also a fleet of 100,000 clusters, which takes longer than all the rest")
 	open := flags.String("open", "15,120,1000", "open pull requests during a push")
 	flags.IntVar(&b.big, "big", 20, "clusters of each pull request next to a small one")
@@ -149,7 +151,7 @@ func (b *bench) parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	b.repeat, b.parallel, b.big = max(1, b.repeat), max(1, b.parallel), max(1, b.big)
+	b.repeat, b.parallel, b.big, b.repositories = max(1, b.repeat), max(1, b.parallel), max(1, b.big), max(1, b.repositories)
 	for _, list := range []struct {
 		flag, value string
 		to          *[]int

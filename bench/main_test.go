@@ -116,6 +116,28 @@ func TestFleetsAreFleets(t *testing.T) {
 	}
 }
 
+// TestFleetsAreSpread: the clusters of a fleet are in 50 repositories, in each as many.
+func TestFleetsAreSpread(t *testing.T) {
+	t.Parallel()
+	b := &bench{}
+	if _, err := b.parse(nil); err != nil || b.repositories != 50 {
+		t.Fatalf("%d repositories: %v", b.repositories, err)
+	}
+	w := &fleetWorld{world: &world{hosted: &hosted{name: fleetRepo}}, members: fleet(250)}
+	for range b.repositories - 1 {
+		w.more = append(w.more, &hosted{})
+	}
+	shares := w.shares()
+	if len(shares) != b.repositories {
+		t.Errorf("%d repositories have clusters", len(shares))
+	}
+	for h, members := range shares {
+		if len(members) != len(w.members)/b.repositories || w.repository(members[0]) != h {
+			t.Errorf("one of them has %d clusters", len(members))
+		}
+	}
+}
+
 // TestBlueprintFleetIsMadeFromTheLibrary holds the documents to the template that
 // they name, which is the one of the library.
 func TestBlueprintFleetIsMadeFromTheLibrary(t *testing.T) {

@@ -163,12 +163,12 @@ const (
 	templateRepo  = "acme/templates"
 )
 
-// world is a Holdfast server with a repository on the fakes of Git and GitHub.
+// world is a Holdfast server with a repository, or several, on the fakes of Git and GitHub.
 type world struct {
 	*stage
-	dir  string
-	git  *gitserver.Repo
-	hub  *githubserver.Repo
+	dir string
+	*hosted
+	more []*hosted // further repositories that define clusters
 	host *githubserver.Server
 	tpl  *hosted // the repository that publishes a template; nil: there is none
 	cmd  *exec.Cmd
@@ -182,9 +182,13 @@ type world struct {
 
 // hosted is a repository on the fakes of Git and GitHub.
 type hosted struct {
-	git *gitserver.Repo
-	hub *githubserver.Repo
+	name string
+	git  *gitserver.Repo
+	hub  *githubserver.Repo
 }
+
+// repositories are all that define clusters.
+func (w *world) repositories() []*hosted { return append([]*hosted{w.hosted}, w.more...) }
 
 // newWorld prepares a server with an empty repository. It does not run yet.
 func (s *stage) newWorld(cliConfig string) *world {
@@ -199,19 +203,35 @@ engines: {download: false, cliConfigFile: %q}
 // glob of the files that define clusters. A template that is published (empty:
 // none is) has a repository of its own, in which it is in a folder of its name.
 func (s *stage) newWorldWith(config, glob, published string) *world {
+	return s.newWorldIn(1, config, glob, published)
+}
+
+// newWorldIn is newWorldWith for a number of repositories that define clusters.
+func (s *stage) newWorldIn(repositories int, config, glob, published string) *world {
 	dir := s.TempDir()
 	s.check(os.Chmod(dir, 0o755))
 	server, hub := gitserver.New(s), githubserver.New(s)
 	server.RequireAuth("x-access-token", githubserver.Token)
-	w := &world{stage: s, dir: dir, git: server.CreateRepo(fleetRepo), hub: hub.Repo(fleetRepo), host: hub, log: &logBuffer{}}
-	w.git.Commit("main", "Begin", map[string]string{"README.md": "A fleet.\n"})
+	w := &world{stage: s, dir: dir, host: hub, log: &logBuffer{}}
+	create := func(name, title string) *hosted {
+		h := &hosted{name: name, git: server.CreateRepo(name), hub: hub.Repo(name)}
+		h.git.Commit("main", "Begin", map[string]string{"README.md": title})
+		return h
+	}
+	w.hosted = create(fleetRepo, "A fleet.\n")
+	for i := 1; i < repositories; i++ {
+		w.more = append(w.more, create(fmt.Sprintf("%s-%02d", fleetRepo, i), "A part of a fleet.\n"))
+	}
 	s.write(w.path("token"), githubserver.Token, 0o600)
 	s.write(w.path("secret"), webhookSecret, 0o600)
+	var repos strings.Builder
+	for _, h := range w.repositories() {
+		fmt.Fprintf(&repos, "  - {name: %s, forge: github, url: %q, clusters: [%q], webhookSecret: {file: secret}}\n", h.name, h.git.URL, glob)
+	}
 	if published != "" {
-		w.tpl = &hosted{git: server.CreateRepo(templateRepo), hub: hub.Repo(templateRepo)}
-		w.tpl.git.Commit("main", "Begin", map[string]string{"README.md": "Templates.\n"})
-		config = fmt.Sprintf("  - {name: %s, forge: github, url: %q, templates: {%[3]s: %[3]s}, samples: 0, webhookSecret: {file: secret}}\n%[4]s",
-			templateRepo, w.tpl.git.URL, published, config)
+		w.tpl = create(templateRepo, "Templates.\n")
+		fmt.Fprintf(&repos, "  - {name: %s, forge: github, url: %q, templates: {%[3]s: %[3]s}, samples: 0, webhookSecret: {file: secret}}\n",
+			templateRepo, w.tpl.git.URL, published)
 	}
 	s.write(w.path("holdfast.yaml"), fmt.Sprintf(`dataDir: data
 server:
@@ -221,8 +241,7 @@ server:
 forges:
   - {name: github, url: %q, token: {file: token}}
 repositories:
-  - {name: %s, forge: github, url: %q, clusters: [%q], webhookSecret: {file: secret}}
-%s`, hub.URL+"api/v3/", fleetRepo, w.git.URL, glob, config), 0o600)
+%s%s`, hub.URL+"api/v3/", &repos, config), 0o600)
 	return w
 }
 
@@ -254,7 +273,9 @@ func (w *world) start() time.Duration {
 		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
 	took := time.Since(began)
-	w.hub.SetWebhook(w.hook, webhookSecret)
+	for _, h := range w.repositories() {
+		h.hub.SetWebhook(w.hook, webhookSecret)
+	}
 	if w.tpl != nil {
 		w.tpl.hub.SetWebhook(w.hook, webhookSecret)
 	}
