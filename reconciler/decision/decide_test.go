@@ -265,6 +265,7 @@ func pullRequestSituations() map[string]situation {
 		"state moved":                            {atPullRequest(runs(first), stateMoved), planAgain(holdfast.ReasonStateMoved)},
 		"interrupted, too early":                 {atPullRequest(runs(interrupted)), act(decision.ActionWait, holdfast.ReasonBackingOff, func(d *decision.Decision) { d.After = time.Minute })},
 		"interrupted, by a clock that was wrong": {atPullRequest(runs(interrupted), later(-30*24*time.Hour)), planAgain(holdfast.ReasonInterrupted)},
+		"interrupted, and the clock set back":    {atPullRequest(runs(interrupted), later(-10*time.Minute)), planAgain(holdfast.ReasonInterrupted)},
 		"interrupted":                            {atPullRequest(runs(interrupted), later(time.Minute)), planAgain(holdfast.ReasonInterrupted)},
 		"interrupted for ever": {
 			atPullRequest(runs(interrupted, interrupted, interrupted), later(time.Hour)), wait(holdfast.ReasonPlanFailed),
@@ -398,6 +399,7 @@ func branchSituations() map[string]situation {
 		"canceled in the middle":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunCanceled, hasBegun))), doPlan(holdfast.ReasonApplyFailed, on(seen))},
 		"passing, too early":                 {onBranch(merged, runs(passing)), act(decision.ActionWait, holdfast.ReasonBackingOff, after(time.Minute))},
 		"passing, by a clock that was wrong": {onBranch(merged, later(-30*24*time.Hour), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
+		"passing, and the clock set back":    {onBranch(merged, later(-10*time.Minute), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
 		"passing":                            {onBranch(merged, later(time.Minute), runs(passing)), doApply(holdfast.ReasonResumed, on(seen), resume)},
 		"passing, again":                     {onBranch(merged, later(time.Minute), runs(ran("run-4", apply, holdfast.RunInterrupted, hasBegun, passingCause, resumed), passing)), act(decision.ActionWait, holdfast.ReasonBackingOff, after(time.Minute))},
 		"passing, too often":                 {onBranch(merged, later(time.Hour), runs(ran("run-5", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), ran("run-4", apply, holdfast.RunErrored, hasBegun, passingCause, resumed), passing)), doPlan(holdfast.ReasonApplyFailed, on(seen))},

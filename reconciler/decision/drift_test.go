@@ -122,6 +122,7 @@ func driftSituations() map[string]situation {
 		}), failed},
 		"somebody is about to revert it": {asApplied(byItself, announced), act(decision.ActionNone, holdfast.ReasonInProgress, func(d *decision.Decision) { d.After = 30 * time.Second })},
 		"somebody died before":           {asApplied(byItself, announced, later(time.Minute)), reverting},
+		"by a clock that was set back":   {asApplied(byItself, announced, later(-10*time.Minute)), reverting},
 		"the reverting failed":           {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunErrored, revert))), failed},
 		"the reverting was canceled":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, revert))), failed},
 		"the reverting was given up":     {asApplied(byItself, runs(ran("run-2", apply, holdfast.RunCanceled, revert, forReason(holdfast.ReasonSuspended)))), reverting},

@@ -123,6 +123,7 @@ func removalSituations() map[string]situation {
 		// A destroy that fails.
 		"failed, at first":                  {onBranch(removed, runs(failing("run-2"))), waits(holdfast.ReasonBackingOff, because(left), in(time.Minute))},
 		"failed, by a clock that was wrong": {onBranch(removed, runs(failing("run-2")), later(-30*24*time.Hour)), act(decision.ActionApply, holdfast.ReasonResumed, on(seen), goesOn)},
+		"failed, and the clock set back":    {onBranch(removed, runs(failing("run-2")), later(-10*time.Minute)), act(decision.ActionApply, holdfast.ReasonResumed, on(seen), goesOn)},
 		"failed, later":                     {onBranch(removed, runs(failing("run-2")), later(time.Minute)), act(decision.ActionApply, holdfast.ReasonResumed, on(seen), goesOn)},
 		"failed before it began":            {onBranch(removed, runs(failing("run-2", func(run *holdfast.Run) { run.Begun = false })), later(time.Minute)), act(decision.ActionApply, holdfast.ReasonResumed, on(seen), goesOn)},
 		"failed for the last time":          {onBranch(removed, runs(failing("run-5", resumed), failing("run-4", resumed), failing("run-3", resumed), failing("run-2"))), act(decision.ActionPlan, holdfast.ReasonDestroyFailed, on())},
