@@ -106,8 +106,9 @@ func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line 
 	}
 }
 
-// tooLate is what the command says that pushes a state while that is under way, or was done.
-var tooLate = regexp.MustCompile(`pushes it already|has no state that could not be saved|changed in the meantime`)
+// tooLate is what the command says that pushes a state while that is under way, or was done,
+// and the one that releases a lock which the next run has taken since.
+var tooLate = regexp.MustCompile(`pushes it already|has no state that could not be saved|changed in the meantime|, which is alive`)
 
 // give runs a command line that is offered for a run, and returns what it prints. What is
 // refused may offer another command, which is given next; else it is given again.
@@ -158,6 +159,9 @@ func (c *chaos) free(name string, runs []v1.Run) {
 			return // it may be free soon
 		}
 		if run.Failure == nil || run.Failure.Cause != holdfast.CauseStateLocked {
+			if run.Status.Done() && run.Status != holdfast.RunCanceled {
+				return // a lock that an earlier one met is free
+			}
 			continue
 		}
 		if len(c.w.engines()) > 0 || !c.person.once("lock", run.ID, run.Attempt) {
