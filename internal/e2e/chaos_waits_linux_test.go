@@ -167,6 +167,12 @@ func (c *chaos) free(name string, runs []v1.Run) {
 		if len(c.w.engines()) > 0 || !c.person.once("lock", run.ID, run.Attempt) {
 			return
 		}
+		if c.present[name].generation == "" && c.m.store.heldBy(name) != "" {
+			// Only a pull request has the cluster: no command releases its lock, and who
+			// owns the store does.
+			c.m.store.release(name)
+			return
+		}
 		said := c.give(name, run, run.Failure.Cause.Command(name))
 		if way := release.FindStringSubmatch(said); way != nil {
 			c.give(name, run, strings.TrimSpace(way[1]))
