@@ -33,6 +33,8 @@ var (
 	ErrRejected = errors.New("rejected")
 	// ErrUnreadable: what is asked for is there, and malformed or too large, for everybody.
 	ErrUnreadable = errors.New("cannot be read")
+	// ErrDamaged: a record is there, and what is stored of it is not what was written.
+	ErrDamaged = errors.New("damaged")
 	// ErrExpired: what is asked for is no longer kept; start again from the beginning.
 	ErrExpired = errors.New("no longer kept")
 )

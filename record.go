@@ -182,6 +182,9 @@ type PullRequestRecord struct {
 	Reason  Reason `json:"reason,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Version int64  `json:"version"` // optimistic
+	// Damaged: what is stored of it cannot be read. Reason and Detail say so, and the rest is
+	// what allows least. It is not stored again as it is.
+	Damaged bool `json:"-"`
 }
 
 // UnshownAt reports whether our comment showed none of the plans at a time.

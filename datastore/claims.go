@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -45,7 +46,9 @@ func (s *RunStore) Queue(ctx context.Context, filter holdfast.QueueFilter) ([]ho
 				continue
 			}
 			run, err := s.readRun(ctx, q, entry.id, "")
-			if err != nil {
+			if errors.Is(err, holdfast.ErrDamaged) {
+				continue // nobody can claim it
+			} else if err != nil {
 				return err
 			}
 			queue = append(queue, holdfast.QueuedRun{Position: position, Run: run, Ahead: ahead})

@@ -21,7 +21,7 @@ const clusterColumns = `l.name, c.doc, COALESCE(v.serial, 0)
 	FROM summaries AS l JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name`
 
 // scanCluster reads clusterColumns.
-func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) {
+func (s *ClusterStore) scanCluster(ctx context.Context, row scanner) (holdfast.ClusterRecord, error) {
 	var c holdfast.ClusterRecord
 	var name string
 	var doc []byte
@@ -29,7 +29,7 @@ func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) 
 	if err := row.Scan(&name, &doc, &serial); err != nil {
 		return c, err
 	}
-	if err := s.keys.UnsealJSON("cluster", name, doc, &c); err != nil {
+	if err := s.unseal(ctx, "cluster", name, doc, &c); err != nil {
 		return c, err
 	}
 	c.StateSerial = serial
@@ -38,7 +38,7 @@ func (s *ClusterStore) scanCluster(row scanner) (holdfast.ClusterRecord, error) 
 
 // Cluster returns what is remembered of a cluster, one that is gone included.
 func (s *ClusterStore) Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error) {
-	c, err := s.scanCluster(s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE l.name = ?`, name))
+	c, err := s.scanCluster(ctx, s.db.reader().row(ctx, `SELECT `+clusterColumns+` WHERE l.name = ?`, name))
 	return c, notFound(err, "cluster", name)
 }
 
@@ -47,7 +47,7 @@ func (s *ClusterStore) Clusters(ctx context.Context, filter holdfast.ClusterFilt
 	var found []holdfast.ClusterRecord
 	for c := range selections(filter) {
 		err := s.db.reader().each(ctx, func(row scanner) error {
-			record, err := s.scanCluster(row)
+			record, err := s.scanCluster(ctx, row)
 			found = append(found, record)
 			return err
 		}, `SELECT `+clusterColumns+c.Where()+` ORDER BY l.name`+limited(filter, len(found)), c.Args...)

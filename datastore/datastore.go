@@ -74,6 +74,7 @@ type records struct {
 	wakers  *broadcaster // who waits for log lines
 	free    func(dir string) (bytes int64, known bool)
 	decoded kept.PullRequests
+	told    sync.Map // names of records that cannot be read, of which that was logged
 
 	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
 }

@@ -18,13 +18,26 @@ const unfinished = `status IN ('queued', 'running', 'waiting', 'retrying')`
 const fewDue = 500
 
 // DriftDue returns the clusters whose Drift.Due has come and that have no run
-// which has not ended, those checked longest ago first.
+// which has not ended, those checked longest ago first. Those that cannot be read keep no
+// others from being checked.
 func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error) {
-	var found []holdfast.ClusterRecord
 	if limit <= 0 {
 		return nil, nil
 	}
-	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+	for most := limit; ; {
+		found, damaged, err := s.driftDue(ctx, now, most)
+		if err != nil {
+			return nil, fmt.Errorf("list clusters that are due: %w", err)
+		}
+		if len(found) >= limit || len(found)+damaged < most {
+			return found[:min(len(found), limit)], nil
+		}
+		most = limit + damaged
+	}
+}
+
+func (s *ClusterStore) driftDue(ctx context.Context, now time.Time, limit int) (found []holdfast.ClusterRecord, damaged int, err error) {
+	err = s.db.read(ctx, func(ctx context.Context, q querier) error {
 		var n int
 		err := q.row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM summaries WHERE drift_due <> 0 AND drift_due <= ? LIMIT ? + 0) AS few`,
 			nanos(now), fewDue+1).Scan(&n)
@@ -37,7 +50,11 @@ func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) (
 			due, order = `0 + o.drift_due`, `o.checked_at`
 		}
 		return q.each(ctx, func(row scanner) error {
-			record, err := s.scanCluster(row)
+			record, err := s.scanCluster(ctx, row)
+			if errors.Is(err, holdfast.ErrDamaged) {
+				damaged++
+				return nil
+			}
 			found = append(found, record)
 			return err
 		}, `SELECT l.name, c.doc, COALESCE(v.serial, 0)
@@ -48,10 +65,7 @@ func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) (
 			JOIN clusters AS c ON c.name = l.name LEFT JOIN states AS v ON v.location = 'clusters/' || l.name
 			ORDER BY l.checked_at, l.name`, nanos(now), limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list clusters that are due: %w", err)
-	}
-	return found, nil
+	return found, damaged, err
 }
 
 // NextDriftDue is the earliest Drift.Due after now; zero if there is none.

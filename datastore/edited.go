@@ -27,7 +27,7 @@ func shownAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef, at 
 func (s *PostStore) turn(ctx context.Context, q querier, ref holdfast.PullRequestRef, unshown bool, at time.Time) (turned bool, err error) {
 	pr, err := (&PullRequestStore{s.records}).readPullRequest(ctx, q, ref, q.forUpdate)
 	switch {
-	case errors.Is(err, holdfast.ErrNotFound):
+	case errors.Is(err, holdfast.ErrNotFound), pr.Damaged: // its comment is written again once it is on record
 		return false, nil
 	case err != nil, unshown == (len(pr.Unshown)%2 == 1), at.IsZero() && pr.State == holdfast.PullRequestMerged:
 		return false, err

@@ -21,7 +21,6 @@ type LocalStore struct {
 
 	mu    sync.Mutex
 	ended map[holdfast.PullRequestRef]holdfast.PullRequest // as they were read: they are asked for with each look, and do not change; guarded
-	told  sync.Map                                         // names of what cannot be read, of which that was logged
 }
 
 func newLocalStore(r *records, retention time.Duration) *LocalStore {
@@ -70,9 +69,9 @@ func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef)
 	} else if err != nil {
 		return pr, false, err
 	}
-	if err := s.keys.UnsealJSON("local pull request", ref.String(), doc, &pr); err != nil {
-		rec, recErr := (&PullRequestStore{s.records}).PullRequest(ctx, ref)
-		if s.tell(ctx, "local pull request", ref.String(), err); recErr != nil {
+	if s.unseal(ctx, "local pull request", ref.String(), doc, &pr) != nil {
+		rec, err := (&PullRequestStore{s.records}).PullRequest(ctx, ref)
+		if err != nil || rec.Damaged {
 			return pr, false, nil
 		}
 		pr = rec.PullRequest
@@ -81,13 +80,6 @@ func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef)
 		s.ended[ref] = pr
 	}
 	return pr, true, nil
-}
-
-// tell logs once that a record cannot be read.
-func (s *LocalStore) tell(ctx context.Context, kind, name string, err error) {
-	if _, told := s.told.LoadOrStore(kind+" "+name, true); !told {
-		s.log.WarnContext(ctx, "a record cannot be read", "kind", kind, "id", name, "err", err)
-	}
 }
 
 // ForgetLocalPullRequests removes the pull requests of a repository that ended before the
@@ -195,9 +187,7 @@ func (s *LocalStore) localComments(ctx context.Context, where string, args ...an
 		}
 		var c holdfast.Comment
 		name := strconv.FormatInt(id, 10)
-		if err := s.keys.UnsealJSON("local comment", name, doc, &c); err != nil {
-			s.tell(ctx, "local comment", name, err)
-		} else {
+		if s.unseal(ctx, "local comment", name, doc, &c) == nil {
 			found = append(found, c)
 		}
 		return nil

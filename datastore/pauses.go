@@ -50,7 +50,7 @@ func (s *Store) ClockSetBack(ctx context.Context, by time.Duration) error {
 
 // retryAt gives those of some runs that are tried again later another time for that.
 func (s *Store) retryAt(ctx context.Context, when func(time.Time) time.Time, where string, args ...any) error {
-	runs, err := s.queryRuns(ctx, s.db.reader(), where, args...)
+	runs, _, err := s.queryRuns(ctx, false, where, args...)
 	for _, run := range runs {
 		if run.Status != holdfast.RunRetrying {
 			continue

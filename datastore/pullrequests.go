@@ -15,56 +15,61 @@ import (
 // PullRequestStore keeps pull requests and what people commanded in them.
 type PullRequestStore struct{ *records }
 
-// scanPullRequest reads repo, number, shown_since, doc.
-func (s *PullRequestStore) scanPullRequest(row scanner) (holdfast.PullRequestRecord, error) {
-	var ref holdfast.PullRequestRef
-	var doc []byte
-	var since int64
-	if err := row.Scan(&ref.Repo, &ref.Number, &since, &doc); err != nil {
+// pullRequestRow is what the columns have of a pull request.
+type pullRequestRow struct {
+	ref            holdfast.PullRequestRef
+	state          holdfast.PullRequestState
+	version, since int64
+	doc            []byte
+}
+
+// scanPullRequest reads repo, number, state, version, shown_since, doc.
+func (s *PullRequestStore) scanPullRequest(ctx context.Context, from scanner) (holdfast.PullRequestRecord, error) {
+	var row pullRequestRow
+	if err := from.Scan(&row.ref.Repo, &row.ref.Number, &row.state, &row.version, &row.since, &row.doc); err != nil {
 		return holdfast.PullRequestRecord{}, err
 	}
-	mark, pr := s.decoded.Last(ref)
-	return s.decodePullRequest(ref, mark, pr, doc, since)
+	mark, pr := s.decoded.Last(row.ref)
+	return s.decodePullRequest(ctx, row, mark, pr), nil
 }
 
-// decodePullRequest decodes doc, unless it is what pr was decoded from, by the mark of that.
+// decodePullRequest decodes row.doc, unless it is what pr was decoded from, by the mark of that.
 // Each decision and each view reads the whole record, and one of a thousand clusters takes
 // 20 ms to decode. The mark is new with each write, whoever writes; Version is not, when a
-// comment no longer shows any plan.
+// comment no longer shows any plan. Of one that is damaged it returns what is left: who looks
+// at the pull request next puts it on record again.
 func (s *PullRequestStore) decodePullRequest(
-	ref holdfast.PullRequestRef, mark string, pr holdfast.PullRequestRecord, doc []byte, since int64,
-) (holdfast.PullRequestRecord, error) {
-	if found := seal.Mark(doc); mark == "" || mark != found {
+	ctx context.Context, row pullRequestRow, mark string, pr holdfast.PullRequestRecord,
+) holdfast.PullRequestRecord {
+	if found := seal.Mark(row.doc); mark == "" || mark != found {
 		pr = holdfast.PullRequestRecord{}
-		if err := s.keys.UnsealJSON("pull request", ref.String(), doc, &pr); err != nil {
-			return pr, err
+		if s.unseal(ctx, "pull request", row.ref.String(), row.doc, &pr) == nil {
+			s.decoded.Keep(row.ref, found, pr, len(row.doc))
+		} else {
+			pr = damagedPullRequest(row)
 		}
-		s.decoded.Keep(ref, found, pr, len(doc))
 	}
-	pr.ShownSince = fromNanos(since)
-	return pr, nil
+	pr.ShownSince = fromNanos(row.since)
+	return pr
 }
 
-// PullRequest returns what is remembered of a pull request.
+// PullRequest returns what is remembered of a pull request. Of a record that cannot be read
+// that is little; see PullRequestRecord.Damaged.
 func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
 	return s.readPullRequest(ctx, s.db.reader(), ref, "")
 }
 
 // readPullRequest takes no more than the mark of a record that is the one last decoded.
 func (s *PullRequestStore) readPullRequest(ctx context.Context, q querier, ref holdfast.PullRequestRef, suffix string) (holdfast.PullRequestRecord, error) {
-	var doc []byte
-	var since int64
+	row := pullRequestRow{ref: ref}
 	mark, pr := s.decoded.Last(ref)
-	err := q.row(ctx, `SELECT shown_since, CASE substr(doc, 1, ?) WHEN ? THEN substr(doc, 1, ?) ELSE doc END
+	err := q.row(ctx, `SELECT state, version, shown_since, CASE substr(doc, 1, ?) WHEN ? THEN substr(doc, 1, ?) ELSE doc END
 		FROM pull_requests WHERE repo = ? AND number = ?`+suffix,
-		seal.MarkSize, []byte(mark), seal.MarkSize, ref.Repo, ref.Number).Scan(&since, &doc)
-	if err == nil {
-		pr, err = s.decodePullRequest(ref, mark, pr, doc, since)
-	}
+		seal.MarkSize, []byte(mark), seal.MarkSize, ref.Repo, ref.Number).Scan(&row.state, &row.version, &row.since, &row.doc)
 	if err != nil {
 		return holdfast.PullRequestRecord{}, notFound(err, "pull request", ref.String())
 	}
-	return pr, nil
+	return s.decodePullRequest(ctx, row, mark, pr), nil
 }
 
 // PullRequests returns the pull requests that match, newest number first, or the
@@ -90,10 +95,10 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 	}
 	var found []holdfast.PullRequestRecord
 	err := s.db.reader().each(ctx, func(row scanner) error {
-		pr, err := s.scanPullRequest(row)
+		pr, err := s.scanPullRequest(ctx, row)
 		found = append(found, pr)
 		return err
-	}, `SELECT p.repo, p.number, p.shown_since, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
+	}, `SELECT p.repo, p.number, p.state, p.version, p.shown_since, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
 		append(c.Args, limitOr100(filter.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)
@@ -119,10 +124,14 @@ func (s *PullRequestStore) OpenPullRequests(ctx context.Context, repo string) (m
 
 // SavePullRequest creates (Version 0) or replaces a record, and returns it with
 // the next Version. It is found by its clusters except for the samples. Unshown stays as
-// it is on record: what posts comments sets it.
+// it is on record: what posts comments sets it. Over a record that was damaged, the comment
+// is written again: nobody knows whether the one there shows the plans.
 func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	if pr.Repo == "" || pr.IsZero() {
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %q: it needs a repository and a number", pr.String())
+	}
+	if pr.Damaged {
+		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %s: its record could not be read: %w", pr, holdfast.ErrDamaged)
 	}
 	read := pr.Version
 	pr.Version++
@@ -148,7 +157,12 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 		if err != nil {
 			return err
 		}
-		if read > 0 && sameMerges(old, pr) {
+		if old.Damaged {
+			if err := s.showAgain(ctx, q, pr.PullRequestRef); err != nil {
+				return err
+			}
+		}
+		if read > 0 && !old.Damaged && sameMerges(old, pr) {
 			return nil
 		}
 		if _, err := q.exec(ctx, `DELETE FROM pull_request_clusters WHERE repo = ? AND number = ?`, pr.Repo, pr.Number); err != nil {
@@ -169,6 +183,14 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 		return holdfast.PullRequestRecord{}, fmt.Errorf("save pull request %s at version %d: %w", pr, read, err)
 	}
 	return pr, nil
+}
+
+// showAgain has the comment of a pull request written again, if there is one.
+func (s *PullRequestStore) showAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef) error {
+	s.told.Delete("pull request " + ref.String())
+	_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, posted_runs = '[]', posted_head = ''
+		WHERE pr_repo = ? AND pr_number = ? AND kind = 'comment' AND posted > 0`, nanos(s.now()), ref.Repo, ref.Number)
+	return err
 }
 
 // sameMerges reports whether the merges of two pull requests change the same clusters, and

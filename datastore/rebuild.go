@@ -113,10 +113,10 @@ func (s *rebuilder) rebuildMerges(ctx context.Context, q querier) error {
 	merged := make(map[holdfast.PullRequestRef]int64)
 	prs := PullRequestStore{s.records}
 	err := q.each(ctx, func(row scanner) error {
-		pr, err := prs.scanPullRequest(row)
+		pr, err := prs.scanPullRequest(ctx, row)
 		merged[pr.PullRequestRef] = nanos(pr.MergedAt)
 		return err
-	}, `SELECT repo, number, shown_since, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
+	}, `SELECT repo, number, state, version, shown_since, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
 	if err != nil {
 		return err
 	}

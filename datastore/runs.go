@@ -17,7 +17,7 @@ const runColumns = `id, heartbeat_at, step, posted_at, doc`
 
 // scanRun reads runColumns. What Beat and Posted write is in columns of its own:
 // they leave the document and its version alone.
-func (s *records) scanRun(row scanner) (holdfast.Run, error) {
+func (s *records) scanRun(ctx context.Context, row scanner) (holdfast.Run, error) {
 	var (
 		run                 holdfast.Run
 		id, step            string
@@ -27,7 +27,7 @@ func (s *records) scanRun(row scanner) (holdfast.Run, error) {
 	if err := row.Scan(&id, &heartbeatAt, &step, &posted, &doc); err != nil {
 		return holdfast.Run{}, err
 	}
-	if err := s.keys.UnsealJSON("run", id, doc, &run); err != nil {
+	if err := s.unseal(ctx, "run", id, doc, &run); err != nil {
 		return holdfast.Run{}, err
 	}
 	run.HeartbeatAt, run.Step, run.PostedAt = fromNanos(heartbeatAt), step, fromNanos(posted)
@@ -35,7 +35,7 @@ func (s *records) scanRun(row scanner) (holdfast.Run, error) {
 }
 
 func (s *records) readRun(ctx context.Context, q querier, id, suffix string) (holdfast.Run, error) {
-	run, err := s.scanRun(q.row(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`+suffix, id))
+	run, err := s.scanRun(ctx, q.row(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`+suffix, id))
 	return run, notFound(err, "run", id)
 }
 
@@ -157,7 +157,8 @@ func (s *RunStore) Brief(ctx context.Context, id string) (holdfast.RunBrief, err
 	return b, notFound(err, "run", id)
 }
 
-// Runs returns the runs that match, newest first.
+// Runs returns the runs that match, newest first. A list that is not of one cluster or pull
+// request leaves out those that cannot be read: they decide about nothing but their own.
 func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error) {
 	var c conditions
 	if filter.Cluster != "" {
@@ -177,25 +178,33 @@ func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdf
 		at := nanos(after.CreatedAt)
 		c.Add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
 	}
-	runs, err := s.queryRuns(ctx, s.db.reader(),
-		c.Where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.Args, limitOr100(filter.Limit))...)
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+	ofOne := filter.Cluster != "" || filter.PullRequest != nil && !filter.PullRequest.IsZero()
+	want := limitOr100(filter.Limit)
+	for limit := want; ; { // what was left out is made up for
+		runs, damaged, err := s.queryRuns(ctx, ofOne, c.Where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.Args, limit)...)
+		if err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		if len(runs) >= want || len(runs)+damaged < limit {
+			return runs[:min(len(runs), want)], nil
+		}
+		limit = want + damaged
 	}
-	return runs, nil
 }
 
-func (s *RunStore) queryRuns(ctx context.Context, q querier, suffix string, args ...any) ([]holdfast.Run, error) {
-	var runs []holdfast.Run
-	err := q.each(ctx, func(row scanner) error {
-		run, err := s.scanRun(row)
+// queryRuns reads some runs, and counts those that are damaged and left out; if all are
+// needed, the first one is an error.
+func (s *RunStore) queryRuns(ctx context.Context, all bool, suffix string, args ...any) (runs []holdfast.Run, damaged int, err error) {
+	err = s.db.reader().each(ctx, func(row scanner) error {
+		run, err := s.scanRun(ctx, row)
+		if !all && errors.Is(err, holdfast.ErrDamaged) {
+			damaged++
+			return nil
+		}
 		runs = append(runs, run)
 		return err
 	}, `SELECT `+runColumns+` FROM runs`+suffix, args...)
-	if err != nil {
-		return nil, err
-	}
-	return runs, nil
+	return runs, damaged, err
 }
 
 // limitOr100 is what the filters promise for a limit of zero.

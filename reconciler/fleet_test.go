@@ -40,6 +40,8 @@ type fleet struct {
 	locks   *lock.Memory
 	clock   *clock
 	opts    reconciler.Options
+
+	database string // its file
 }
 
 const (
@@ -85,6 +87,7 @@ func newFleet(t testing.TB, files map[string]string, with ...func(*reconciler.Op
 	database := filepath.Join(dir, "db", "holdfast.db")
 	f.must(os.Mkdir(filepath.Dir(database), 0o700))
 	f.must(os.WriteFile(database, emptyDatabase(), 0o600))
+	f.database = database
 	f.store, err = datastore.Open(t.Context(), storeAt(database, f.clock.Now))
 	f.must(err)
 	t.Cleanup(func() { _ = f.store.Close() })

@@ -190,6 +190,7 @@ func heldBack(in Input, reason holdfast.Reason, detail string) Decision {
 }
 
 var pullRequestRules = []rule{
+	damaged,
 	closed,
 	notAffected,
 	notPlanned,

@@ -8,6 +8,11 @@ import (
 
 // The rules of a pull request, in the order of their list.
 
+// damaged leaves everything as it is until the pull request is on record again.
+func damaged(in Input) (Decision, bool) {
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonUnreadable}, in.PullRequest.Damaged
+}
+
 // closed ends all plans of a pull request that is no longer open; the
 // tracked branch decides what a merge means.
 func closed(in Input) (Decision, bool) {

@@ -107,8 +107,8 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 			if other := (*notIsolatedError)(nil); errors.As(err, &other) && !slices.Contains(unplanned, other.pr) {
 				unplanned, more = append(unplanned, other.pr), true
 			}
-			if errors.Is(err, holdfast.ErrConflict) {
-				continue
+			if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrDamaged) {
+				continue // what is damaged is in the log, and keeps nobody else waiting
 			} else if err != nil {
 				return holdfast.Assignment{}, err
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
 // keepComment has our comment written again if somebody has deleted or edited it: a
@@ -73,6 +74,10 @@ func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 		rec, err := p.opts.Store.PullRequest(ctx, ref)
 		if err != nil {
 			return fmt.Errorf("read pull request %s: %w", ref, err)
+		}
+		if rec.Damaged { // code hosts list only what has changed
+			p.Agenda.Look(agenda.Look{Repo: repo.Name, Number: number})
+			continue
 		}
 		if _, err := p.Publisher.Intact(ctx, rec.PullRequest, rec.State); err != nil {
 			return err

@@ -40,6 +40,9 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		return fmt.Errorf("read pull request %s: %w", ref, err)
 	}
 	before := rec
+	if rec.Damaged { // it is put on record as if it were seen for the first time
+		known, rec.Damaged, rec.Reason, rec.Detail = false, false, "", ""
+	}
 	if !known || rec.Version == 0 {
 		// A forge may tell of a pull request before it can be read: one that is
 		// not found is asked for again, like any other trouble.
@@ -70,7 +73,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		if made, err = p.assess(ctx, repo, before, &rec, known); err != nil {
 			return p.unreadable(ctx, repo, before, rec, err)
 		}
-	} else if rec.State == holdfast.PullRequestMerged && before.State != holdfast.PullRequestMerged {
+	} else if rec.State == holdfast.PullRequestMerged && (before.State != holdfast.PullRequestMerged || before.Damaged) {
 		if err := p.assessMerge(ctx, repo, before, &rec); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 		return p.showPush(ctx, key)
 	}
 	pr, err := p.opts.Store.PullRequest(ctx, key.pullRequest)
-	if errors.Is(err, holdfast.ErrNotFound) {
+	if errors.Is(err, holdfast.ErrNotFound) || pr.Damaged { // it is shown once it is on record
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read pull request %s: %w", key.pullRequest, err)
