@@ -50,6 +50,13 @@ func NewReader(opts Options) *Reader {
 	return &Reader{git: opts.Git, resolver: opts.Resolver, globs: opts.Globs, check: opts.Check, kept: newCatalogs()}
 }
 
+// MayDefine reports whether a repository may define, where a document is, a cluster of that
+// project, environment and state.
+func (r *Reader) MayDefine(repo string, doc document.Document, as holdfast.Applied) bool {
+	doc.Cluster.Project, doc.Cluster.Environment, doc.Cluster.Limits = as.Document.Project, as.Document.Environment, as.Document.Limits
+	return len(r.check(repo, doc, as.StateLocation)) == 0
+}
+
 // ForgetVersions drops what was resolved with versions of templates that tags
 // which have moved may release, and what resolved to faults: they may tell of versions
 // that there are.

@@ -144,6 +144,12 @@ func (p *pullRequests) compareGone(
 			break
 		}
 	}
+	if doubt.Why == "" {
+		var err error
+		if doubt, err = p.heirElsewhere(ctx, known); err != nil {
+			return err
+		}
+	}
 	if doubt.Why != "" {
 		c.Removed = false
 		rec.Faults = append(rec.Faults, holdfast.Fault{

@@ -58,7 +58,7 @@ func (b *branches) desireAll(
 		return nil, err
 	}
 	b.marks.setRecheck(repo.Name, t.again)
-	return t.asked, nil
+	return t.asked, b.recheckFormer(ctx, cat)
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -177,6 +177,9 @@ func (b *branches) desireGone(ctx context.Context, repo Repository, now branchHe
 	doubt, err := b.missing(ctx, repo, now, rec)
 	if err == nil && doubt.Why == "" {
 		doubt, err = b.Lineage.WaitsForHeir(ctx, now.cat, rec)
+	}
+	if err == nil && doubt.Why == "" {
+		doubt, err = b.heirElsewhere(ctx, rec)
 	}
 	if err != nil {
 		return taken{}, err

@@ -24,6 +24,7 @@ type marks struct {
 	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
 	relook   map[string]bool            // is looked at again although its head has not moved
+	former   map[string]map[string]bool // names that its documents continue, when it was last taken in
 	behind   map[string]bool            // another replica has taken in another head meanwhile
 	tallies  map[string]*tally          // of those that were not taken in yet
 }
@@ -32,6 +33,7 @@ func newMarks() *marks {
 	return &marks{
 		progress: queue.NewBroadcast(), ready: make(map[string]bool), resumed: make(map[string]bool),
 		recheck: make(map[string]map[string]bool), added: make(map[string]map[string]bool),
+		former:   make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
 		tallies: make(map[string]*tally),
 	}
@@ -119,6 +121,27 @@ func (m *marks) addRecheck(repo, cluster string) {
 		}
 		marked[repo][cluster] = true
 	}
+}
+
+// setFormer notes which names the documents of a repository continue, and returns, sorted,
+// those that they did not, or do no longer.
+func (m *marks) setFormer(repo string, now map[string]bool) (changed []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.former[repo]
+	m.former[repo] = now
+	for name := range now {
+		if !was[name] {
+			changed = append(changed, name)
+		}
+	}
+	for name := range was {
+		if !now[name] {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
 }
 
 // addRetagged has a repository looked at again for tags that have moved.

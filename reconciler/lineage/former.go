@@ -114,11 +114,49 @@ func (r *Reader) doubtfulHeir(ctx context.Context, cat *catalog.Catalog, rec hol
 					return "", err
 				}
 				if len(faults) > 0 {
-					return fmt.Sprintf("it may be the one that continues as %q, in %s:%d: %s",
-						name, e.Doc.Cluster.Path, e.Doc.Cluster.Line, faults[0].Message), nil
+					return fmt.Sprintf("%s%q, in %s:%d: %s",
+						elsewherePrefix, name, e.Doc.Cluster.Path, e.Doc.Cluster.Line, faults[0].Message), nil
 				}
 			}
 		}
 	}
 	return "", nil
+}
+
+// HeirElsewhere is why a cluster that is gone from its repository must not be destroyed: a
+// document of the tree of another one says that it continues from it. That is a fault there, and
+// no word about its end. Applied is what there is of the cluster: a repository that may not
+// define such a one does not keep it.
+func (r *Reader) HeirElsewhere(
+	ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord, applied holdfast.Applied,
+) (string, error) {
+	for some := range slices.Chunk(cat.Renamed(rec.Name), byname.AtOnce) {
+		records, err := byname.Records(ctx, r.store, some)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range some {
+			if records[name].Applied.Run != "" {
+				continue // it has a state of its own
+			}
+			for _, e := range cat.Named(name) {
+				c := e.Doc.Cluster
+				if c.RenamedFrom == rec.Name && r.catalogs.MayDefine(cat.Repo, e.Doc, applied) {
+					return fmt.Sprintf("%s%q, in %s:%d%stransfer it there before it is renamed, or remove renamedFrom there",
+						elsewherePrefix, name, c.Path, c.Line, ofRepository(cat.Repo)), nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+const elsewherePrefix = "it may be the one that continues as "
+
+func ofRepository(repo string) string { return fmt.Sprintf(" of repository %q: ", repo) }
+
+// SaidIn reports whether a cluster's document counts as missing for what HeirElsewhere has
+// found in a repository.
+func SaidIn(missing, repo string) bool {
+	return strings.HasPrefix(missing, elsewherePrefix) && strings.Contains(missing, ofRepository(repo))
 }
