@@ -70,6 +70,45 @@ func TestSecondAgentOfAnID(t *testing.T) {
 	f.must(err)
 }
 
+// TestASilentAgentIsNotCalledLiving: it is listed as silent from when its run is, also if a
+// lease is shorter than an agent is otherwise believed to be there, and no longer once it is
+// heard of.
+func TestASilentAgentIsNotCalledLiving(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")},
+		func(o *reconciler.Options) { o.Limits.Lease = 6 * time.Second })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.merge(1, byMerge)
+	a := f.claim()
+	f.must(f.store.LockState(t.Context(), a.StateLocation, holdfast.StateLock{ID: "l", Who: "engine", By: a.AttemptRef}))
+	living := func() bool {
+		t.Helper()
+		list, err := f.r.Dispatcher().Agents(t.Context())
+		f.must(err)
+		if len(list) != 1 || !slices.Equal(list[0].Runs, []string{a.Run}) {
+			t.Fatalf("the agents are %+v", list)
+		}
+		return list[0].Living
+	}
+	f.must(f.r.Sweep(t.Context(), 0))
+	f.must(f.r.Sweep(t.Context(), 5*time.Second))
+	if !living() {
+		t.Error("it is silent before its lease has ended")
+	}
+	f.must(f.r.Sweep(t.Context(), 5*time.Second))
+	if run := f.newest("prod"); run.Reason != holdfast.ReasonAgentSilent {
+		t.Fatalf("the run says %q", run.Reason)
+	}
+	if living() {
+		t.Error("its run says that it is silent, and the list that it is living")
+	}
+	if other := f.claim(a.AttemptRef); other.Run != "" || !living() {
+		t.Error("it has called, and is not living")
+	}
+}
+
 // TestAgentStartsAgain: the next process in the same folder takes over at once. What
 // it does not know any more ends when it does not beat, and not before.
 func TestAgentStartsAgain(t *testing.T) {

@@ -236,6 +236,16 @@ func (a *agents) Signs(agent string) uint64 {
 	return 0
 }
 
+// unheard is for how long nothing was heard of an agent; zero if nothing ever was.
+func (a *agents) unheard(agent string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m := a.by[agent]; m != nil && m.waiting == 0 {
+		return time.Since(m.seen)
+	}
+	return 0
+}
+
 // Present takes in that an agent is there and wants no run now, since all its
 // slots are taken. It is an *holdfast.AgentTakenError if another living process has
 // its id.
@@ -262,6 +272,9 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 			i = len(list) - 1
 		}
 		list[i].Runs = append(list[i].Runs, run.ID)
+		if run.Reason == holdfast.ReasonAgentSilent && d.agents.unheard(run.Agent) > d.opts.Limits.Lease {
+			list[i].Living = false // as its run says: leases may be shorter than agentSilence
+		}
 	}
 	slices.SortFunc(list, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
 	for i := range list {
