@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/clock"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
 
@@ -109,12 +110,17 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 	ticker := time.NewTicker(r.opts.Limits.Lease / 6)
 	defer ticker.Stop()
 	watch := clock.NewWatch(r.opts.Now)
+	var unchecked, unsaved queue.Trouble
 	for {
 		r.seeClock(ctx, watch)
-		if err := r.dispatcher.Sweep(ctx); err != nil && ctx.Err() == nil {
+		if err := r.dispatcher.Sweep(ctx); err == nil {
+			unchecked.Over()
+		} else if ctx.Err() == nil && unchecked.Says(err, r.opts.Now()) {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
 		}
-		if err := r.rescue.Pass(ctx); err != nil && ctx.Err() == nil {
+		if err := r.rescue.Pass(ctx); err == nil {
+			unsaved.Over()
+		} else if ctx.Err() == nil && unsaved.Says(err, r.opts.Now()) {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not checked", "err", err)
 		}
 		looks, requests := r.agenda.Depths()

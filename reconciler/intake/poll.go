@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -45,18 +46,26 @@ func (p *poller) run(ctx context.Context) error {
 // pollRepository polls until ctx is done. A poll that failed is tried again soon: it
 // may be the first one of a process, which has to find what the former one was told.
 func (p *poller) pollRepository(ctx context.Context, repo Repository) {
+	var trouble queue.Trouble
 	for failures := 0; ctx.Err() == nil; {
 		wait := time.Duration(float64(repo.Poll) * (0.8 + 0.4*rand.Float64()))
 		err := p.pollOnce(ctx, repo)
 		switch {
 		case err == nil:
 			failures = 0
+			if since, said := trouble.Over(); said {
+				p.opts.Logger.InfoContext(ctx, "repository is polled again", "repo", repo.Name, "since", since.UTC())
+			}
 		case ctx.Err() == nil:
 			if queue.Counts(err) {
 				failures++
 			}
 			wait = queue.RetryIn(err, failures, wait)
-			p.opts.Logger.WarnContext(ctx, "repository was not polled", "repo", repo.Name, "err", err, "retry_in", wait)
+			level := slog.LevelDebug
+			if trouble.Says(err, p.opts.Now()) {
+				level = slog.LevelWarn
+			}
+			p.opts.Logger.Log(ctx, level, "repository was not polled", "repo", repo.Name, "err", err, "retry_in", wait)
 		}
 		select {
 		case <-ctx.Done():

@@ -53,10 +53,13 @@ func (p *posting) now() []string {
 func (o *outbox) postAll(ctx context.Context) error {
 	var batches errgroup.Group
 	posting := newPosting()
+	var unread queue.Trouble
 	for {
 		woken, busy := o.posts.Wait(), posting.now()
 		byRepo, err := o.claim(ctx, busy...)
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			unread.Over()
+		} else if ctx.Err() == nil && unread.Says(err, o.opts.Settings.Now()) {
 			o.opts.Logger.ErrorContext(ctx, "outbox was not read", "err", err)
 		}
 		for repo, posts := range byRepo {
