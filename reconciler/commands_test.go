@@ -355,11 +355,20 @@ func TestCanceledTwice(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.claim()
+	a := f.claim()
 	for _, want := range []string{"1 run canceled", "1 run canceled already, and is about to end"} {
 		if c := f.api("alice", holdfast.VerbCancel, "prod"); c.Status != holdfast.CommandDone || c.Reply != "`prod`: "+want {
 			t.Errorf("cancel: %s %q, want %q", c.Status, c.Reply, want)
 		}
+		if run := f.newest("prod"); run.ID != a.Run || !strings.HasPrefix(run.Detail, "canceled by alice at "+noon.Format(time.DateOnly)) {
+			t.Errorf("as long as it runs it says %q", run.Detail)
+		}
+	}
+	result := good(a)
+	result.Status = holdfast.RunCanceled
+	f.finish(a, result)
+	if run := f.newest("prod"); run.Status != holdfast.RunCanceled || run.Reason != holdfast.ReasonCanceled || run.Detail != "" {
+		t.Errorf("it has ended as %s (%s): %q", run.Status, run.Reason, run.Detail)
 	}
 }
 

@@ -142,7 +142,7 @@ func (h *Handler) cancelFor(ctx context.Context, c holdfast.Command, t target) (
 		return canceled(len(runs)) + " already, and " + isOrAre(len(runs)) + " about to end", nil
 	}
 	for _, run := range runs {
-		if err := h.Records.Cancel(ctx, run.ID, holdfast.ReasonCanceled); err != nil {
+		if err := h.Records.CancelBy(ctx, run.ID, c.Author); err != nil {
 			return "", err
 		}
 		h.Records.Audit(ctx, c.Author, "run.cancel", run.ID, t.cluster)

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,17 @@ func Unended() []holdfast.RunStatus {
 
 // Cancel ends a run that has not begun, and asks a running one to stop.
 func (w *Writer) Cancel(ctx context.Context, id string, reason holdfast.Reason) error {
+	return w.cancel(ctx, id, reason, "")
+}
+
+// CancelBy is Cancel for a person. A running run says who that was until it has ended: its
+// engine may ignore for long that it is to stop.
+func (w *Writer) CancelBy(ctx context.Context, id, who string) error {
+	detail := "canceled by " + who + " at " + w.opts.Now().UTC().Format(time.DateTime) + " UTC; it ends once its engine has stopped"
+	return w.cancel(ctx, id, holdfast.ReasonCanceled, detail)
+}
+
+func (w *Writer) cancel(ctx context.Context, id string, reason holdfast.Reason, detail string) error {
 	for {
 		run, err := w.opts.Store.Run(ctx, id)
 		if err != nil {
@@ -27,7 +39,7 @@ func (w *Writer) Cancel(ctx context.Context, id string, reason holdfast.Reason) 
 		case run.Status.Done(), run.Cancel == reason, run.Cancel != "" && run.Cancel != holdfast.ReasonPreempted:
 			return nil // a run that is to step back for an apply would come again
 		case run.Status == holdfast.RunRunning:
-			run.Cancel = reason
+			run.Cancel, run.Detail = reason, cmp.Or(detail, run.Detail)
 		default:
 			run.Status, run.Reason, run.FinishedAt = holdfast.RunCanceled, reason, w.opts.Now()
 		}

@@ -88,7 +88,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Run", r.ID},
 		[2]string{"Cluster", r.Cluster},
 		[2]string{"Kind", kindText(r)},
-		[2]string{"Status", table.Joined(string(r.Status), string(r.Reason))},
+		[2]string{"Status", table.Joined(string(r.Status), string(reasonOf(r)))},
 		[2]string{"Why", r.Detail},
 		[2]string{"Step", r.Step},
 		[2]string{"Pull request", r.PullRequest.String()},

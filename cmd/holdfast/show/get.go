@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -115,12 +116,20 @@ func (a *app) runColumns() []column[v1.Run] {
 		text(table.Column{Title: "CLUSTER"}, func(r v1.Run) string { return r.Cluster }),
 		text(table.Column{Title: "KIND"}, kindText),
 		coloured(table.Column{Title: "STATUS"}, func(r v1.Run) table.Cell { return statusCell(r.Status) }),
-		text(table.Column{Title: "REASON", Yields: 1}, func(r v1.Run) string { return string(r.Reason) }),
+		text(table.Column{Title: "REASON", Yields: 1}, func(r v1.Run) string { return string(reasonOf(r)) }),
 		text(table.Column{Title: "CHANGES", Min: 8}, func(r v1.Run) string { return CountsText(r.Counts) }),
 		text(table.Column{Title: "PULL REQUEST", Yields: 2}, func(r v1.Run) string { return r.PullRequest.String() }),
 		text(table.Column{Title: "AGE"}, func(r v1.Run) string { return a.Age(r.CreatedAt) }),
 		text(table.Column{Title: "TOOK", Yields: 3}, a.duration),
 	}
+}
+
+// reasonOf is the reason of a run's status: of one that is still running, why it is to stop.
+func reasonOf(r v1.Run) holdfast.Reason {
+	if r.Status == holdfast.RunRunning {
+		return cmp.Or(r.Reason, r.Cancel)
+	}
+	return r.Reason
 }
 
 // kindText tells a plan of a destruction from others.
