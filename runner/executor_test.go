@@ -653,19 +653,35 @@ func TestExecuteStopped(t *testing.T) {
 	}
 }
 
-// TestExecuteWithoutLeave: an apply whose lock is not confirmed does not begin.
+// TestExecuteWithoutLeave: an apply whose lock is not confirmed does not begin, nor one that
+// cannot be written down: it says which of the two it was.
 func TestExecuteWithoutLeave(t *testing.T) {
 	t.Parallel()
-	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Apply = 300 * time.Millisecond })
-	s := newMemorySession(map[string]string{"main.tf": ""})
-	s.state, s.deny = "http://127.0.0.1:1/x", true
-	a := engineAssignment("run-1", holdfast.RunPlan)
-	planned := e.Execute(t.Context(), a, s)
-	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
-	got := e.Execute(t.Context(), a, s)
-	wantStatus(t, got, holdfast.RunInterrupted, holdfast.ReasonLeaseLost, s)
-	if got.Applying || strings.Contains(strings.Join(calls(), " "), "apply") {
-		t.Error("the apply began")
+	for name, test := range map[string]struct {
+		unkept error
+		reason holdfast.Reason
+	}{
+		"no lock":     {nil, holdfast.ReasonLeaseLost},
+		"full disk":   {&fs.PathError{Op: "sync", Path: "/work/input", Err: syscall.ENOSPC}, holdfast.CauseDiskFull},
+		"broken disk": {&fs.PathError{Op: "sync", Path: "/work/input", Err: syscall.EIO}, holdfast.CauseWorkspaceFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) { o.Waits.Apply = 300 * time.Millisecond })
+			s := newMemorySession(map[string]string{"main.tf": ""})
+			s.state, s.deny, s.unkept = "http://127.0.0.1:1/x", true, test.unkept
+			a := engineAssignment("run-1", holdfast.RunPlan)
+			planned := e.Execute(t.Context(), a, s)
+			a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
+			got := e.Execute(t.Context(), a, s)
+			wantStatus(t, got, holdfast.RunInterrupted, test.reason, s)
+			if got.Applying || strings.Contains(strings.Join(calls(), " "), "apply") {
+				t.Error("the apply began")
+			}
+			if test.unkept != nil && (!got.Failure.Transient || !strings.Contains(got.Failure.Summary, test.unkept.Error())) {
+				t.Errorf("it says %+v", got.Failure)
+			}
+		})
 	}
 }
 

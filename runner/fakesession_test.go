@@ -34,6 +34,7 @@ type memorySession struct {
 	stored map[string]map[string][]byte // run → name → content
 	state  string                       // address
 	deny   bool                         // the apply may not begin
+	unkept error                        // why not, if that is the disk
 
 	mu        sync.Mutex
 	faults    map[string][]error // of puts, by name: the first of each is next
@@ -104,6 +105,8 @@ func (s *memorySession) Step(name string) {
 }
 
 func (s *memorySession) MayApply() bool { return !s.deny }
+
+func (s *memorySession) Unkept() error { return s.unkept }
 
 func (s *memorySession) StateAddress() (addr, user, password string) {
 	return s.state, "run", "the-state-password"

@@ -106,10 +106,7 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-tick.C:
 		case <-timeout.C:
-			return &failure.Error{
-				Cause: holdfast.ReasonLeaseLost, Transient: true, NotBegun: true,
-				Err: errors.New("apply: not begun, the server did not confirm the lock in time"),
-			}
+			return failure.NoLeave(t.session.Unkept())
 		}
 	}
 }

@@ -45,6 +45,9 @@ type Reports interface {
 	// said true the attempt counts as applying: call it right before the engine
 	// is started, and again after a while if it says false.
 	MayApply() bool
+	// Unkept is why the last MayApply has said false although the server agrees: what has to
+	// be on disk before an apply begins could not be written there. Nil: it was not that.
+	Unkept() error
 }
 
 // StateWriter is a Session that has another credential for the engine that

@@ -32,6 +32,21 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// NoLeave is why an apply was not begun that has waited for that: unkept, if what has to
+// outlast it could not be written to disk, or else the server.
+func NoLeave(unkept error) *Error {
+	if unkept == nil {
+		return &Error{
+			Cause: holdfast.ReasonLeaseLost, Transient: true, NotBegun: true,
+			Err: errors.New("apply: not begun, the server did not confirm the lock in time"),
+		}
+	}
+	return &Error{
+		Cause: holdfast.CauseWorkspaceFailed, Transient: true, NotBegun: true,
+		Err: fmt.Errorf("apply: not begun, what has to outlast it cannot be kept on disk: %w", unkept),
+	}
+}
+
 // OfEngine reads out of what an engine said on its error stream why it
 // failed. Only what it calls errors is looked at, if there is any.
 func OfEngine(step, said string, exit error) *Error {

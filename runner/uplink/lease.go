@@ -73,19 +73,18 @@ func (l *lease) end() (fenced bool) {
 
 // mayBegin reports whether the apply may begin: the lease is good and the
 // server agrees. It is written down before it is said, and after all else that is to be
-// there of an apply that has begun.
-func (l *lease) mayBegin() bool {
+// there of an apply that has begun. The error is the disk's.
+func (l *lease) mayBegin() (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if good := l.isGood(); !good || l.begun {
-		return good
+		return good, nil
 	}
 	if err := WriteFile(filepath.Join(l.dir, applyingFile), nil, l.disk); err != nil {
-		l.logger.Error("apply was not begun: its journal cannot be written", "err", err)
-		return false
+		return false, err
 	}
 	l.begun = true
-	return true
+	return true, nil
 }
 
 // good reports whether the apply could begin now.

@@ -251,12 +251,12 @@ func TestNoApplyOnADiskThatTakesNothing(t *testing.T) {
 	s := a.claim(t)
 	putAll(t, s, "document=d")
 	a.disk.fails = true
-	if s.MayApply() {
-		t.Error("the apply may begin")
+	if s.MayApply() || s.Unkept() == nil {
+		t.Errorf("the apply may begin, or it is not said that the disk is why it may not: %v", s.Unkept())
 	}
 	a.disk.fails = false
-	if s.MayApply() || s.HasBegun() {
-		t.Error("the apply may begin after the disk had failed")
+	if s.MayApply() || s.HasBegun() || s.Unkept() == nil {
+		t.Errorf("the apply may begin after the disk had failed, or not for that: %v", s.Unkept())
 	}
 	s.SaveResult(holdfast.Result{Status: holdfast.RunPlanned})
 	if result, parcels := a.found(t); result.Status != holdfast.RunInterrupted || result.Applying {

@@ -63,6 +63,7 @@ type Session struct {
 	artefacts *outbox
 	progress  *progress
 
+	unkept    error       // why the last MayApply has said false, if that was the disk
 	inherited bool        // the result was saved by a predecessor, which may have delivered it
 	refused   atomic.Bool // the server did not want something: it goes to quarantine
 }
@@ -221,19 +222,26 @@ func (s *Session) Step(name string) { s.lease.noteStep(name) }
 // made again, and all of it is to be seen. What names the attempt has been there since it
 // was claimed.
 func (s *Session) MayApply() bool {
+	s.unkept = nil
 	if !s.lease.good() {
 		return false
 	}
 	if err := s.artefacts.makeLasting(); err != nil {
-		s.Logger.Error("apply was not begun: what its plan has left cannot be kept", "err", err)
+		s.unkept = fmt.Errorf("what its plan has left: %w", err)
 		return false
 	}
-	if !s.lease.mayBegin() { // the disk may have taken long
-		return false
+	may, err := s.lease.mayBegin() // the disk may have taken long
+	if err != nil {
+		s.unkept = fmt.Errorf("its journal: %w", err)
 	}
-	s.progress.begin()
-	return true
+	if may {
+		s.progress.begin()
+	}
+	return may
 }
+
+// Unkept is why the last MayApply has said false although the server agrees: the disk.
+func (s *Session) Unkept() error { return s.unkept }
 
 // NoteProgress keeps what the engine says its apply begins and has completed.
 func (s *Session) NoteProgress(line string) { s.progress.note(line) }

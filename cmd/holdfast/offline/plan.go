@@ -232,6 +232,8 @@ func (s *laptopSession) Step(string) {}
 
 func (s *laptopSession) MayApply() bool { return false }
 
+func (s *laptopSession) Unkept() error { return nil }
+
 func (s *laptopSession) StateAddress() (addr, user, password string) {
 	return s.address, "holdfast", s.password
 }
