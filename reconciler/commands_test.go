@@ -367,8 +367,8 @@ func TestCanceledTwice(t *testing.T) {
 	result := good(a)
 	result.Status = holdfast.RunCanceled
 	f.finish(a, result)
-	if run := f.newest("prod"); run.Status != holdfast.RunCanceled || run.Reason != holdfast.ReasonCanceled || run.Detail != "" {
-		t.Errorf("it has ended as %s (%s): %q", run.Status, run.Reason, run.Detail)
+	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunCanceled || run.Reason != holdfast.ReasonCanceled || run.Detail != "" {
+		t.Errorf("it has ended as %s (%s): %q, %v", run.Status, run.Reason, run.Detail, err)
 	}
 }
 
