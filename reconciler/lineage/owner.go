@@ -16,17 +16,17 @@ func (r *Reader) BelongsElsewhere(ctx context.Context, repo string, rec holdfast
 	if rec.Name == "" || rec.Owner == repo || rec.Deletion != nil {
 		return false, nil
 	}
-	never, err := r.neverApplied(ctx, rec)
+	never, err := neverApplied(ctx, r.store, rec)
 	return !never, err
 }
 
 // neverApplied reports whether a cluster was removed before its first apply: nothing of it
 // exists, and nothing will. An apply that has not ended may still begin.
-func (r *Reader) neverApplied(ctx context.Context, rec holdfast.ClusterRecord) (bool, error) {
+func neverApplied(ctx context.Context, from history.Runs, rec holdfast.ClusterRecord) (bool, error) {
 	if rec.Applied.Run != "" || !rec.Desired.Removed {
 		return false, nil
 	}
-	runs, err := history.Branch(ctx, r.store, rec.Name)
+	runs, err := history.Branch(ctx, from, rec.Name)
 	if err != nil {
 		return false, err
 	}

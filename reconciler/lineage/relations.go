@@ -57,7 +57,7 @@ func (r *Reader) dependents(ctx context.Context, cluster string) ([]holdfast.Clu
 	}
 	out := make([]holdfast.ClusterRecord, 0, len(records))
 	for _, rec := range records {
-		never, err := r.neverApplied(ctx, rec)
+		never, err := neverApplied(ctx, r.store, rec)
 		if err != nil {
 			return nil, err
 		}
