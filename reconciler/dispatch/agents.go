@@ -272,7 +272,7 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 			i = len(list) - 1
 		}
 		list[i].Runs = append(list[i].Runs, run.ID)
-		if run.Reason == holdfast.ReasonAgentSilent && d.agents.unheard(run.Agent) > d.opts.Limits.Lease {
+		if run.Reason == holdfast.ReasonAgentSilent && d.unheard(run.Agent) > d.opts.Limits.Lease {
 			list[i].Living = false // as its run says: leases may be shorter than agentSilence
 		}
 	}
