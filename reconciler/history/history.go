@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -19,10 +20,7 @@ type Runs interface {
 // drift. However many plans were made since, those that wrote are among them:
 // one may have left something half done.
 func Branch(ctx context.Context, from Runs, cluster string) ([]holdfast.Run, error) {
-	runs, err := from.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: decision.HistoryDepth,
-		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
-	})
+	runs, err := from.Runs(ctx, ofBranch(cluster, decision.HistoryDepth))
 	if err != nil {
 		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
@@ -40,29 +38,36 @@ func Branch(ctx context.Context, from Runs, cluster string) ([]holdfast.Run, err
 	return append(runs, slices.DeleteFunc(writes, func(run holdfast.Run) bool { return run.ID >= oldest })...), nil
 }
 
-// mergePage is how many of a cluster's older runs are read at a time.
-const mergePage = 200
+// ofBranch selects the newest runs of a cluster's tracked branch, without drift.
+func ofBranch(cluster string, limit int) holdfast.RunFilter {
+	return holdfast.RunFilter{
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: limit,
+		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
+	}
+}
+
+// mergePage is how many of a cluster's older runs are read at a time, and clocksApart how
+// long before its merge, by the code host's clock, a run of a pull request may be dated.
+const mergePage, clocksApart = 200, 24 * time.Hour
 
 // Merge returns the runs of a cluster's tracked branch that stand for the merge of a
 // pull request, newest first: of recent, which is what Branch has returned, or of older
-// ones if more runs than these were made since.
+// ones if more runs than these were made since. Runs from before the merge are not read.
 func Merge(
-	ctx context.Context, from Runs, cluster string, recent []holdfast.Run, ref holdfast.PullRequestRef,
+	ctx context.Context, from Runs, cluster string, recent []holdfast.Run, pr holdfast.PullRequestRecord,
 ) ([]holdfast.Run, error) {
-	other := func(run holdfast.Run) bool { return !run.StandsFor(ref) }
+	other := func(run holdfast.Run) bool { return !run.StandsFor(pr.PullRequestRef) }
 	mine := slices.DeleteFunc(slices.Clone(recent), other)
-	filter := holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: mergePage,
-		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
-	}
+	filter := ofBranch(cluster, mergePage)
 	for more := len(mine) == 0 && len(recent) >= decision.HistoryDepth; more; {
 		runs, err := from.Runs(ctx, filter)
 		if err != nil {
-			return nil, fmt.Errorf("list runs of %q for %s: %w", cluster, ref, err)
+			return nil, fmt.Errorf("list runs of %q for %s: %w", cluster, pr.PullRequestRef, err)
 		}
 		if more = len(runs) == mergePage; more {
 			last := runs[len(runs)-1]
 			filter.After = holdfast.RunMark{CreatedAt: last.CreatedAt, ID: last.ID}
+			more = !last.CreatedAt.Before(pr.MergedAt.Add(-clocksApart))
 		}
 		found := slices.DeleteFunc(runs, other)
 		more = more && (len(found) > 0 || len(mine) == 0)

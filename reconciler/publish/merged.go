@@ -27,7 +27,7 @@ func (v *viewer) viewApply(
 	if err != nil {
 		return err
 	}
-	mine, err := history.Merge(ctx, v.opts.Store, rec.Name, runs, pr.PullRequestRef)
+	mine, err := history.Merge(ctx, v.opts.Store, rec.Name, runs, pr)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (v *viewer) viewApply(
 		if err != nil {
 			return err
 		}
-		if mine, err = history.Merge(ctx, v.opts.Store, rc.Name, former, pr.PullRequestRef); err != nil {
+		if mine, err = history.Merge(ctx, v.opts.Store, rc.Name, former, pr); err != nil {
 			return err
 		}
 	}
