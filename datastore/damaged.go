@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -22,6 +23,21 @@ func (s *records) unseal(ctx context.Context, kind, name string, doc []byte, int
 		return damagedError{err}
 	}
 	return nil
+}
+
+// readable returns want records, or all that can be read: read returns those among the first
+// limit, and how many of these are damaged.
+func readable[T any](what string, want int, read func(limit int) (found []T, damaged int, err error)) ([]T, error) {
+	for limit := want; ; {
+		found, damaged, err := read(limit)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", what, err)
+		}
+		if len(found) >= want || len(found)+damaged < limit {
+			return found[:min(len(found), want)], nil
+		}
+		limit = want + damaged
+	}
 }
 
 // tell logs once that a record cannot be read.

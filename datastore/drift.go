@@ -24,16 +24,7 @@ func (s *ClusterStore) DriftDue(ctx context.Context, now time.Time, limit int) (
 	if limit <= 0 {
 		return nil, nil
 	}
-	for most := limit; ; {
-		found, damaged, err := s.driftDue(ctx, now, most)
-		if err != nil {
-			return nil, fmt.Errorf("list clusters that are due: %w", err)
-		}
-		if len(found) >= limit || len(found)+damaged < most {
-			return found[:min(len(found), limit)], nil
-		}
-		most = limit + damaged
-	}
+	return readable("clusters that are due", limit, func(limit int) ([]holdfast.ClusterRecord, int, error) { return s.driftDue(ctx, now, limit) })
 }
 
 func (s *ClusterStore) driftDue(ctx context.Context, now time.Time, limit int) (found []holdfast.ClusterRecord, damaged int, err error) {

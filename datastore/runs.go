@@ -179,17 +179,9 @@ func (s *RunStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdf
 		c.Add(`(created_at < ? OR created_at = ? AND id < ?)`, at, at, after.ID)
 	}
 	ofOne := filter.Cluster != "" || filter.PullRequest != nil && !filter.PullRequest.IsZero()
-	want := limitOr100(filter.Limit)
-	for limit := want; ; { // what was left out is made up for
-		runs, damaged, err := s.queryRuns(ctx, ofOne, c.Where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.Args, limit)...)
-		if err != nil {
-			return nil, fmt.Errorf("list runs: %w", err)
-		}
-		if len(runs) >= want || len(runs)+damaged < limit {
-			return runs[:min(len(runs), want)], nil
-		}
-		limit = want + damaged
-	}
+	return readable("runs", limitOr100(filter.Limit), func(limit int) ([]holdfast.Run, int, error) {
+		return s.queryRuns(ctx, ofOne, c.Where()+` ORDER BY created_at DESC, id DESC LIMIT ? + 0`, append(c.Args, limit)...)
+	})
 }
 
 // queryRuns reads some runs, and counts those that are damaged and left out; if all are
