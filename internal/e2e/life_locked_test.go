@@ -40,7 +40,7 @@ func TestWaitingForALockTakesNoSlot(t *testing.T) {
 		return strings.Contains(out, "retrying") && strings.Contains(out, "StateLocked") &&
 			strings.Contains(out, "unlock alpha --lock somebody-1"), out + errs
 	})
-	alpha.untilComment("StateLocked", "is retried")
+	alpha.untilComment("StateLocked", "will be retried")
 
 	beta := w.fleet().open(join(document("beta"), moduleFile("beta", "")))
 	beta.untilPlanned("1 to create")

@@ -4,7 +4,7 @@ import "time"
 
 // Trouble says when a log is to have something that fails again and again: at once, then
 // at intervals that double from a minute to an hour, and once when it is over. What fails now
-// and then is one trouble. The zero value is none. One goroutine uses it.
+// and then is one trouble. The zero value is ready to use. One goroutine uses it.
 type Trouble struct {
 	since, last time.Time       // of the first and the last failure
 	failing     bool            // there was no success since

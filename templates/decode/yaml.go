@@ -176,7 +176,7 @@ func lineAt(data []byte, line int) []byte {
 	return nil
 }
 
-// openQuote says where the quote begins that has no end: the parser says only in which
+// openQuote says where the quote begins that is not closed: the parser says only in which
 // line it was when it began to look for it.
 func openQuote(fault *holdfast.Fault, data []byte) {
 	text := lineAt(data, fault.Line)

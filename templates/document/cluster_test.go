@@ -215,7 +215,7 @@ func TestParseClustersFaults(t *testing.T) {
 		},
 		"quote without an end in a mapping": {
 			short(module, `labels: {a: "b", c: 'd}`, "provider: a"),
-			[]string{`c.yaml:8:23: file is not valid YAML: the text that begins here with ' has no end (close it with ')`},
+			[]string{`c.yaml:8:23: file is not valid YAML: the text that begins here with ' is not closed (close it with ')`},
 		},
 		"quote that ends early": {
 			short(module, "provider: a", "region: 'it's", "variables: {}"),
