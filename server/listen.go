@@ -107,7 +107,7 @@ func (s *Server) endpoint(name string, ln net.Listener, handler http.Handler) *e
 		// a whole-request timeout here would end log streams and claims that wait.
 		server: &http.Server{
 			Handler:           handler,
-			ReadHeaderTimeout: min(s.limits.Patience, 10*time.Second),
+			ReadHeaderTimeout: max(min(s.limits.Patience, 10*time.Second), s.limits.Patience/3),
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
 			ConnContext:       lobby.WithGuest,

@@ -59,9 +59,11 @@ type Health struct {
 
 // Limits bound what peers send and how long they take. A zero means the default.
 type Limits struct {
-	Artefact    int64         // bytes of one artefact, besides holdfast.ArtefactLimit; 1 GiB
-	State       int64         // bytes of one state; 512 MiB
-	Patience    time.Duration // with a peer, for a body or, with agents, for the next piece of one; 30 s
+	Artefact int64 // bytes of one artefact, besides holdfast.ArtefactLimit; 1 GiB
+	State    int64 // bytes of one state; 512 MiB
+	// Patience is for a body or, with agents, for the next piece of one; 30 s. A header has
+	// a third of it, and at least 10 s if Patience is as long.
+	Patience    time.Duration
 	CommandWait time.Duration // for a command's outcome to be known; 30 s
 	Drain       time.Duration // for open requests to end when a listener closes; 10 s
 }
