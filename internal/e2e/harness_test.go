@@ -391,14 +391,14 @@ func (w *world) end() {
 		}
 	}
 	w.killLeftBehind()
-	if log := w.log.all() + w.agentLog(); strings.Contains(log, "WARNING: DATA RACE") {
+	if log := w.serverLog() + w.agentLog(); strings.Contains(log, "WARNING: DATA RACE") {
 		w.t.Error("there was a data race")
 	} else if strings.Contains(log, "\ngoroutine ") {
 		w.t.Error("there was a panic")
 	}
 	if w.t.Failed() {
-		w.t.Logf("the server's log:\n%s\nthe agents' logs:\n%s\nthe engine's calls:\n%s",
-			w.log.all(), w.agentLog(), strings.Join(w.engineCalls(), "\n"))
+		w.t.Logf("the server's log:\n%s\nthe agents' logs:\n%s\nthe engine's calls:\n%s\ndeliveries that were not accepted, or late:\n%s",
+			w.serverLog(), w.agentLog(), strings.Join(w.engineCalls(), "\n"), w.lostDeliveries())
 	}
 	// Prepared folders cannot be written to, not even by their owner.
 	if err := folders.Remove(context.Background(), w.dir); err != nil {
@@ -483,7 +483,7 @@ func (w *world) until(what string, ok func() (done bool, state string)) {
 			}
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain until %s; now: %s", what, state)
+			w.t.Fatalf("waited in vain until %s; now: %s\nwhat the server was doing:\n%s", what, state, w.stacks())
 		}
 		time.Sleep(pause)
 		pause = min(pause+pause/4, 250*time.Millisecond) // who looks all the time keeps a small machine busy
