@@ -1,11 +1,13 @@
 package queue_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -233,6 +235,30 @@ func TestWorkThatFailsComesAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestConflictsInARow: a record that is another one at each try is a failure that the log has.
+func TestConflictsInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var log bytes.Buffer
+		q, begun, attempts := queue.New[string](), time.Now(), 0
+		q.Add("a")
+		_ = queue.Work(ctx, slog.New(slog.NewTextHandler(&log, nil)), q, func(context.Context, string) error {
+			if attempts++; attempts == 23 {
+				stop()
+				return nil
+			}
+			return holdfast.ErrConflict
+		})
+		if took := time.Since(begun); took != 20*50*time.Millisecond+2*time.Second+4*time.Second {
+			t.Errorf("the 23rd attempt came after %s", took)
+		}
+		if lines := strings.Count(log.String(), "level=ERROR"); lines != 2 {
+			t.Errorf("the log has it %d times, want twice:\n%s", lines, log.String())
+		}
+	})
 }
 
 func TestQueueLetsThePatientWait(t *testing.T) {

@@ -39,6 +39,10 @@ func begun(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
+// conflictsInARow is how often a record may have changed since it was read before that is a
+// failure like any other one: somebody else writes at the same time, for a moment.
+const conflictsInARow = 20
+
 // Work calls do for each key of q until ctx is done. A key whose work failed
 // comes again, later each time.
 func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], do func(context.Context, K) error) error {
@@ -49,10 +53,13 @@ func Work[K comparable](ctx context.Context, logger *slog.Logger, q *Queue[K], d
 		}
 		err := begun(ctx, func(ctx context.Context) error { return do(ctx, key) })
 		if failures := q.Outcome(key, Counts(err)); err != nil {
-			wait := RetryIn(err, failures, 5*time.Minute)
-			level := slog.LevelError
-			if errors.Is(err, holdfast.ErrConflict) {
+			level, wait := slog.LevelError, RetryIn(err, failures, 5*time.Minute)
+			switch {
+			case !errors.Is(err, holdfast.ErrConflict):
+			case failures <= conflictsInARow:
 				level, wait = slog.LevelDebug, 50*time.Millisecond
+			default:
+				wait = RetryIn(err, failures-conflictsInARow, 5*time.Minute)
 			}
 			logger.Log(ctx, level, "request failed", "request", fmt.Sprint(key), "err", err, "retry_in", wait)
 			q.AddAfter(key, wait)
