@@ -59,7 +59,7 @@ func TestDestroy(t *testing.T) {
 
 	unseen, _ := l.run("unseen", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("ordinary", ordinary) })
 	l.want(unseen, "unseen", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
-	if unseen.InputDigest != shown.InputDigest || unseen.PlanDigest != shown.PlanDigest || !strings.Contains(unseen.Detail, "destruction") {
+	if unseen.InputDigest != shown.InputDigest || unseen.PlanDigest != shown.PlanDigest || !strings.Contains(unseen.Detail, "no destroy plan was reviewed") {
 		t.Errorf("detail %q; input %s, want %s", unseen.Detail, unseen.InputDigest, shown.InputDigest)
 	}
 	// An apply never destroys, whatever plan it is given.
