@@ -109,14 +109,9 @@ type AgentRef struct{ ID, Process, Folder string }
 // Ref returns the process that asks.
 func (r ClaimRequest) Ref() AgentRef { return AgentRef{r.Agent, r.Process, r.Folder} }
 
-// MayHave reports whether the token of who asks could ever have claimed run. Who may
-// apply puts states right, too.
+// MayHave reports whether the token of who asks could ever have claimed run.
 func (r ClaimRequest) MayHave(run Run) bool {
-	kind := run.Kind
-	if kind == RunState {
-		kind = RunApply
-	}
-	return (len(r.Bound) == 0 || slices.Contains(r.Bound, kind)) &&
+	return (len(r.Bound) == 0 || slices.Contains(r.Bound, run.Kind.AgentKind())) &&
 		(len(r.Projects) == 0 || slices.Contains(r.Projects, run.Document.Project))
 }
 
@@ -312,7 +307,7 @@ type AssignedState struct {
 	// LockTimeout is how long the engine waits for the state's lock, in
 	// nanoseconds; nil: as the agent's own setting says.
 	LockTimeout *time.Duration `json:"lockTimeout,omitempty"`
-	// State is what a run of kind RunState does; nil of any other kind.
+	// State is what a run of kind RunState or RunUnlock does; nil of any other kind.
 	State *StateJob `json:"state,omitempty"`
 }
 

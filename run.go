@@ -19,10 +19,11 @@ const (
 	RunDrift   RunKind = "drift"   // plans the last applied root
 	RunDestroy RunKind = "destroy" // destroys from the last applied root
 	RunState   RunKind = "state"   // puts the state right: pushes one that could not be saved, or unlocks it
+	RunUnlock  RunKind = "unlock"  // unlocks a state with code that may be of a pull request: what a plan of it may do, and no more
 )
 
 // AgentKinds returns the kinds of runs that agents are configured to execute, in the order
-// in which people read them. Who executes applies puts states right as well.
+// in which people read them. Others go with one of these: see AgentKind.
 func AgentKinds() []RunKind { return []RunKind{RunPlan, RunApply, RunDrift, RunDestroy} }
 
 // ParseAgentKinds returns the kinds among AgentKinds that words name; an error says
@@ -52,6 +53,22 @@ func (k RunKind) Writes() bool { return k.Applies() || k == RunState }
 
 // Applies reports whether runs of this kind change infrastructure.
 func (k RunKind) Applies() bool { return k == RunApply || k == RunDestroy }
+
+// Plans reports whether runs of this kind make a plan. Others put a state right.
+func (k RunKind) Plans() bool { return k != RunState && k != RunUnlock }
+
+// AgentKind is the one of AgentKinds whose agents execute runs of this kind, too: who may
+// apply puts states right, and who may plan releases locks.
+func (k RunKind) AgentKind() RunKind {
+	switch k {
+	case RunState:
+		return RunApply
+	case RunUnlock:
+		return RunPlan
+	default:
+		return k
+	}
+}
 
 // RunStatus is where a run is in its life:
 //
@@ -137,7 +154,7 @@ type RunSpec struct {
 	// Provisional are clusters that this one depends on and whose own apply was
 	// still to come when the plan was made.
 	Provisional []string  `json:"provisional,omitempty"`
-	State       *StateJob `json:"state,omitempty"`       // of kind RunState: what it does; nil of any other
+	State       *StateJob `json:"state,omitempty"`       // of kind RunState or RunUnlock: what it does; nil of any other
 	Actor       string    `json:"actor,omitempty"`       // who asked for it; empty: a merge or the schedule
 	TraceParent string    `json:"traceParent,omitempty"` // W3C trace context of the delivery
 
@@ -358,7 +375,7 @@ func (r Run) First() bool { return r.Kind == RunPlan && r.Background && r.PullRe
 // Lane is the runs that are in one line to be handed out, the oldest first: those of
 // one priority, pull request, project, provider and kind.
 type Lane struct {
-	Priority    int            // lower ones go first; 0 is of what writes
+	Priority    int            // lower ones go first; 0 is of what writes, less of what releases a lock
 	PullRequest PullRequestRef // that they were made for, or whose reviews they apply; zero: none
 	Project     string         // of their clusters
 	Provider    string         // of their clusters

@@ -26,7 +26,7 @@ func (u UnsavedState) Same(other UnsavedState) bool {
 	return u.Location == other.Location && u.Run == other.Run && u.Attempt == other.Attempt && u.Version == other.Version
 }
 
-// StateAction is what a run of kind RunState does.
+// StateAction is what a run of kind RunState or RunUnlock does.
 type StateAction string
 
 // The actions.
@@ -35,7 +35,7 @@ const (
 	StateUnlock StateAction = "unlock" // force-unlock the backend
 )
 
-// StateJob is what a run of kind RunState does with the state of a cluster.
+// StateJob is what a run of kind RunState or RunUnlock does with the state of a cluster.
 type StateJob struct {
 	Action StateAction `json:"action"`
 	// From is the run whose root module, credentials and engine it has. EngineName

@@ -16,8 +16,8 @@ import (
 // records what the world was then: the cluster's last applied run and the serial
 // of its state. It is an ErrConflict if the run is no longer claimable, its
 // state location has a running run, or limit runs are running already. A limit
-// of zero means none. While a state stands that could not be saved, only a run of
-// kind RunState is claimable at its location. A state lock of an attempt that has ended is released.
+// of zero means none. While a state stands that could not be saved, only a run that
+// puts it right is claimable at its location. A state lock of an attempt that has ended is released.
 func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	var run holdfast.Run
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
@@ -75,7 +75,7 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 	default:
 		return fmt.Errorf("it is %s: %w", run.Status, holdfast.ErrConflict)
 	}
-	if run.Kind != holdfast.RunState {
+	if run.Kind.Plans() {
 		if err := unsavedAt(ctx, q, run.StateKey()); err != nil {
 			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
 		}
@@ -196,7 +196,7 @@ func (s *RunStore) endAttempt(
 		if err := allowed(ctx, q); err != nil {
 			return err
 		}
-		if !run.Kind.Writes() && run.Status.Good() {
+		if !run.Kind.Writes() && run.Kind.Plans() && run.Status.Good() {
 			if err := unsavedAt(ctx, q, run.StateKey()); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 // Claimable returns the ids of the runs that an agent may claim, in the order of
 // filter.Turns, and reads no more of them than that; at most one for each state
 // location, none for a location where a run is running or, unless it is that one, where
-// one that writes waits, and only runs of kind RunState where a state stands that could
+// one that writes waits, and only runs that put a state right where one stands that could
 // not be saved.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, q querier) (err error) {
@@ -130,14 +130,14 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 		return nil, err
 	}
 	w := walk{q: q, now: filter.Now, turns: filter.Turns, due: true, pass: func(lane holdfast.Lane, run waiting) bool {
-		return taken[run.location] || unsaved[run.location] && lane.Kind != holdfast.RunState
+		return taken[run.location] || unsaved[run.location] && lane.Kind.Plans()
 	}}
 	unplanned := make(map[holdfast.PullRequestRef]bool, len(filter.Unplanned)) // there may be many
 	for _, ref := range filter.Unplanned {
 		unplanned[ref] = true
 	}
 	if err := w.open(ctx, func(lane holdfast.Lane) bool {
-		return offered(filter, lane) && (lane.Kind != holdfast.RunPlan || !unplanned[lane.PullRequest])
+		return offered(filter, lane) && (lane.Kind.AgentKind() != holdfast.RunPlan || !unplanned[lane.PullRequest])
 	}); err != nil {
 		return nil, err
 	}

@@ -75,6 +75,7 @@ func TestStore(t *testing.T) {
 		"queue":           testQueue,
 		"lane of applies": testLaneOfAnApply,
 		"writes go first": testWritesGoFirst,
+		"unlocks first":   testUnlocksGoFirst,
 		"issues":          testIssues,
 		"impacts":         testImpacts,
 		"upgrades":        testUpgrades,

@@ -414,6 +414,36 @@ func testWritesGoFirst(t *testing.T, open opener) {
 	}
 }
 
+// testUnlocksGoFirst: what releases a lock goes before all else with that state, and is
+// offered to agents for plans.
+func testUnlocksGoFirst(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	plan, unlock, apply := newRun(1), newRun(2), newRun(3)
+	unlock.Kind, apply.Kind = holdfast.RunUnlock, holdfast.RunApply
+	unlock.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: "left"}
+	unlock.PullRequest, plan.PullRequest = holdfast.PullRequestRef{Repo: "fleet", Number: 7}, holdfast.PullRequestRef{Repo: "fleet", Number: 7}
+	plan.StateLocation, unlock.StateLocation = "s3:b/k", "s3:b/k"
+	create(t, store, plan, unlock, apply)
+	offered := func(filter holdfast.ClaimFilter) []string {
+		filter.Now, filter.Limit = noon, 10
+		return must[[]string](t)(store.Claimable(ctx, filter))
+	}
+	plans := []holdfast.RunKind{holdfast.RunPlan, holdfast.RunUnlock}
+	for name, test := range map[string]struct {
+		filter holdfast.ClaimFilter
+		want   []string
+	}{
+		"all":                 {holdfast.ClaimFilter{}, []string{"run-0002", "run-0003"}},
+		"plans":               {holdfast.ClaimFilter{Kinds: plans}, []string{"run-0002"}},
+		"applies":             {holdfast.ClaimFilter{Kinds: []holdfast.RunKind{holdfast.RunApply, holdfast.RunState}}, []string{"run-0003"}},
+		"plans, not of forks": {holdfast.ClaimFilter{Kinds: plans, Unplanned: []holdfast.PullRequestRef{plan.PullRequest}}, nil},
+	} {
+		if diff := differ(test.want, offered(test.filter)); diff != "" {
+			t.Errorf("Claimable(%s) (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func testIssues(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	issue := holdfast.Post{Key: "issue:drift:prod-eu", Kind: holdfast.PostIssue, Repo: "fleet", Title: "Drift in prod-eu", Body: "2 changed"}

@@ -179,11 +179,11 @@ func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Ti
 		key := map[bool]string{true: keyRuns, false: keyEnded}[older]
 		found[key] = append(found[key], id)
 		return err
-	}, `SELECT r.id, r.older FROM (SELECT o.*, o.place > CASE WHEN o.class IN ('drift', 'finding', 'state') THEN ? ELSE ? END AS older FROM (
+	}, `SELECT r.id, r.older FROM (SELECT o.*, o.place > CASE WHEN o.class IN ('drift', 'finding', 'state', 'unlock') THEN ? ELSE ? END AS older FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place,
 				MAX(created_at) OVER (PARTITION BY cluster) AS newest FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
-					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind IN ('drift', 'state') THEN kind
+					CASE WHEN kind = 'drift' AND status = 'planned' THEN 'finding' WHEN kind IN ('drift', 'state', 'unlock') THEN kind
 						WHEN kind = 'plan' AND pr_number <> 0 THEN 'pull request' ELSE 'branch' END AS class
 				FROM runs WHERE cluster > ? AND cluster <= ?) AS c) AS o) AS r
 		WHERE (r.older OR r.newest < ? AND NOT EXISTS (SELECT 1 FROM summaries AS l WHERE l.name = r.cluster AND l.phase <> 'Deleted'))

@@ -42,14 +42,19 @@ func (s *records) readRun(ctx context.Context, q querier, id, suffix string) (ho
 // locationOf is where a cluster's state is in our own backend.
 func locationOf(cluster string) string { return "clusters/" + cluster }
 
-// writing is the priority of what writes.
-const writing = 0
+// Priorities that go before others.
+const (
+	writing   = 0  // what writes: until it is claimed, who may only plan gets nothing of its state
+	releasing = -1 // what releases a lock, for which others wait
+)
 
 // priority is the order of claims: what writes goes first, what nobody waits for
 // last. Of samples there may be a thousand at once, which nobody else's plan is to
 // wait for.
 func priority(run holdfast.Run) int {
 	switch {
+	case run.Kind == holdfast.RunUnlock:
+		return releasing
 	case run.Kind.Writes():
 		return writing
 	case run.First() && run.Status != holdfast.RunRetrying: // a retry keeps no pace

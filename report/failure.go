@@ -42,7 +42,7 @@ func choicesOf(run holdfast.Run) []choice {
 	}
 	apply := choice{comment: commentCommand(holdfast.VerbApply, run.Cluster), terminal: "holdfast apply " + run.Cluster}
 	add(lockChoices(run, f.Cause)...)
-	if f.Cause == holdfast.CauseStateUnsaved || run.Kind == holdfast.RunState {
+	if f.Cause == holdfast.CauseStateUnsaved || !run.Kind.Plans() {
 		add(stateChoices(run)...)
 		add(logs)
 		return slices.DeleteFunc(choices, func(c choice) bool { return c == choice{} })

@@ -104,6 +104,7 @@ func TestLocksInS3(t *testing.T) {
 	at := new(time.Duration) // what is locked is not waited for
 	run := func(id string, kind holdfast.RunKind, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
 		s := newMemorySession(files)
+		s.deny = kind == holdfast.RunUnlock // as of all that may not apply
 		a := engineAssignment(id, kind)
 		a.OwnState, a.LockTimeout = false, at
 		if change != nil {
@@ -122,19 +123,21 @@ func TestLocksInS3(t *testing.T) {
 
 	const left = "7a3f2b1c-0000-4000-8000-123456789abc"
 	info := fmt.Sprintf(`{"ID":%q,"Operation":"OperationTypeApply","Info":"","Who":"ann@laptop","Version":"1.11.4","Created":"2026-03-01T12:00:00Z","Path":"states/%s"}`, left, stateKey)
-	if status := b.ask(http.MethodPut, stateKey+".tflock", info, true); status != http.StatusOK {
-		t.Fatalf("the lock was answered %d", status)
-	}
-	if status := b.ask(http.MethodPut, stateKey+".tflock", info, true); status != http.StatusPreconditionFailed {
-		t.Fatalf("a second lock was answered %d: the store proves nothing", status)
-	}
-	refused("run-1", left)
-	got, s := run("run-2", holdfast.RunState, func(a *holdfast.Assignment) {
-		a.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: left}
-	})
-	wantStatus(t, got, holdfast.RunApplied, "", s)
-	if b.has(stateKey + ".tflock") {
-		t.Error("the lock is still there")
+	for _, kind := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
+		if status := b.ask(http.MethodPut, stateKey+".tflock", info, true); status != http.StatusOK {
+			t.Fatalf("the lock was answered %d", status)
+		}
+		if status := b.ask(http.MethodPut, stateKey+".tflock", info, true); status != http.StatusPreconditionFailed {
+			t.Fatalf("a second lock was answered %d: the store proves nothing", status)
+		}
+		refused("locked-"+string(kind), left)
+		got, s := run("run-"+string(kind), kind, func(a *holdfast.Assignment) {
+			a.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: left}
+		})
+		wantStatus(t, got, holdfast.RunApplied, "", s)
+		if b.has(stateKey + ".tflock") {
+			t.Errorf("the lock is still there after a run of kind %s", kind)
+		}
 	}
 
 	planned, s := run("run-3", holdfast.RunPlan, nil)

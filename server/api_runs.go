@@ -77,7 +77,7 @@ func (s *runAPI) listQueue(c *gin.Context) {
 // What runs can be asked for by.
 var (
 	runKinds = []holdfast.RunKind{
-		holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy, holdfast.RunState,
+		holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy, holdfast.RunState, holdfast.RunUnlock,
 	}
 	runStatuses = []holdfast.RunStatus{
 		holdfast.RunQueued, holdfast.RunRetrying, holdfast.RunRunning, holdfast.RunPlanned, holdfast.RunApplied,

@@ -57,7 +57,7 @@ type RunSpec struct {
 	// as it reverts a drift; absent: any of Reviews.
 	Shown       string    `json:"shown,omitempty"`
 	Provisional []string  `json:"provisional,omitempty"` // Clusters that it depends on and that were still to be applied when it was planned.
-	State       *StateJob `json:"state,omitempty"`       // Of the kind state: what it does.
+	State       *StateJob `json:"state,omitempty"`       // Of the kinds state and unlock: what it does.
 	Actor       string    `json:"actor,omitempty"`       // Who asked for it; absent: a merge or the schedule.
 	TraceParent string    `json:"traceParent,omitempty"` // W3C trace context of what caused it.
 
@@ -155,7 +155,7 @@ func (r Run) Run() holdfast.Run {
 	}
 }
 
-// StateJob is what a run of the kind state does with the state of its cluster.
+// StateJob is what a run of the kind state or unlock does with the state of its cluster.
 type StateJob struct {
 	Action holdfast.StateAction `json:"action"`
 	From   string               `json:"from"`             // The run whose root module, credentials and engine it has.

@@ -213,10 +213,10 @@ func (l *Loop) preempt(ctx context.Context, run holdfast.Run) error {
 
 // stepsBack reports whether a run makes room for another one. What is executed
 // does so for one that writes only, and a check that somebody has asked for
-// waits behind a plan.
+// waits behind a plan. What puts a state right is over soon.
 func stepsBack(run, forOther holdfast.Run) bool {
 	switch {
-	case run.ID == forOther.ID || run.Kind.Writes():
+	case run.ID == forOther.ID || run.Kind.Writes() || !run.Kind.Plans():
 		return false
 	case run.Status == holdfast.RunRunning:
 		return forOther.Kind.Writes()

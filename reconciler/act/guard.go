@@ -15,7 +15,7 @@ import (
 // it is canceled, and asked for again when that ends. It asks no code host: agents that
 // want other runs wait meanwhile.
 func (l *Loop) Stopped(ctx context.Context, run holdfast.Run) (bool, error) {
-	if run.Kind == holdfast.RunPlan || run.Kind == holdfast.RunState { // neither changes infrastructure
+	if run.Kind == holdfast.RunPlan || !run.Kind.Plans() { // neither changes infrastructure
 		return false, nil
 	}
 	rec, err := l.opts.Store.Cluster(ctx, run.Cluster)

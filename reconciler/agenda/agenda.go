@@ -142,14 +142,15 @@ func (a *Agenda) requestDependents(ctx context.Context, before, after holdfast.C
 }
 
 // FollowUp asks for everything that a run's change of status may bear on. A run of a pull
-// request that begins is only shown: nothing is decided until it ends.
+// request that begins is only shown: nothing is decided until it ends. What puts a state
+// right bears on all pull requests of its cluster.
 func (a *Agenda) FollowUp(ctx context.Context, run holdfast.Run) {
 	if run.Status == holdfast.RunRunning && !run.PullRequest.IsZero() {
 		a.opts.Show(run.PullRequest)
 		return
 	}
 	a.Request(holdfast.Request{Cluster: run.Cluster, PullRequest: run.PullRequest})
-	if !run.PullRequest.IsZero() {
+	if !run.PullRequest.IsZero() && run.Kind.Plans() {
 		return
 	}
 	for _, review := range run.Reviews {
@@ -157,7 +158,7 @@ func (a *Agenda) FollowUp(ctx context.Context, run holdfast.Run) {
 			a.opts.Show(review.PullRequest)
 		}
 	}
-	if !run.Begun && run.Kind != holdfast.RunState || !run.Status.Done() {
+	if !run.Begun && run.Kind.Plans() || !run.Status.Done() {
 		return
 	}
 	if err := a.RequestOpen(ctx, run.Cluster); err != nil {

@@ -224,6 +224,8 @@ func TestFollowUp(t *testing.T) {
 	started := plan
 	started.Status = holdfast.RunRunning
 	state := holdfast.Run{Cluster: "app", Kind: holdfast.RunState, Status: holdfast.RunApplied}
+	unlock := holdfast.Run{Cluster: "app", Kind: holdfast.RunUnlock, Status: holdfast.RunApplied}
+	unlock.PullRequest = pull(7)
 	everything := []string{"app", "app at acme/clusters#7", "app at acme/clusters#8"}
 	for name, test := range map[string]struct {
 		run   holdfast.Run
@@ -237,6 +239,7 @@ func TestFollowUp(t *testing.T) {
 		"a plan of one starts":        {started, nil, nil, shown{"acme/clusters#7"}},
 		"a plan of a pull request":    {plan, nil, []string{"app at acme/clusters#7"}, nil},
 		"a state that was put right":  {state, nil, everything, nil},
+		"a lock that was released":    {unlock, nil, everything[1:], nil},
 		"what cannot be read is left": {begun, errors.New("no records"), []string{"app"}, shown{"acme/clusters#5"}},
 	} {
 		t.Run(name, func(t *testing.T) {

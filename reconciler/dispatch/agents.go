@@ -178,7 +178,7 @@ func (a *agents) refusedFor(kind holdfast.RunKind, project string) error {
 // project.
 func (m *member) wants(kind holdfast.RunKind, project string) bool {
 	kinds, projects := m.claim.Kinds, m.claim.Projects
-	return m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind)) && (len(projects) == 0 || slices.Contains(projects, project))
+	return m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind.AgentKind())) && (len(projects) == 0 || slices.Contains(projects, project))
 }
 
 // known reports whether this replica has listened for long enough to say that

@@ -40,12 +40,12 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 	switch {
 	case !result.Status.Done():
 		why = fmt.Sprintf("a run does not end %q", result.Status)
-	case !run.Kind.Writes() && result.Status == holdfast.RunApplied:
+	case !run.Kind.Writes() && run.Kind.Plans() && result.Status == holdfast.RunApplied:
 		why = fmt.Sprintf("a %s run cannot end applied", run.Kind)
 	case !run.Kind.Writes() && result.Applying:
 		why = fmt.Sprintf("a %s run applies nothing", run.Kind)
-	case run.Kind == holdfast.RunState && result.Status != holdfast.RunApplied && result.Status.Good():
-		why = "a state run plans nothing"
+	case !run.Kind.Plans() && result.Status != holdfast.RunApplied && result.Status.Good():
+		why = fmt.Sprintf("a %s run plans nothing", run.Kind)
 	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
 	case result.Reason == holdfast.ReasonMayExist && !looksForLeftovers(run):

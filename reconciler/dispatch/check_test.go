@@ -22,6 +22,8 @@ func TestOutcomeOfItsKind(t *testing.T) {
 	}{
 		"a plan that has applied":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunApplied}},
 		"a check that has applied":  {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunApplied}},
+		"a release that plans":      {holdfast.RunUnlock, holdfast.Result{Status: holdfast.RunPlanned}},
+		"a release that applies":    {holdfast.RunUnlock, holdfast.Result{Status: holdfast.RunApplied, Applying: true}},
 		"a plan that applies":       {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunErrored, Applying: true}},
 		"a check that applies":      {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunNoChanges, Applying: true}},
 		"a plan that was compared":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged}},
@@ -43,6 +45,11 @@ func TestOutcomeOfItsKind(t *testing.T) {
 	// What an apply may have changed is not forgotten with it.
 	if got, _ := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, holdfast.Result{Status: "x", Applying: true}); !got.Applying {
 		t.Error("an apply that had begun counts as one that had not")
+	}
+	for _, kind := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
+		if got, why := dispatch.Checked(holdfast.Run{Kind: kind}, holdfast.Result{Status: holdfast.RunApplied}); got.Status != holdfast.RunApplied {
+			t.Errorf("%s that was done is taken as %+v (%s)", kind, got, why)
+		}
 	}
 	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunDrift, holdfast.RunApply, holdfast.RunDestroy} {
 		for _, status := range []holdfast.RunStatus{

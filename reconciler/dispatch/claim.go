@@ -189,10 +189,21 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 
 // claimKinds are the kinds of runs that an agent may be handed; none: all.
 func claimKinds(req holdfast.ClaimRequest) []holdfast.RunKind {
-	if slices.Contains(req.Kinds, holdfast.RunApply) && !slices.Contains(req.Kinds, holdfast.RunState) {
-		return append(slices.Clone(req.Kinds), holdfast.RunState) // who may apply puts states right
+	if len(req.Kinds) == 0 {
+		return nil
 	}
-	return req.Kinds
+	return withJobs(req.Kinds)
+}
+
+// withJobs are kinds of runs, and those that the same agents execute, too.
+func withJobs(kinds []holdfast.RunKind) []holdfast.RunKind {
+	all := slices.Clone(kinds)
+	for _, job := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
+		if slices.Contains(kinds, job.AgentKind()) && !slices.Contains(kinds, job) {
+			all = append(all, job)
+		}
+	}
+	return all
 }
 
 // claimFilter says which runs may be handed out now, and in which order: not those of
@@ -231,7 +242,7 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 		return filter, of, true, nil
 	}
 	if len(kinds) == 0 {
-		kinds = append(holdfast.AgentKinds(), holdfast.RunState)
+		kinds = withJobs(holdfast.AgentKinds())
 	}
 	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(k holdfast.RunKind) bool { return k == holdfast.RunDrift })
 	return filter, of, len(filter.Kinds) > 0, nil

@@ -270,17 +270,26 @@ func TestClaimSleepsThroughNothing(t *testing.T) {
 
 // TestRunsOfOthersCostOneQuery: an agent that waits is woken by each run that is queued or
 // ends. Where none is of a kind that it executes it asks for no more than that, and not
-// again without being woken; one of applies asks for runs that put states right, too.
+// again without being woken; one of applies asks for runs that put states right, too, and
+// one of plans for those that release locks.
 func TestRunsOfOthersCostOneQuery(t *testing.T) {
 	t.Parallel()
-	for kind, own := range map[holdfast.RunKind]bool{holdfast.RunPlan: false, holdfast.RunApply: true} {
+	for _, c := range []struct {
+		kind, queued holdfast.RunKind
+		own          bool
+	}{
+		{holdfast.RunPlan, holdfast.RunState, false},
+		{holdfast.RunApply, holdfast.RunState, true},
+		{holdfast.RunPlan, holdfast.RunUnlock, true},
+		{holdfast.RunApply, holdfast.RunUnlock, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &waitingRuns{due: time.Now().Add(time.Hour), kind: holdfast.RunState}
+			store := &waitingRuns{due: time.Now().Add(time.Hour), kind: c.queued}
 			d := dispatcherOf(t, store)
 			store.queue("run-1")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Kinds: []holdfast.RunKind{kind}, Wait: 25 * time.Second})
+				_, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Kinds: []holdfast.RunKind{c.kind}, Wait: 25 * time.Second})
 				ended <- err
 			}()
 			for range 3 {
@@ -290,8 +299,11 @@ func TestRunsOfOthersCostOneQuery(t *testing.T) {
 			if err := <-ended; !errors.Is(err, holdfast.ErrNotFound) {
 				t.Errorf("Claim() = %v", err)
 			}
-			if !own && (store.asked != 4 || store.looks != 0) || own && store.looks < 25 {
-				t.Errorf("of %s: asked %d times, looked %d times", kind, store.asked, store.looks)
+			if !c.own && (store.asked != 4 || store.looks != 0) || c.own && store.looks < 25 {
+				t.Errorf("of %s for %s: asked %d times, looked %d times", c.kind, c.queued, store.asked, store.looks)
+			}
+			if takes := d.takes(c.queued, "p", false); takes != c.own {
+				t.Errorf("an agent for %s executes runs of kind %s: %t", c.kind, c.queued, takes)
 			}
 		})
 	}

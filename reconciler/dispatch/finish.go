@@ -134,7 +134,7 @@ func (d *Dispatcher) end(
 // unlocked lets runs that pause until a lock is released be claimed at once, if run
 // has released it.
 func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
-	if run.Kind != holdfast.RunState || run.Status != holdfast.RunApplied || run.State.Action != holdfast.StateUnlock {
+	if run.State == nil || run.State.Action != holdfast.StateUnlock || run.Status != holdfast.RunApplied {
 		return
 	}
 	waiting, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: run.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRetrying}})
@@ -160,10 +160,10 @@ func (d *Dispatcher) saveOutcome(
 ) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
 	copied := false
-	if !run.Kind.Writes() && d.opts.Store.MayLack(ref) {
+	if !run.Kind.Writes() && run.Kind.Plans() && d.opts.Store.MayLack(ref) {
 		result = lacking(result)
 	}
-	if run.Kind != holdfast.RunState { // which plans nothing
+	if run.Kind.Plans() {
 		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
 			return run, err
 		}

@@ -165,7 +165,7 @@ const (
 // cluster's: a plan with changes may be of a state that others change.
 func takesInventory(run holdfast.Run) bool {
 	switch {
-	case !run.Status.Done() || run.Attempt == 0:
+	case !run.Status.Done() || run.Attempt == 0 || !run.Kind.Plans():
 		return false
 	case run.Kind == holdfast.RunPlan:
 		return run.Status == holdfast.RunNoChanges && run.PullRequest.IsZero() && !run.Destroy

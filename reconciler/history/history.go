@@ -76,12 +76,12 @@ func Merge(
 	return mine, nil
 }
 
-// PullRequest returns the newest runs of a cluster in a pull request, newest first.
+// PullRequest returns the newest plans of a cluster in a pull request, newest first.
 func PullRequest(
 	ctx context.Context, from Runs, ref holdfast.PullRequestRef, cluster string,
 ) ([]holdfast.Run, error) {
 	runs, err := from.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &ref, Limit: decision.HistoryDepth,
+		Cluster: cluster, PullRequest: &ref, Limit: decision.HistoryDepth, Kinds: []holdfast.RunKind{holdfast.RunPlan},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs of %q in %s: %w", cluster, ref, err)

@@ -346,7 +346,9 @@ func addMerged(rec *holdfast.PullRequestRecord, merged holdfast.PullRequestRecor
 // recall adds the clusters for which the head of a pull request was planned: of
 // several rebased commits, the last one alone does not tell all that they change.
 func (p *pullRequests) recall(ctx context.Context, rec *holdfast.PullRequestRecord) error {
-	runs, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{PullRequest: &rec.PullRequestRef, Limit: 10_000})
+	runs, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{
+		PullRequest: &rec.PullRequestRef, Kinds: []holdfast.RunKind{holdfast.RunPlan}, Limit: 10_000,
+	})
 	if err != nil {
 		return fmt.Errorf("list runs of %s: %w", rec.PullRequestRef, err)
 	}

@@ -196,7 +196,7 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 		return false, nil
 	}
 	making, err := p.opts.Store.Runs(ctx, holdfast.RunFilter{
-		PullRequest: &pr.PullRequestRef, Limit: 1,
+		PullRequest: &pr.PullRequestRef, Kinds: []holdfast.RunKind{holdfast.RunPlan}, Limit: 1,
 		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRunning},
 	})
 	if err != nil {

@@ -181,12 +181,14 @@ func TestCancelPending(t *testing.T) {
 		{ID: "queued", Kind: holdfast.RunPlan, Status: holdfast.RunQueued},
 		{ID: "push", Kind: holdfast.RunState, Status: holdfast.RunQueued},
 		{ID: "running", Kind: holdfast.RunApply, Status: holdfast.RunRunning},
+		{ID: "unlock", Kind: holdfast.RunUnlock, Status: holdfast.RunQueued},
 	}}
 	w, ended, _ := writerOf(store)
 	if err := w.CancelPending(t.Context(), "prod", holdfast.ReasonCanceled); err != nil {
 		t.Fatal(err)
 	}
-	if len(*ended) != 1 || (*ended)[0] != "queued" || store.runs[1].Status != holdfast.RunQueued || store.runs[2].Cancel != "" {
+	if len(*ended) != 1 || (*ended)[0] != "queued" || store.runs[1].Status != holdfast.RunQueued || store.runs[2].Cancel != "" ||
+		store.runs[3].Status != holdfast.RunQueued {
 		t.Errorf("ended are %v; the runs are %+v", *ended, store.runs)
 	}
 }

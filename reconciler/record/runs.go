@@ -57,14 +57,14 @@ func (w *Writer) cancel(ctx context.Context, id string, reason holdfast.Reason, 
 }
 
 // CancelPending cancels all runs of a cluster that have not begun, but not those that
-// put its state right: what an engine could not save is pushed whatever becomes of the
-// cluster.
+// put its state right: what an engine could not save is pushed, and a lock is released,
+// whatever becomes of the cluster.
 func (w *Writer) CancelPending(ctx context.Context, cluster string, reason holdfast.Reason) error {
 	runs, err := w.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: Unended(), Limit: 1000})
 	if err != nil {
 		return fmt.Errorf("list runs of %q: %w", cluster, err)
 	}
-	runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Kind == holdfast.RunState })
+	runs = slices.DeleteFunc(runs, func(run holdfast.Run) bool { return !run.Kind.Plans() })
 	for _, id := range decision.Pending(runs) {
 		if err := w.Cancel(ctx, id, reason); err != nil {
 			return err

@@ -20,9 +20,11 @@ type stateJob struct{ *attempt }
 // putRight does what a run of kind state is for. Nothing is planned, and no
 // resource is touched.
 func (t *stateJob) putRight(ctx context.Context, job holdfast.StateJob) error {
-	t.begin(stepWait)
-	if err := t.awaitLeave(ctx); err != nil {
-		return err
+	if t.a.Kind.Writes() { // others get no leave: losing the lease ends them
+		t.begin(stepWait)
+		if err := t.awaitLeave(ctx); err != nil {
+			return err
+		}
 	}
 	var err error
 	switch job.Action {

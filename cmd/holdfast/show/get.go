@@ -34,7 +34,7 @@ func addValueFlags(c *cobra.Command, values map[string]*string, flags [][2]strin
 
 // The words of flags that have a few.
 var (
-	runKinds          = []string{"plan", "apply", "drift", "destroy", "state"}
+	runKinds          = []string{"plan", "apply", "drift", "destroy", "state", "unlock"}
 	runStatuses       = []string{"queued", "retrying", "running", "planned", "applied", "no_changes", "errored", "canceled", "interrupted"}
 	pullRequestStates = []string{"open", "merged", "closed"}
 )
