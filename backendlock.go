@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"regexp"
 	"sync"
 	"time"
@@ -20,6 +21,19 @@ type BackendLock struct {
 	// and the lock may be anybody's.
 	Dead string `json:"dead,omitempty"`
 }
+
+// BackendUnlock asks for the release of a lock of a state's own backend.
+type BackendUnlock struct {
+	Cluster string
+	Lock    string // its ID
+	Actor   string // who asks
+	Force   bool   // release it whoever may hold it
+	Sees    SeesRun
+}
+
+// SeesRun reports whether who asks for something may see a run, and have its code executed;
+// nil: all runs.
+type SeesRun func(ctx context.Context, run Run) (bool, error)
 
 var (
 	// PostgreSQL does not say who holds a lock: "Lock Info" is the one that was asked

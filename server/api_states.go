@@ -31,11 +31,12 @@ type Rescuer interface {
 
 // Unlocker deals with locks of backends that are not Holdfast's.
 type Unlocker interface {
-	// BackendLock is an ErrNotFound if the newest run found none.
-	BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error)
-	// UnlockBackend queues the run that releases the lock with that ID. ErrConflict,
-	// with the reason in its text, if that may not be.
-	UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error)
+	// BackendLock is an ErrNotFound if the newest run found none, or none that code of
+	// runs which the caller sees releases.
+	BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error)
+	// UnlockBackend queues the run that releases a lock. ErrConflict, with the reason in its
+	// text, if that may not be; ErrNotFound if nothing is known of the cluster.
+	UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error)
 }
 
 const maxWaiveReason = 1000
@@ -125,7 +126,7 @@ func (s *stateAPI) postStateWaive(c *gin.Context) {
 }
 
 func (s *stateAPI) getBackendLock(c *gin.Context) {
-	lock, err := s.opts.Rescuer.BackendLock(c.Request.Context(), c.Param("cluster"))
+	lock, err := s.opts.Rescuer.BackendLock(c.Request.Context(), c.Param("cluster"), s.seesRun(c))
 	if err != nil {
 		s.fail(c, named(fmt.Sprintf("lock of the backend of cluster %q", c.Param("cluster")), err))
 		return
@@ -148,7 +149,9 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	if req.Force && !s.mayForce(c) {
 		return
 	}
-	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), c.Param("cluster"), req.Lock, caller(c).Name, req.Force)
+	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), holdfast.BackendUnlock{
+		Cluster: c.Param("cluster"), Lock: req.Lock, Actor: caller(c).Name, Force: req.Force, Sees: s.seesRun(c),
+	})
 	if err != nil {
 		s.fail(c, named(fmt.Sprintf("cluster %q", c.Param("cluster")), err))
 		return

@@ -47,6 +47,12 @@ var documentRoutes = map[string]bool{
 	"/api/v1/clusters/:name": true, "/api/v1/clusters/:name/history": true, "/api/v1/clusters/:name/family": true,
 }
 
+// lockRoutes are those of the lock of a state's own backend, which a cluster may have that
+// only a pull request has. They are held to the runs that the caller's token sees.
+var lockRoutes = map[string]bool{
+	"/api/v1/states/:cluster/lock": true, "/api/v1/states/:cluster/unlock": true,
+}
+
 // holdToScope refuses what is outside of the projects of the caller's token. What can only
 // be read is not there for it; a change is refused with the reason, and put on record. What
 // is read of a state that is of another project is refused, too.
@@ -67,6 +73,7 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 		cluster = c.Param("name")
 	}
 	switch {
+	case lockRoutes[path] && s.isProposed(c, cluster):
 	case cluster != "" && c.Request.Method == http.MethodGet:
 		if _, err := s.records(c).Cluster(c.Request.Context(), cluster); err != nil {
 			s.fail(c, named(fmt.Sprintf("cluster %q", cluster), err))
@@ -78,6 +85,12 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 	case !fleetRoutes[c.Request.Method+" "+path]:
 		s.refuseScope(c, "", "this is of all projects")
 	}
+}
+
+// isProposed reports whether no tracked branch has ever had a cluster.
+func (s *apiServer) isProposed(c *gin.Context, cluster string) bool {
+	_, err := s.opts.Records.Cluster(c.Request.Context(), cluster)
+	return errors.Is(err, holdfast.ErrNotFound)
 }
 
 // mayTouch reports whether the clusters are of the projects of the caller's token, and
@@ -192,6 +205,14 @@ func (s *apiServer) refuseScope(c *gin.Context, object, why string) {
 	if err != nil {
 		s.log.ErrorContext(ctx, "refused request was not recorded", "err", err)
 	}
+}
+
+// seesRun is which runs the caller's token may see.
+func (s *apiServer) seesRun(c *gin.Context) holdfast.SeesRun {
+	if projects := scope(caller(c).Projects); len(projects) > 0 {
+		return (&scopedRecords{s.opts.Records, projects}).seesRun
+	}
+	return nil
 }
 
 // records are what the caller's token may see.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -72,8 +73,21 @@ func (rescuer) OpenUnsaved(_ context.Context, cluster, _ string) (io.ReadCloser,
 	return io.NopCloser(strings.NewReader("{}")), nil
 }
 
-func (rescuer) BackendLock(context.Context, string) (holdfast.BackendLock, error) {
-	return holdfast.BackendLock{}, nil
+// A pull request of the project payments has the run that found the lock.
+func (rescuer) BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error) {
+	run := holdfast.Run{ID: "run-of-" + cluster, Cluster: cluster}
+	if run.Document.Project = "payments"; sees == nil {
+		return holdfast.BackendLock{Run: run.ID}, nil
+	}
+	if seen, err := sees(ctx, run); err != nil || !seen {
+		return holdfast.BackendLock{}, cmp.Or(err, holdfast.ErrNotFound)
+	}
+	return holdfast.BackendLock{Run: run.ID}, nil
+}
+
+func (r rescuer) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error) {
+	lock, err := r.BackendLock(ctx, ask.Cluster, ask.Sees)
+	return holdfast.Run{ID: lock.Run}, err
 }
 
 // A token that is bound to projects reads of these alone, and commands these alone.
@@ -96,6 +110,11 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/locks/prod-eu", "", ok, gone, ok},
 		{"GET", "/api/v1/states/prod-eu", "", ok, gone, ok},
 		{"GET", "/api/v1/states/prod-eu/file", "", ok, gone, ok},
+		{"GET", "/api/v1/states/prod-eu/lock", "", ok, gone, ok},
+		{"GET", "/api/v1/states/proposed/lock", "", ok, gone, ok},
+		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, 202, forbidden, 202},
+		{"POST", "/api/v1/states/proposed/unlock", `{"lock":"left-1"}`, 202, gone, 202},
+		{"POST", "/api/v1/states/proposed/push", "", gone, gone, gone},
 		{"GET", "/api/v1/runs/run-1", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/plan", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/attempts", "", ok, gone, ok},

@@ -390,8 +390,20 @@ func TestRequests(t *testing.T) {
 			line: "reconcile --repo shop", answers: map[string]any{"POST /reconcile": struct{}{}},
 			asked: `POST /api/v1/reconcile {"repo":"shop"}`, out: "asked to reconcile shop\n",
 		},
-		"unlock what is free":      {line: "unlock prod-eu", out: "nobody holds the lock of prod-eu\n"},
-		"unlock what is not there": {line: "unlock none", code: 1, err: "clusters/none: not found"},
+		"unlock what is free":            {line: "unlock prod-eu", out: "nobody holds the lock of prod-eu\n"},
+		"unlock what is not there":       {line: "unlock none", code: 1, err: "clusters/none: not found", answers: map[string]any{"GET /runs": list[v1.Run]()}},
+		"unlock what a pull request has": {line: "unlock fresh", out: "nobody holds the lock of fresh\n"},
+		"unlock a backend of a pull request": {
+			line: "unlock fresh", answers: map[string]any{"GET /states/fresh/lock": v1.BackendLock{ID: "left-1", Who: "holdfast@vm", Run: applyID, Dead: planID}},
+			out: "release it: holdfast unlock fresh --lock left-1\n",
+		},
+		"unlock by its ID": {
+			line: "unlock fresh --lock left-1", answers: map[string]any{
+				"POST /states/fresh/unlock": v1.Run{ID: planID, PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}},
+			},
+			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1"}`,
+			out:   planID + " releases the lock with the code of shop#7 and the credentials for plans; follow it with: holdfast logs " + planID + " --follow\n",
+		},
 		"unlock the dead": {
 			line: "unlock prod-eu", answers: map[string]any{"GET /locks/prod-eu": lock, "DELETE /locks/prod-eu": lock},
 			asked: "DELETE /api/v1/locks/prod-eu?force=false", out: "released the lock of prod-eu\n",

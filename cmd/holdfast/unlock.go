@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,9 @@ required: its run may still be writing.
 
 The state itself is locked by its backend, too. Where that is not Holdfast's own,
 --lock makes an agent run the engine's force-unlock for a lock that was left by a
-run that died. --force does so for any other lock, whose holder may still be running.`,
+run that died. --force does so for any other lock, whose holder may still be running.
+Where only a pull request has that state, the agent runs the pull request's code, with
+the credentials for plans.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -55,16 +58,7 @@ run that died. --force does so for any other lock, whose holder may still be run
 func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string, force bool) error {
 	lock, err := cl.Lock(c.Context(), cluster)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		if _, err := cl.Cluster(c.Context(), cluster); err != nil {
-			return err // there is no such cluster: a free lock says nothing then
-		}
-		left, err := cl.BackendLock(c.Context(), cluster)
-		if err == nil {
-			return a.Print(format, left, func() string { return a.backendLockText(cluster, left) })
-		} else if !errors.Is(err, holdfast.ErrNotFound) {
-			return err
-		}
-		return a.Print(format, struct{}{}, func() string { return fmt.Sprintf("nobody holds the lock of %s\n", cluster) })
+		return a.showBackendLock(c, cl, cluster, format)
 	} else if err != nil {
 		return err
 	}
@@ -87,6 +81,25 @@ func (a *app) unlock(c *cobra.Command, cl *client.Client, cluster, format string
 	})
 }
 
+// showBackendLock reports what is known of a lock that is not Holdfast's, which is free.
+func (a *app) showBackendLock(c *cobra.Command, cl *client.Client, cluster, format string) error {
+	left, err := cl.BackendLock(c.Context(), cluster)
+	if err == nil {
+		return a.Print(format, left, func() string { return a.backendLockText(cluster, left) })
+	} else if !errors.Is(err, holdfast.ErrNotFound) {
+		return err
+	}
+	if _, err := cl.Cluster(c.Context(), cluster); errors.Is(err, holdfast.ErrNotFound) {
+		// A pull request may have it. Else a free lock says nothing: nobody knows the cluster.
+		if runs, errRuns := cl.Runs(c.Context(), url.Values{"cluster": {cluster}, "limit": {"1"}}); len(runs) == 0 {
+			return cmp.Or(errRuns, err)
+		}
+	} else if err != nil {
+		return err
+	}
+	return a.Print(format, struct{}{}, func() string { return fmt.Sprintf("nobody holds the lock of %s\n", cluster) })
+}
+
 // backendLockText reports a lock that is not Holdfast's.
 func (a *app) backendLockText(cluster string, l v1.BackendLock) string {
 	text := fmt.Sprintf("Holdfast's lock of %s is free; its state is in another backend, and was locked there when %s ran:\n", cluster, l.Run)
@@ -106,7 +119,11 @@ func (a *app) unlockBackend(c *cobra.Command, cl *client.Client, cluster, format
 		return err
 	}
 	return a.Print(format, run, func() string {
-		return fmt.Sprintf("%s releases the lock; follow it with: holdfast logs %s --follow\n", run.ID, run.ID)
+		code := ""
+		if pr := holdfast.PullRequestRef(run.PullRequest); !pr.IsZero() {
+			code = fmt.Sprintf(" with the code of %s and the credentials for plans", pr)
+		}
+		return fmt.Sprintf("%s releases the lock%s; follow it with: holdfast logs %s --follow\n", run.ID, code, run.ID)
 	})
 }
 

@@ -223,7 +223,11 @@ func (k *Keeper) pause(job holdfast.Run, jobs int) time.Duration {
 
 // queue stores a run that pushes u.
 func (k *Keeper) queue(ctx context.Context, u holdfast.UnsavedState, actor string) (holdfast.Run, error) {
-	run, err := k.jobOf(ctx, u.Run, actor)
+	from, err := k.opts.Store.Run(ctx, u.Run)
+	if err != nil {
+		return from, fmt.Errorf("read run %s: %w", u.Run, err)
+	}
+	run, err := k.jobOf(from, holdfast.RunState, actor)
 	if err != nil {
 		return run, err
 	}
@@ -238,24 +242,20 @@ func (k *Keeper) queue(ctx context.Context, u holdfast.UnsavedState, actor strin
 	return run, nil
 }
 
-// jobOf is a run of kind state with the root module, the credentials and the
-// engine of another run. It executes that code with the credentials for applies, which
-// no code has that is in a pull request only.
-func (k *Keeper) jobOf(ctx context.Context, id, actor string) (holdfast.Run, error) {
-	from, err := k.opts.Store.Run(ctx, id)
-	if err != nil {
-		return holdfast.Run{}, fmt.Errorf("read run %s: %w", id, err)
-	}
-	if !from.PullRequest.IsZero() {
-		return holdfast.Run{}, &holdfast.RefusedError{Text: fmt.Sprintf("run %s is of %s, whose code is not on the tracked branch", id, from.PullRequest)}
+// jobOf is a run that puts a state right, with the root module, the project's credentials
+// and the engine of another run. Of kind RunState it has those for applies, with which no
+// code is executed that is in a pull request only.
+func (k *Keeper) jobOf(from holdfast.Run, kind holdfast.RunKind, actor string) (holdfast.Run, error) {
+	if kind.Writes() && !from.PullRequest.IsZero() {
+		return holdfast.Run{}, &holdfast.RefusedError{Text: fmt.Sprintf("run %s is of %s, whose code is not on the tracked branch", from.ID, from.PullRequest)}
 	}
 	now := k.opts.Now()
 	return holdfast.Run{
-		ID: holdfast.NewID("run", now), Cluster: from.Cluster, Kind: holdfast.RunState, Status: holdfast.RunQueued,
+		ID: holdfast.NewID("run", now), Cluster: from.Cluster, Kind: kind, Status: holdfast.RunQueued,
 		Reason:    holdfast.ReasonStateUnsaved,
 		CreatedAt: now,
 		RunSpec: holdfast.RunSpec{
-			Repo: from.Repo, Revision: from.Revision,
+			PullRequest: from.PullRequest, Repo: from.Repo, Revision: from.Revision, Base: from.Base,
 			SourceDigest: from.SourceDigest, Bundle: from.Bundle, Dir: from.Dir, Document: from.Document,
 			StateLocation: from.StateLocation, Template: from.Template, Actor: actor,
 			State: &holdfast.StateJob{From: from.ID, EngineName: from.EngineName, EngineVersion: from.EngineVersion},

@@ -19,31 +19,58 @@ const lockSlack = time.Minute
 // runsLooked is how many of a cluster's runs are looked through for a lock.
 const runsLooked = 50
 
-// sighting is a lock of a cluster's own backend that a run has found.
+// sighting is a lock of a cluster's own backend that a run has found, and what releases it.
 type sighting struct {
 	holdfast.BackendLock
 	in   holdfast.Run   // that found it
 	runs []holdfast.Run // of the cluster, newest first
+	by   releaser
+}
+
+// releaser is what a lock is released with.
+type releaser struct {
+	from holdfast.Run     // whose root module, engine, and project's credentials
+	kind holdfast.RunKind // RunState: with those for applies; RunUnlock: with those for plans
 }
 
 // BackendLock returns the lock of a cluster's own backend that a run found
 // last; ErrNotFound if none has found one, or if it is gone: a later run has got the
-// lock, or has released it.
-func (k *Keeper) BackendLock(ctx context.Context, cluster string) (holdfast.BackendLock, error) {
-	seen, err := k.backendLock(ctx, cluster)
+// lock, or has released it. Locks that are released with code of runs that who asks does
+// not see are left out.
+func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error) {
+	seen, err := k.look(ctx, holdfast.BackendUnlock{Cluster: cluster, Sees: sees})
+	if err == nil && seen.ID == "" {
+		err = fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+	}
 	return seen.BackendLock, err
 }
 
-func (k *Keeper) backendLock(ctx context.Context, cluster string) (sighting, error) {
-	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Limit: runsLooked})
+// look returns the lock that somebody asks about, as the last run has seen it that found
+// it: that with the ID or, without one and if no run has found it, the one that was found
+// last. It has no ID if no run has found any.
+func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting, error) {
+	seen := sighting{}
+	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Limit: runsLooked})
 	if err != nil {
-		return sighting{}, fmt.Errorf("list runs of %q: %w", cluster, err)
+		return seen, fmt.Errorf("list runs of %q: %w", ask.Cluster, err)
 	}
-	seen := lastSeen(runs)
-	if seen.ID == "" {
-		return seen, fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
+	branch, err := k.branch(ctx, ask.Cluster)
+	if err != nil {
+		return seen, err
 	}
-	if !seen.in.PullRequest.IsZero() {
+	for _, one := range sightings(runs) {
+		if seen.ID != "" && (seen.ID == ask.Lock || one.ID != ask.Lock) {
+			continue
+		}
+		one.by = releaserOf(one, branch)
+		if sees, err := visible(ctx, ask, one.by.from); err != nil {
+			return seen, err
+		} else if len(sees) > 0 {
+			seen = one
+		}
+	}
+	seen.runs = runs
+	if seen.ID == "" || seen.by.kind == holdfast.RunState && !seen.in.PullRequest.IsZero() {
 		return seen, nil // whoever may open a pull request has written what its plan says
 	}
 	tried, err := k.tried(ctx, runs)
@@ -51,17 +78,64 @@ func (k *Keeper) backendLock(ctx context.Context, cluster string) (sighting, err
 	return seen, err
 }
 
-// lastSeen is the lock that was found by the newest of the runs that found one, unless it
-// is known to be gone: as a run of the tracked branch has seen it, if one has, since ID
-// and time of a lock are the words of the backend that the run's code names. A run that
-// never got as far as the lock says nothing of it.
-func lastSeen(runs []holdfast.Run) sighting {
-	seen := sighting{runs: runs}
+// branch returns the newest runs of a cluster's tracked branch that have a root module of
+// their own.
+func (k *Keeper) branch(ctx context.Context, cluster string) ([]holdfast.Run, error) {
+	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: runsLooked,
+		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
+	}
+	return slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Attempt == 0 }), nil // nobody has executed it
+}
+
+// releaserOf returns what a lock is released with: the newest run of the tracked branch or,
+// if that has its state elsewhere than where the lock was seen, what was applied last. Where
+// neither has that state, as only a pull request has it, it is the run that found the
+// lock, which may do no more than it could: whoever wrote that code could have released it.
+func releaserOf(seen sighting, branch []holdfast.Run) releaser {
+	for _, run := range branch {
+		if location.Same(run.StateLocation, seen.in.StateLocation) {
+			return releaser{run, holdfast.RunState}
+		}
+		if run.Kind.Writes() {
+			break
+		}
+	}
+	return releaser{seen.in, holdfast.RunUnlock}
+}
+
+// visible are those of some runs that who asks sees.
+func visible(ctx context.Context, ask holdfast.BackendUnlock, runs ...holdfast.Run) ([]holdfast.Run, error) {
+	if ask.Sees == nil {
+		return runs, nil
+	}
+	var seen []holdfast.Run
+	for _, run := range runs {
+		if sees, err := ask.Sees(ctx, run); err != nil {
+			return nil, fmt.Errorf("look who sees run %s: %w", run.ID, err)
+		} else if sees {
+			seen = append(seen, run)
+		}
+	}
+	return seen, nil
+}
+
+// sightings are the locks that runs have found, unless they are known to be gone: the last
+// one of each state, the one that was found last first. As a run of the tracked branch has
+// seen it, if one has, since ID and time of a lock are the words of the backend that the
+// run's code names. A run that never got as far as the lock says nothing of it.
+func sightings(runs []holdfast.Run) []sighting {
+	var list []sighting
 	free := map[string]bool{}     // locations of states at which older locks are gone
 	released := map[string]bool{} // locks, by ID
+	at := map[string]int{}        // by location: its index in the list
 	for _, run := range runs {
 		lock, ok := holdfast.LockOf(run)
 		state := location.Written(run.StateLocation)
+		i, seen := at[state]
 		switch {
 		case !ok && releases(run):
 			released[run.State.LockID] = run.Status == holdfast.RunApplied || released[run.State.LockID]
@@ -70,14 +144,14 @@ func lastSeen(runs []holdfast.Run) sighting {
 		case free[state]:
 		case released[lock.ID]:
 			free[state] = true // and so is what was found before it
-		case seen.ID == "" || seen.ID == lock.ID:
-			seen.BackendLock, seen.in = lock, run
-			if run.PullRequest.IsZero() {
-				return seen
-			}
+		case !seen:
+			at[state] = len(list)
+			list = append(list, sighting{BackendLock: lock, in: run})
+		case list[i].ID == lock.ID && run.PullRequest.IsZero() && !list[i].in.PullRequest.IsZero():
+			list[i] = sighting{BackendLock: lock, in: run}
 		}
 	}
-	return seen
+	return list
 }
 
 // releases reports whether a run is there to release a lock.
@@ -166,37 +240,40 @@ func deadHolder(lock sighting, runs []holdfast.Run) string {
 // UnlockBackend queues the run that has the engine release a lock of a cluster's
 // own backend (force-unlock), by its ID. ErrConflict, with the reason in its text,
 // if a run is running that may hold it, or if it is not the lock that a run found and
-// that a dead run of ours has left; force passes over the latter. The release waits for
-// the attempt of a run that was refused this very lock, and goes before the next one.
-func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, force bool) (holdfast.Run, error) {
-	seen, err := k.backendLock(ctx, cluster)
-	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+// that a dead run of ours has left; force passes over the latter. ErrNotFound if nothing
+// is known of the cluster. The release waits for the attempt of a run that was refused
+// this very lock, and goes before the next one.
+func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error) {
+	seen, err := k.look(ctx, ask)
+	if err != nil {
 		return holdfast.Run{}, err
 	}
 	for _, run := range seen.runs {
-		if run.Status == holdfast.RunRunning && !awaits(run, id) {
+		if run.Status == holdfast.RunRunning && !awaits(run, ask.Lock) {
 			return run, &holdfast.RefusedError{
 				Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
 				Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
 			}
 		}
 	}
-	from, err := k.unlocker(ctx, cluster, id, seen)
-	if err != nil {
-		return from, err
-	}
-	if !force {
-		if err := released(cluster, id, seen); err != nil {
+	by := seen.by
+	if seen.ID != ask.Lock {
+		if by, err = k.unseen(ctx, ask, seen); err != nil {
 			return holdfast.Run{}, err
 		}
 	}
-	run, err := k.jobOf(ctx, from.ID, actor)
+	if !ask.Force {
+		if err := released(ask, seen); err != nil {
+			return holdfast.Run{}, err
+		}
+	}
+	run, err := k.jobOf(by.from, by.kind, ask.Actor)
 	if err != nil {
 		return run, err
 	}
-	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, id, holdfast.ReasonRequested
-	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "state.unlock", cluster,
-		fmt.Sprintf("%s releases lock %s of the backend, force %t, dead run %q", run.ID, id, force, seen.Dead))
+	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, ask.Lock, holdfast.ReasonRequested
+	entry := holdfast.NewAuditEntry(k.opts.Now(), ask.Actor, "state.unlock", ask.Cluster,
+		fmt.Sprintf("%s releases lock %s of the backend with the code of %s, force %t, dead run %q", run.ID, ask.Lock, by.from.ID, ask.Force, seen.Dead))
 	if err := k.opts.Store.CreateRun(ctx, run, entry); err != nil {
 		return run, fmt.Errorf("queue the unlock: %w", err)
 	}
@@ -204,67 +281,81 @@ func (k *Keeper) UnlockBackend(ctx context.Context, cluster, id, actor string, f
 	return run, nil
 }
 
-// unlocker returns the run whose root module, credentials and engine release a lock: the
-// newest of the tracked branch or, if that has its state elsewhere than where the lock was
-// seen, what was applied last.
-func (k *Keeper) unlocker(ctx context.Context, cluster, id string, seen sighting) (holdfast.Run, error) {
-	branch, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: runsLooked,
-		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
-	})
+// unseen returns what releases a lock that no run has found: the tracked branch's newest
+// run. Code of a pull request releases only a lock that it has found.
+func (k *Keeper) unseen(ctx context.Context, ask holdfast.BackendUnlock, seen sighting) (releaser, error) {
+	branch, err := k.branch(ctx, ask.Cluster)
+	if err == nil {
+		branch, err = visible(ctx, ask, branch...)
+	}
+	switch {
+	case err != nil:
+		return releaser{}, err
+	case len(branch) > 0 && holdfast.OwnState(branch[0].StateLocation):
+		return releaser{}, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
+	case len(branch) > 0:
+		return releaser{branch[0], holdfast.RunState}, nil
+	case seen.ID != "":
+		return releaser{}, another(ask, seen, "")
+	}
+	command, err := k.planCommand(ctx, ask, seen.runs)
 	if err != nil {
-		return holdfast.Run{}, fmt.Errorf("list runs of %q: %w", cluster, err)
+		return releaser{}, err
 	}
-	var newest holdfast.Run
-	for _, run := range branch {
-		if run.Attempt == 0 {
-			continue // it has no root module that anybody has executed
-		}
-		if newest.ID == "" {
-			newest = run
-		}
-		if holdfast.OwnState(run.StateLocation) {
-			return run, &holdfast.RefusedError{Text: "its state is in Holdfast's own backend, where a lock ends with its run"}
-		}
-		if seen.ID != id || location.Same(run.StateLocation, seen.in.StateLocation) {
-			return run, nil
-		}
-		if run.Kind.Writes() {
-			break
-		}
+	return releaser{}, &holdfast.RefusedError{
+		Reason: holdfast.ReasonNothingPlanned, Command: command,
+		Text: "no run has found the state locked, or says which backend it has: plan it first",
 	}
-	if newest.ID == "" {
-		return newest, &holdfast.RefusedError{
-			Reason: holdfast.ReasonNothingPlanned, Command: "holdfast replan " + cluster,
-			Text: "no run of the tracked branch says which backend it has: plan it first; if only a pull request has the cluster, release the lock yourself, with the engine's force-unlock",
-		}
+}
+
+// planCommand is the command that plans a cluster: on its tracked branch or, if that does not
+// have it, in the newest pull request of runs. ErrNotFound if neither has it.
+func (k *Keeper) planCommand(ctx context.Context, ask holdfast.BackendUnlock, runs []holdfast.Run) (string, error) {
+	_, err := k.opts.Store.Cluster(ctx, ask.Cluster)
+	if err == nil {
+		return "holdfast replan " + ask.Cluster, nil
+	} else if !errors.Is(err, holdfast.ErrNotFound) {
+		return "", fmt.Errorf("read cluster %q: %w", ask.Cluster, err)
 	}
-	return seen.in, &holdfast.RefusedError{Reason: holdfast.CauseStateLocked, Text: fmt.Sprintf(
-		"run %s found lock %s in the state %q, and the tracked branch uses %q: release it yourself, with the engine's force-unlock",
-		seen.in.ID, id, seen.in.StateLocation, newest.StateLocation)}
+	runs, errSeen := visible(ctx, ask, runs...)
+	if len(runs) == 0 {
+		return "", cmp.Or(errSeen, err)
+	}
+	if pr := runs[0].PullRequest; !pr.IsZero() {
+		return "holdfast replan " + pr.String() + " -c " + ask.Cluster, nil
+	}
+	return "holdfast replan " + ask.Cluster, nil
 }
 
 // released is an error unless the lock with that ID is known to be one that a dead run of
 // ours has left.
-func released(cluster, id string, seen sighting) error {
+func released(ask holdfast.BackendUnlock, seen sighting) error {
 	switch {
 	case seen.ID == "":
 		return &holdfast.RefusedError{Text: "no run has found the state locked: an administrator can release a lock with --force"}
-	case seen.ID != id:
-		return lockRefusal(cluster, seen.ID,
-			fmt.Sprintf("run %s found lock %s, and not this one: an administrator can release another with --force", seen.Run, seen.ID))
-	case !seen.in.PullRequest.IsZero():
+	case seen.ID != ask.Lock:
+		return another(ask, seen, ": an administrator can release another with --force")
+	case seen.by.kind == holdfast.RunState && !seen.in.PullRequest.IsZero():
 		return &holdfast.RefusedError{
-			Reason: holdfast.CauseStateLocked, Command: "holdfast replan " + cluster,
-			Text: fmt.Sprintf("only run %s, a plan of a pull request, has found lock %s: plan the tracked branch, which finds it as well if it is there; an administrator can release it with --force", seen.Run, id),
+			Reason: holdfast.CauseStateLocked, Command: "holdfast replan " + ask.Cluster,
+			Text: fmt.Sprintf("only run %s, a plan of a pull request, has found lock %s: plan the tracked branch, which finds it as well if it is there; an administrator can release it with --force", seen.Run, ask.Lock),
 		}
 	case seen.Dead == "":
-		return lockRefusal(cluster, id+" --force", fmt.Sprintf(
-			"no dead run of Holdfast's is known to have made lock %s: %s may be alive; an administrator can release it with --force", id, cmp.Or(seen.Who, "its holder")))
+		return lockRefusal(ask.Cluster, ask.Lock+" --force", fmt.Sprintf(
+			"no dead run of Holdfast's is known to have made lock %s: %s may be alive; an administrator can release it with --force", ask.Lock, holder(seen)))
 	default:
 		return nil
 	}
 }
+
+// another refuses to release another lock than the one that was found.
+func another(ask holdfast.BackendUnlock, seen sighting, more string) error {
+	return lockRefusal(ask.Cluster, seen.ID,
+		fmt.Sprintf("run %s found lock %s of %s, and not this one%s", seen.Run, seen.ID, holder(seen), more))
+}
+
+// holder is who holds a lock, as far as its backend says.
+func holder(seen sighting) string { return cmp.Or(seen.Who, "an unnamed holder") }
 
 // awaits reports whether a run that is executed was refused a lock before, which so is
 // somebody else's: engines give each lock an ID of its own.

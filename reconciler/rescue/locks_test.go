@@ -75,9 +75,9 @@ func TestDeadHolder(t *testing.T) {
 	}
 }
 
-// TestLastSeen: a lock that a run came upon is known until a run with the same state has
+// TestSightings: a lock that a run came upon is known until a run with the same state has
 // got the lock, or has released it. Others say nothing of it.
-func TestLastSeen(t *testing.T) {
+func TestSightings(t *testing.T) {
 	t.Parallel()
 	ended := func(status holdfast.RunStatus, step string, cause holdfast.Reason) holdfast.Run {
 		run := holdfast.Run{ID: "newer", Kind: holdfast.RunPlan, Status: status}
@@ -126,10 +126,12 @@ func TestLastSeen(t *testing.T) {
 		"the same, of a pull request":     {[]holdfast.Run{refused("left", "s3:here", 7)}, "left"},
 		"the same, after it had been got": {[]holdfast.Run{refused("left", "s3:here", 7), ended(holdfast.RunPlanned, "", "")}, "left of 7"},
 	} {
-		seen := lastSeen(append(c.newer, refused("left", "s3:here", 0)))
-		got := seen.ID
-		if n := seen.in.PullRequest.Number; n != 0 {
-			got += fmt.Sprintf(" of %d", n)
+		got := ""
+		if seen := sightings(append(c.newer, refused("left", "s3:here", 0))); len(seen) > 0 {
+			got = seen[0].ID
+			if n := seen[0].in.PullRequest.Number; n != 0 {
+				got += fmt.Sprintf(" of %d", n)
+			}
 		}
 		if got != c.want {
 			t.Errorf("%s: the lock is %q, want %q", name, got, c.want)
