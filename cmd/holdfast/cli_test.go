@@ -399,7 +399,7 @@ func TestRequests(t *testing.T) {
 		},
 		"unlock by its ID": {
 			line: "unlock fresh --lock left-1", answers: map[string]any{
-				"POST /states/fresh/unlock": v1.Run{ID: planID, PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}},
+				"POST /states/fresh/unlock": v1.Run{ID: planID, RunSpec: v1.RunSpec{PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}}},
 			},
 			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1"}`,
 			out:   planID + " releases the lock with the code of shop#7 and the credentials for plans; follow it with: holdfast logs " + planID + " --follow\n",

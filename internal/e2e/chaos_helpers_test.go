@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,9 +223,12 @@ func (w *world) untilLogged(words string) {
 // that only releases a lock or saves a state.
 func (w *world) newestOnBranch(name string) v1.Run {
 	for _, run := range w.runs(name) {
-		if run.PullRequest.IsZero() && run.Kind != holdfast.RunState {
+		if run.PullRequest.IsZero() && run.Kind.Plans() {
 			return run
 		}
 	}
 	return v1.Run{}
 }
+
+// release is the command line that the answer about a lock ends with.
+var release = regexp.MustCompile(`release it: (holdfast unlock [^(\n]+)`)

@@ -82,7 +82,8 @@ type stateStore struct {
 	mu     sync.Mutex // guards the fields below
 	states map[string][]byte
 	locks  map[string][]byte
-	wrong  []string // writes that no engine may make
+	wrong  []string      // writes that no engine may make
+	stalls chan struct{} // what the store hangs on after the next lock that it grants; nil: nothing
 }
 
 func newStateStore(w *world) *stateStore {
@@ -128,6 +129,7 @@ func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(held)
 	case r.Method == "LOCK":
 		s.locks[name] = body
+		s.stall()
 	case r.Method == "UNLOCK" && len(body) > 0 && lockID(held) != lockID(body):
 		w.WriteHeader(http.StatusConflict)
 	case r.Method == "UNLOCK":
@@ -175,6 +177,31 @@ func lockID(lock []byte) string {
 	var info struct{ ID string }
 	_ = json.Unmarshal(lock, &info)
 	return info.ID
+}
+
+// stallWhenLocked makes the store answer no call after the next lock that it grants, until
+// end is called: whoever has got that holds it meanwhile.
+func (s *stateStore) stallWhenLocked() (end func()) {
+	opened := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stalls = opened
+	return func() {
+		s.gate.Lock()
+		defer s.gate.Unlock()
+		s.hangs = nil
+		close(opened)
+	}
+}
+
+// stall is called with mu held.
+func (s *stateStore) stall() {
+	if s.stalls == nil {
+		return
+	}
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.hangs, s.stalls = s.stalls, nil
 }
 
 // hold has somebody else lock a state; release is their end.

@@ -146,9 +146,6 @@ func (c *chaos) give(name string, run v1.Run, line string) string {
 	return out
 }
 
-// release is the command line that the answer about a lock ends with.
-var release = regexp.MustCompile(`release it: (holdfast unlock [^(\n]+)`)
-
 // free takes the locks from engines that were killed: those of somebody else's store end
 // with nobody else. A person asks whose lock it is, makes sure that no engine is
 // alive, and does what the answer says, once.
@@ -159,18 +156,12 @@ func (c *chaos) free(name string, runs []v1.Run) {
 			return // it may be free soon
 		}
 		if run.Failure == nil || run.Failure.Cause != holdfast.CauseStateLocked {
-			if run.Status.Done() && run.Status != holdfast.RunCanceled {
+			if run.Status.Done() && run.Status != holdfast.RunCanceled && run.Kind.Plans() {
 				return // a lock that an earlier one met is free
 			}
 			continue
 		}
 		if len(c.w.engines()) > 0 || !c.person.once("lock", run.ID, run.Attempt) {
-			return
-		}
-		if c.present[name].generation == "" && c.m.store.heldBy(name) != "" {
-			// Only a pull request has the cluster: no command releases its lock, and who
-			// owns the store does.
-			c.m.store.release(name)
 			return
 		}
 		said := c.give(name, run, run.Failure.Cause.Command(name))
