@@ -55,6 +55,7 @@ func TestFaultsAreReportedToWhoTouchesThem(t *testing.T) {
 		"another file of a module":       {map[string]string{"infra/prod/more.tf": module("two")}, []string{code}},
 		"module that a module calls":     {map[string]string{"modules/m/main.tf": module("two")}, []string{code}},
 		"document of a faulty module":    {map[string]string{"clusters/prod.yaml": document("prod", "region: eu")}, []string{code}},
+		"a fault of its own as well":     {map[string]string{"clusters/prod.yaml": document("prod", "regoin: eu")}, []string{code, `unknown key "regoin" in spec`}},
 		"first claimant of a name":       {map[string]string{"clusters/a.yaml": document("twin", "region: eu")}, []string{first, second}},
 		"second claimant of a name":      {map[string]string{"clusters/b.yaml": document("twin", "region: eu")}, []string{first, second}},
 		"comment in a faulty document":   {also("clusters/lost.yaml", "# more\n"), []string{lost}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/schema"
 )
@@ -37,17 +38,47 @@ func (p *provider) variables(said map[string]any) (given, []schema.Violation) {
 	return given{plain: plain, secrets: secrets}, out
 }
 
-// decide says which modules are on, and which rules are not kept.
-func (g *given) decide(c holdfast.Cluster, p *provider) ([]schema.Violation, error) {
+// decide says which modules are on, and which rules are not kept. Next to variables that
+// the schema refuses, only rules about others are looked at.
+func (g *given) decide(c holdfast.Cluster, p *provider, refused []schema.Violation) ([]schema.Violation, error) {
 	scope, err := p.template.scope(c, p.name, *g)
 	if err != nil {
 		return nil, err
 	}
 	left := condition.MaxCost
-	broken := p.template.broken(scope, &left)
+	if len(refused) > 0 {
+		return p.template.broken(scope, &left, func(name string) bool {
+			return g.has(name, p.template.schema) && !schema.Refused(refused, name)
+		}), nil
+	}
+	broken := p.template.broken(scope, &left, func(string) bool { return true })
 	on, unclear := p.on(scope, &left)
 	g.on = on
 	return append(broken, unclear...), nil
+}
+
+// has reports whether a variable has a value.
+func (g *given) has(name string, s *schema.Schema) bool {
+	_, plain := g.plain[name]
+	_, secret := g.secrets[name]
+	_, fallback := s.Defaults[name]
+	return plain || secret || fallback
+}
+
+// whateverProvider is what is wrong with the variables of a cluster whatever its provider
+// is, whose defaults and instance types are not known.
+func (t *Template) whateverProvider(doc document.Document) (faults holdfast.Faults) {
+	if t.general == nil || doc.Unread("variables") {
+		return nil
+	}
+	p := &provider{template: t, schema: t.general}
+	_, refused := p.variables(doc.Cluster.Variables)
+	for _, v := range refused {
+		if v.Alone() {
+			faults = append(faults, violationFault(doc, p, v))
+		}
+	}
+	return faults
 }
 
 // assemble makes the root module of a cluster for which everything is fine.

@@ -11,14 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-version"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/schema"
+	"github.com/holdfast-dev/holdfast/templates/semver"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -136,6 +135,16 @@ func (r *Resolver) Resolve(ctx context.Context, tree holdfast.Tree, doc document
 	return nil, slices.Compact(faults), nil // two ways may lead to one file
 }
 
+// Check is Resolve for a cluster whose document has faults: it returns what is wrong
+// beyond these with the parts that could be read.
+func (r *Resolver) Check(ctx context.Context, tree holdfast.Tree, doc document.Document) (holdfast.Faults, error) {
+	if c := doc.Cluster; doc.Unread("template") || (c.Template == nil) == (c.Module == nil) {
+		return nil, nil
+	}
+	_, faults, err := r.Resolve(ctx, tree, doc)
+	return faults, err
+}
+
 // source is where the template of a cluster was found.
 type source struct {
 	template *Template
@@ -152,26 +161,33 @@ func (r *Resolver) fromTemplate(ctx context.Context, tree holdfast.Tree, doc doc
 	c := doc.Cluster
 	p, fault := choose(from, doc)
 	if p == nil {
-		return nil, holdfast.Faults{fault}, nil
+		if faults = from.template.whateverProvider(doc); !doc.Unread("provider") {
+			faults = append(faults, fault)
+		}
+		return nil, faults, nil
 	}
-	if len(p.regions) > 0 && !slices.Contains(p.regions, c.Region) {
+	if len(p.regions) > 0 && !slices.Contains(p.regions, c.Region) && !doc.Unread("region") {
 		message := fmt.Sprintf("%s has no region %q for %s", from.label, wording.Clip(c.Region), p.name)
 		if c.Region == "" {
 			message = "spec.region is missing"
 		}
 		faults = append(faults, doc.Fault(message, wording.NearestOf(c.Region, p.regions), "spec", "region"))
 	}
+	if doc.Unread("variables") {
+		return nil, faults, nil
+	}
 	given, broken := p.variables(c.Variables)
-	if len(broken) == 0 {
-		broken, err = given.decide(c, p)
+	if !doc.Unread("region") { // rules may ask for it
+		more, err := given.decide(c, p, broken)
 		if err != nil {
 			return nil, nil, err
 		}
+		broken = append(broken, more...)
 	}
 	for _, v := range broken {
 		faults = append(faults, violationFault(doc, p, v))
 	}
-	if len(faults) > 0 {
+	if len(faults) > 0 || doc.Faulty() {
 		return nil, faults, nil
 	}
 	root, err := r.assemble(from, p, c, given)
@@ -269,37 +285,10 @@ func noVersion(doc document.Document, err error) (holdfast.Fault, bool) {
 		return doc.Fault(fmt.Sprintf("there is no template %s", ref.Name), wording.DidYouMean(ref.Name, missing.Templates), "spec", "template", "name"), true
 	}
 	message := fmt.Sprintf("template %s has no version %s", ref.Name, ref.Version)
-	if near := nearestVersion(ref.Version, missing.Available); near != "" {
+	if near := semver.Nearest(ref.Version, missing.Available); near != "" {
 		message += fmt.Sprintf(" (nearest: %s)", near)
 	}
 	return doc.Fault(message, "", "spec", "template", "version"), true
-}
-
-// nearestVersion returns the newest version that is not newer, else the oldest
-// that is.
-func nearestVersion(want string, available []string) string {
-	wanted, err := version.NewSemver(want)
-	if err != nil {
-		return ""
-	}
-	var below, above *version.Version
-	for _, text := range available {
-		v, err := version.NewSemver(text)
-		switch {
-		case err != nil:
-		case v.LessThanOrEqual(wanted) && (below == nil || below.LessThan(v)):
-			below = v
-		case v.GreaterThan(wanted) && (above == nil || v.LessThan(above)):
-			above = v
-		}
-	}
-	switch {
-	case below != nil:
-		return below.Original()
-	case above != nil:
-		return above.Original()
-	}
-	return ""
 }
 
 // choose returns the provider of a cluster; one that is the only one goes
@@ -357,7 +346,7 @@ func (r *Resolver) fromModule(tree holdfast.Tree, doc document.Document) (*Root,
 		faults = append(faults, doc.Fault(fmt.Sprintf("spec.module.path: folder %s has no .tf file", dir), "", "spec", "module", "path"))
 	}
 	faults = append(faults, moduleFaults(doc, g, dir)...)
-	if len(faults) > 0 {
+	if len(faults) > 0 || doc.Faulty() {
 		return nil, faults, g.Err()
 	}
 	root, faults, err := r.assembleModule(c, g, dir)
@@ -387,7 +376,7 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 	}
 	names := slices.Collect(maps.Keys(m.Variables))
 	_, refs := m.SecretsOf(c)
-	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
+	for _, name := range slices.Sorted(maps.Keys(c.Variables)) { // those that could be read
 		v, declared := m.Variables[name]
 		if _, secret := refs[name]; secret {
 			continue

@@ -117,11 +117,14 @@ func (p *provider) always(name string) bool {
 	return given || fallback || slices.Contains(s.Required, name)
 }
 
-// broken returns the rules that variables do not keep. left is what evaluations
-// may cost.
-func (t *Template) broken(scope condition.Scope, left *int) []schema.Violation {
+// broken returns the rules that variables do not keep, of those that are about known
+// variables only. left is what evaluations may cost.
+func (t *Template) broken(scope condition.Scope, left *int, known func(variable string) bool) []schema.Violation {
 	var out []schema.Violation
 	for _, r := range t.rules {
+		if !r.holds.Only(known) {
+			continue
+		}
 		ok, err := r.holds.Holds(scope, left)
 		switch {
 		case err != nil:

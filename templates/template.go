@@ -30,6 +30,7 @@ type Template struct {
 
 	providers map[string]*provider
 	schema    *schema.Schema
+	general   *schema.Checker // of a provider that allows any instance type; nil: the schema is at fault
 	rules     []rule
 	uses      map[string]bool  // variables whose values expressions need
 	outputs   []templateOutput // by name
@@ -162,7 +163,6 @@ type templateLoader struct {
 	dir     string
 	folders *lru.Cache[*modules.Folder]
 	t       *Template
-	general *schema.Checker // of a provider that allows any instance type; nil: the schema is at fault
 	dialect *condition.Dialect
 
 	schemaNode *yaml.Node // spec.variables
@@ -219,6 +219,9 @@ func (l *templateLoader) load(root *yaml.Node) error {
 		if p.schema != nil {
 			p.schema.Seal()
 		}
+	}
+	if l.t.general != nil {
+		l.t.general.Seal()
 	}
 	l.t.blueprint = l.t.describe()
 	return nil

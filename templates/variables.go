@@ -32,7 +32,7 @@ func (l *templateLoader) variables(o *decode.Object) {
 		}
 		l.Add(at, "spec.variables is not a JSON Schema that can be used: "+err.Error(), "")
 	}
-	l.general = general
+	l.t.general = general
 	if o.Node == nil {
 		return
 	}
@@ -65,8 +65,8 @@ func (l *templateLoader) variable(key, node *yaml.Node) {
 		if fallback != nil && fallback.Tag != "!!null" {
 			l.secretDefault(name, property["default"], fallback)
 		}
-	case fallback != nil && l.general != nil:
-		for _, v := range l.general.Variable(name, property["default"]) {
+	case fallback != nil && l.t.general != nil:
+		for _, v := range l.t.general.Variable(name, property["default"]) {
 			l.Add(nodeAt(fallback, v.Path[1:]), "the default of "+v.Message, v.Hint)
 		}
 	}
@@ -94,26 +94,11 @@ func (l *templateLoader) secretsElsewhere(node *yaml.Node, doc map[string]any) {
 		if name, ok := strings.CutPrefix(ref, "#/properties/"); ok && l.t.schema.Secrets[schema.UnpointerWord(name)] {
 			tell("$ref", fmt.Sprintf("a schema refers to that of %s, which is secret", schema.UnpointerWord(name)), "write it out: the value of another variable is in Git")
 		}
-		if len(at) > 2 && at[len(at)-2] == "properties" && l.t.schema.Secrets[at[len(at)-1]] && ofWhole(at[:len(at)-2]) && len(part) > 0 {
+		if len(at) > 2 && at[len(at)-2] == "properties" && l.t.schema.Secrets[at[len(at)-1]] && schema.OfWhole(at[:len(at)-2]) && len(part) > 0 {
 			l.Add(nodeAt(node, at), fmt.Sprintf("a condition asks for the value of %s, which is secret", at[len(at)-1]), hint)
 		}
 		return part
 	})
-}
-
-// ofWhole reports whether the schema at a path is held against the variables as
-// a whole.
-func ofWhole(at []string) bool {
-	for i := 0; i < len(at); i++ {
-		switch at[i] {
-		case "if", "then", "else", "not":
-		case "allOf", "anyOf", "oneOf", "dependentSchemas":
-			i++ // and an index or a name
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // nodeAt returns the value at a path below a node, or the nearest that there is.
@@ -152,12 +137,12 @@ func (l *templateLoader) providerSchema(p *provider, o *decode.Object) {
 		}
 	}
 	p.instanceTypes = patterns
-	p.schema = l.general
-	if len(patterns) == 0 || l.general == nil {
+	p.schema = l.t.general
+	if len(patterns) == 0 || l.t.general == nil {
 		return
 	}
 	if !schema.HasFormat(l.t.schema.Doc, schema.InstanceType) {
-		l.Add(nodes[0], o.Label("instanceTypes")+" is of no effect: no variable has format: "+schema.InstanceType,
+		l.Add(nodes[0], o.Label("instanceTypes")+" has no effect: no variable has format: "+schema.InstanceType,
 			"say format: "+schema.InstanceType+" at the variables that name one")
 		return
 	}
@@ -200,12 +185,12 @@ func (l *templateLoader) defaults(p *provider, o *decode.Object) {
 			}
 		}
 	}
-	if p.schema == nil || p.schema == l.general {
+	if p.schema == nil || p.schema == l.t.general {
 		return
 	}
 	// A default of the schema that this provider does not replace, and cannot have.
 	for _, name := range slices.Sorted(maps.Keys(s.Defaults)) {
-		if _, replaced := p.defaults[name]; replaced || len(l.general.Variable(name, s.Defaults[name])) > 0 {
+		if _, replaced := p.defaults[name]; replaced || len(l.t.general.Variable(name, s.Defaults[name])) > 0 {
 			continue
 		}
 		for _, v := range p.schema.Variable(name, s.Defaults[name]) {

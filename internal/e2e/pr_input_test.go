@@ -32,10 +32,10 @@ func TestFaultsArePointedAt(t *testing.T) {
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure, "clusters/")
 	pr.untilComment(
 		"clusters/broken.yaml:3",
-		"clusters/typo.yaml:6:3", "projetc", "project",
-		"clusters/wrong.yaml:9:14",
+		"clusters/typo.yaml:6:3", "projetc", "project", "infra/typo",
+		"clusters/wrong.yaml:9:14", "infra/wrong",
 		"clusters/lost.yaml:8", "infra/lost",
-		"clusters/second.yaml:4:9", "clusters/taken.yaml:4:9", "claimed twice", "6 errors in the files",
+		"clusters/second.yaml:4:9", "clusters/taken.yaml:4:9", "claimed twice", "8 errors in the files",
 		"terraform_data.node[0]", // alpha's plan
 	)
 	if n := w.countCalls("plan alpha"); n != 1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
@@ -177,7 +178,12 @@ func (r *Reader) Resolve(ctx context.Context, c *Catalog, name string) (*Resolut
 	case len(entries) > 1:
 		res.Faults = claimedTwice(entries)
 	case len(faults) > 0:
-		res.Faults = faults
+		more, err := r.resolver.Check(ctx, c.Tree, res.Doc)
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("resolve cluster %q: %w", name, err)
+		}
+		res.Faults = append(faults, more...) // these alone, where the template is out of reach
+		decode.SortFaults(res.Faults)
 	default:
 		root, faults, err := r.resolver.Resolve(ctx, c.Tree, res.Doc)
 		if err != nil {

@@ -221,6 +221,18 @@ func (e *Expression) Absent(present func(string) bool) string {
 	return ""
 }
 
+// Only reports whether known is true of all variables that the expression is about.
+func (e *Expression) Only(known func(variable string) bool) bool {
+	for _, names := range []map[string]bool{e.Uses, e.Asks} {
+		for name := range names {
+			if !known(name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Holds evaluates the expression, and takes what that has cost from left.
 func (e *Expression) Holds(scope Scope, left *int) (bool, error) {
 	if *left < 0 {

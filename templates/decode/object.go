@@ -242,21 +242,24 @@ func (o *Object) Choice(key string, allowed ...string) string {
 	return s
 }
 
-// Done reports the keys that nobody asked for. One that is a misspelt key is the cause
-// of that key's absence, which is not reported then.
-func (o *Object) Done() {
+// Done reports the keys that nobody asked for, and returns the known keys that these
+// probably misspell. One that is misspelt is the cause of its absence, which is not
+// reported then.
+func (o *Object) Done() (misspelt []string) {
 	if o.Node == nil {
-		return
+		return nil
 	}
 	for i := 0; i+1 < len(o.Node.Content); i += 2 {
 		key := o.Node.Content[i]
 		if !slices.Contains(o.known, key.Value) {
 			if meant := nearest.Of(key.Value, o.known); meant != "" {
 				o.found(meant)
+				misspelt = append(misspelt, meant)
 			}
 			o.reader.Add(key, fmt.Sprintf("unknown key %q in %s", wording.Clip(key.Value), o.Label("")), wording.DidYouMean(key.Value, o.known))
 		}
 	}
+	return misspelt
 }
 
 // Describe names what somebody wrote instead of what was wanted.

@@ -21,7 +21,16 @@ type Document struct {
 
 	file   *writtenFile // nil: nothing is known of places but where the document begins
 	number int          // which of the file's documents it is
+	unread []string     // see Unread
+	faulty bool
 }
+
+// Faulty reports whether the document itself has faults: no root module is made of it.
+func (d Document) Faulty() bool { return d.faulty }
+
+// Unread reports whether a key of spec has faults, so that nothing more can be said of its
+// value: template (module, too), provider, region or variables.
+func (d Document) Unread(key string) bool { return slices.Contains(d.unread, key) }
 
 // Fault returns a fault at the value of a path of keys, such as "spec",
 // "region", or at the nearest of its parents that was written.
@@ -70,7 +79,8 @@ func (d Document) FaultAt(message, hint string, atKey bool, keys []string) holdf
 // After a syntax error the rest of the file is unknown.
 //
 // What can only be known with the template or the module, such as the types of
-// variables, is checked by templates.Resolver.
+// variables, is checked by templates.Resolver: of a cluster at fault by its Check, so
+// that all faults are reported at once.
 func ParseClusters(path string, data []byte) ([]Document, holdfast.Faults) {
 	if !decode.IsCluster(path, data) {
 		return nil, nil
@@ -117,15 +127,16 @@ func parseCluster(path string, root *yaml.Node) (doc Document, faults holdfast.F
 	top.Get("apiVersion")
 	top.Get("kind")
 	r.metadata(top.Child("metadata"), &c)
+	var unread []string
 	if !top.Has("spec") {
 		top.Get("spec")
 		top.Missing("spec")
 	} else {
-		r.spec(top.Child("spec"), &c)
+		unread = r.spec(top.Child("spec"), &c)
 	}
 	top.Done()
 	decode.SortFaults(r.Faults)
-	return Document{Cluster: c}, r.Faults, decode.ValidName(c.Name)
+	return Document{Cluster: c, unread: unread, faulty: len(r.Faults) > 0}, r.Faults, decode.ValidName(c.Name)
 }
 
 func (r clusterReader) metadata(o *decode.Object, c *holdfast.Cluster) {
@@ -147,15 +158,24 @@ func (r clusterReader) metadata(o *decode.Object, c *holdfast.Cluster) {
 	o.Done()
 }
 
-func (r clusterReader) spec(o *decode.Object, c *holdfast.Cluster) {
+// spec returns the keys of Document.Unread.
+func (r clusterReader) spec(o *decode.Object, c *holdfast.Cluster) (unread []string) {
 	c.Project = o.Name("project")
 	c.Environment = o.Name("environment")
-	r.root(o, c)
-	c.Provider = o.Text("provider")
-	c.Region = o.Text("region")
-	if variables := o.Child("variables"); variables.Node != nil {
-		c.Variables, _ = r.Value(variables.Node).(map[string]any)
+	reading := func(key string, read func()) {
+		before := len(r.Faults)
+		if read(); len(r.Faults) > before || before == decode.MaxFaults {
+			unread = append(unread, key)
+		}
 	}
+	reading("template", func() { r.root(o, c) })
+	reading("provider", func() { c.Provider = o.Text("provider") })
+	reading("region", func() { c.Region = o.Text("region") })
+	reading("variables", func() {
+		if variables := o.Child("variables"); variables.Node != nil {
+			c.Variables, _ = r.Value(variables.Node).(map[string]any)
+		}
+	})
 	r.engine(o.Child("engine"), c)
 	if state := o.Child("state"); state.Node != nil {
 		c.State = r.state(state, c)
@@ -167,7 +187,7 @@ func (r clusterReader) spec(o *decode.Object, c *holdfast.Cluster) {
 	c.Deletion.Protected = deletion.Bool("protected", false)
 	deletion.Done()
 	r.limits(o.Child("limits"), c)
-	o.Done()
+	return append(unread, o.Done()...)
 }
 
 // root reads what the cluster is made from: a template or a module.

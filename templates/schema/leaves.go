@@ -24,7 +24,9 @@ func (s *Checker) flatten(e *jsonschema.ValidationError) []Violation {
 		if at := leaf.InstanceLocation; len(at) > 0 && s.Secrets[at[0]] {
 			continue // what it is, nobody knows
 		}
+		conditional := behindCondition(leaf.SchemaURL)
 		for _, v := range s.words(leaf) {
+			v.conditional = conditional
 			if len(out) == 0 || !v.equal(out[len(out)-1]) {
 				out = append(out, v)
 			}
@@ -50,6 +52,32 @@ func comparePaths(a, b []string) int {
 			return 1
 		}
 		return strings.Compare(a, b)
+	})
+}
+
+// Alone reports whether a value is refused whatever other variables there are.
+func (v Violation) Alone() bool { return len(v.Path) > 0 && !v.conditional }
+
+// Refused reports whether any of some violations is about a variable: it has a value that
+// does not fit, it is missing, its name is misspelt, or the variables do not fit as a
+// whole.
+func Refused(violations []Violation, variable string) bool {
+	return slices.ContainsFunc(violations, func(v Violation) bool {
+		switch {
+		case len(v.Path) > 0:
+			return v.Path[0] == variable || v.meant == variable
+		case len(v.missing) > 0:
+			return slices.Contains(v.missing, variable)
+		default:
+			return true
+		}
+	})
+}
+
+// behindCondition reports whether a schema holds only if others do.
+func behindCondition(location string) bool {
+	return slices.ContainsFunc(strings.Split(location, "/"), func(word string) bool {
+		return word == "then" || word == "else" || word == "dependentSchemas"
 	})
 }
 

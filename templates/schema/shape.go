@@ -269,3 +269,17 @@ func RequiredOf(schema map[string]any) []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// OfWhole reports whether the schema at a path is held against the variables as a whole.
+func OfWhole(at []string) bool {
+	for i := 0; i < len(at); i++ {
+		switch at[i] {
+		case "if", "then", "else", "not":
+		case "allOf", "anyOf", "oneOf", "dependentSchemas":
+			i++ // and an index or a name
+		default:
+			return false
+		}
+	}
+	return true
+}

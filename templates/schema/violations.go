@@ -27,6 +27,9 @@ type Violation struct {
 	Message string
 	Hint    string
 	missing []string // what the template requires, and the message ends with
+	meant   string   // the variable that an unknown one probably is; empty: none
+
+	conditional bool // other variables decide whether this one is refused
 }
 
 // Validate returns all violations, in order of their paths. variables are those
@@ -38,7 +41,7 @@ func (s *Checker) Validate(variables map[string]any, given []string) []Violation
 		if _, ok := s.Properties[name]; !ok && !s.Open {
 			meant = append(meant, nearest.Of(name, s.Names))
 			out = append(out, Violation{
-				Path: []string{name}, Key: true,
+				Path: []string{name}, Key: true, meant: nearest.Of(name, s.Names),
 				Message: fmt.Sprintf("unknown variable %q", wording.Clip(name)),
 				Hint:    wording.DidYouMean(name, s.Names),
 			})

@@ -25,6 +25,35 @@ func Newest(available []string, upTo string) string {
 	return best.Original()
 }
 
+// Nearest returns the newest of the available versions that is not newer than the wanted
+// one, else the oldest that is; "" if the wanted one is not a version, or none is
+// available.
+func Nearest(wanted string, available []string) string {
+	limit, err := version.NewSemver(wanted)
+	if err != nil {
+		return ""
+	}
+	var below, above *version.Version
+	for _, text := range available {
+		v, err := version.NewSemver(text)
+		switch {
+		case err != nil:
+		case v.LessThanOrEqual(limit) && (below == nil || below.LessThan(v)):
+			below = v
+		case v.GreaterThan(limit) && (above == nil || v.LessThan(above)):
+			above = v
+		}
+	}
+	switch {
+	case below != nil:
+		return below.Original()
+	case above != nil:
+		return above.Original()
+	default:
+		return ""
+	}
+}
+
 // MayBreak reports whether somebody who goes from one version to another has to
 // expect that what was valid no longer is: another major version, and before
 // 1.0.0 another minor one.

@@ -42,3 +42,18 @@ func TestMayBreak(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	available := []string{"1.4.9", "1.10.0", "nonsense", "1.4.10"}
+	for wanted, want := range map[string]string{
+		"1.5.0": "1.4.10", "1.4.9": "1.4.9", "2.0.0": "1.10.0", "1.0.0": "1.4.9", "latest": "",
+	} {
+		if got := semver.Nearest(wanted, available); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", wanted, got, want)
+		}
+	}
+	if got := semver.Nearest("1.0.0", nil); got != "" {
+		t.Errorf("of none: %q", got)
+	}
+}

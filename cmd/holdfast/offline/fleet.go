@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/nearest"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 	"github.com/holdfast-dev/holdfast/templates"
+	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -128,10 +129,11 @@ func (fl *diskFleet) resolve(ctx context.Context, doc document.Document) (*templ
 			faults = append(faults, fault)
 		}
 	}
-	if len(faults) > 0 {
-		return nil, faults, nil
+	if len(faults) == 0 {
+		return fl.resolver.Resolve(ctx, fl.tree, doc)
 	}
-	return fl.resolver.Resolve(ctx, fl.tree, doc)
+	more, err := fl.resolver.Check(ctx, fl.tree, doc)
+	return nil, append(faults, more...), err
 }
 
 // Find returns the cluster of that name.
@@ -149,6 +151,18 @@ func (fl *diskFleet) Find(name string) (document.Document, error) {
 		todo = "there are " + strings.Join(names, ", ")
 	}
 	return document.Document{}, hint.New(fmt.Errorf("there is no cluster %q", name), todo)
+}
+
+// completeClusters lets shells complete the name of a cluster of the folder.
+func completeClusters(c *cobra.Command, f *FleetFlags) {
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if fl, err := OpenFleet(*f); err == nil && len(args) == 0 {
+			for _, doc := range fl.docs {
+				names = append(names, doc.Cluster.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // one opens a fleet and resolves one cluster of it.
@@ -189,6 +203,7 @@ func (c checkouts) Version(_ context.Context, name, version string) (templates.T
 func NewValidateCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
 	var f FleetFlags
+	var format string
 	c := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check all cluster files below a folder, without a server",
@@ -201,23 +216,57 @@ no file here defines is a warning, as another repository may define it.`,
 			if len(args) > 0 {
 				f.Dir = args[0]
 			}
-			return a.validate(c.Context(), f)
+			return a.validate(c.Context(), f, format)
 		},
 	}
 	addFleetFlags(c, &f, false)
+	cli.AddFormatFlag(c, &format)
 	return c
 }
 
-func (a *app) validate(ctx context.Context, f FleetFlags) error {
+// Report is what validate found.
+type Report struct {
+	Clusters int             `json:"clusters"` // how many documents there are
+	Faults   holdfast.Faults `json:"faults"`
+	Warnings []string        `json:"warnings"`
+}
+
+func (a *app) validate(ctx context.Context, f FleetFlags, format string) error {
 	fl, err := OpenFleet(f)
 	if err != nil {
 		return err
 	}
-	var faults holdfast.Faults
-	for _, fault := range fl.faults {
-		fault.Cluster = ""
-		faults = append(faults, fault)
+	report := Report{Clusters: len(fl.docs), Faults: table.NotNil(fl.allFaults(ctx)), Warnings: table.NotNil(fl.strangers())}
+	if report.Clusters == 0 && len(report.Faults) == 0 {
+		return hint.New(fmt.Errorf("no cluster is defined below %s", f.Dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
 	}
+	if err := a.Print(format, report, func() string { return a.reportText(report) }); err != nil {
+		return err
+	}
+	if n := len(report.Faults); n > 0 {
+		return fmt.Errorf("%s in %s", table.Count(n, "fault"), table.Count(faultyFiles(report.Faults), "file"))
+	}
+	return nil
+}
+
+// reportText writes the warnings to where errors go, and returns the rest.
+func (a *app) reportText(r Report) string {
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(a.Err, "Warning:", table.Clean(warning))
+	}
+	switch {
+	case len(r.Faults) > 0:
+		return r.Faults.Error() + "\n"
+	case r.Clusters == 1:
+		return "1 cluster is valid\n"
+	default:
+		return table.Count(r.Clusters, "cluster") + " are valid\n"
+	}
+}
+
+// allFaults is all that is wrong with the files and with what they refer to.
+func (fl *diskFleet) allFaults(ctx context.Context) holdfast.Faults {
+	faults := slices.Clone(fl.faults)
 	for _, doc := range fl.docs {
 		root, found, err := fl.resolve(ctx, doc)
 		if err != nil {
@@ -225,29 +274,17 @@ func (a *app) validate(ctx context.Context, f FleetFlags) error {
 		} else if root != nil {
 			found = append(found, root.Unset...)
 		}
-		for _, fault := range found {
-			fault.Cluster = "" // one of a template is that of all clusters that are made from it
-			if !slices.Contains(faults, fault) {
-				faults = append(faults, fault)
-			}
+		faults = append(faults, found...)
+	}
+	var all holdfast.Faults
+	for _, fault := range faults {
+		fault.Cluster = "" // one of a template is that of all clusters that are made from it
+		if !slices.Contains(all, fault) {
+			all = append(all, fault)
 		}
 	}
-	if len(fl.docs) == 0 && len(faults) == 0 {
-		return hint.New(fmt.Errorf("no cluster is defined below %s", f.Dir), "a cluster is a YAML document with apiVersion holdfast.dev/v1 and kind Cluster")
-	}
-	for _, stranger := range fl.strangers() {
-		fmt.Fprintln(a.Err, "Warning:", table.Clean(stranger))
-	}
-	if len(faults) > 0 {
-		fmt.Fprintln(a.Out, faults.Error())
-		return fmt.Errorf("%s in %s", table.Count(len(faults), "fault"), table.Count(faultyFiles(faults), "file"))
-	}
-	verb := "are"
-	if len(fl.docs) == 1 {
-		verb = "is"
-	}
-	fmt.Fprintf(a.Out, "%s %s valid\n", table.Count(len(fl.docs), "cluster"), verb)
-	return nil
+	decode.SortFaults(all)
+	return all
 }
 
 // faultyFiles is how many files have faults.
@@ -300,6 +337,7 @@ func NewRenderCommand(base *cli.App) *cobra.Command {
 		},
 	}
 	addFleetFlags(c, &f, true)
+	completeClusters(c, &f)
 	c.Flags().StringVar(&out, "out", "", "write the files below this folder, with the modules, instead of printing them")
 	return c
 }

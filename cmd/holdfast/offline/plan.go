@@ -50,6 +50,7 @@ starts with an empty state and shows all resources as new.`,
 		},
 	}
 	addFleetFlags(c, &f, true)
+	completeClusters(c, &f)
 	AddEngineFlags(c, &opts)
 	c.Flags().StringVar(&state, "state", "", "a state file to plan against, where the server would keep the state")
 	return c
