@@ -28,8 +28,12 @@ func (s *systemAPI) listReasons(c *gin.Context) {
 		return
 	}
 	p, err := pageOf(c, maxItems, maxItems, 1)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
 	part, cursor := cut(p, holdfast.Reasons(), func(r holdfast.Reason) []string { return []string{string(r)} })
-	answerList(s.base, c, p, part, v1.ReasonOf, cursor, err)
+	answerList(s.base, c, p, part, v1.ReasonOf, cursor, nil)
 }
 
 // getDescription answers with the description of the API.
