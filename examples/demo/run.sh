@@ -11,7 +11,8 @@
 # folder are removed.
 set -euo pipefail
 
-holdfast=$(realpath "${1:?usage: run.sh HOLDFAST [--exit]}")
+holdfast=${1:?usage: run.sh HOLDFAST [--exit]}
+holdfast=$(cd "$(dirname "$holdfast")" && pwd)/$(basename "$holdfast") # not every macOS has realpath
 stay=true
 [[ ${2:-} == --exit ]] && stay=false
 here=$(cd "$(dirname "$0")" && pwd)
@@ -217,7 +218,7 @@ in_fleet branch -q -D typo
 
 chapter "kill -9 of the server in the middle of an apply"
 in_fleet checkout -q -b slow-node
-edit dev-eu.yaml 'node_count: 1' 'node_count: 2\n    boot_seconds: 6'
+edit dev-eu.yaml 'node_count: 1' "node_count: 2$newline    boot_seconds: 6"
 commit "dev-eu: a second node, which takes six seconds"
 wait_for 20 "the plan of pull request 4" shows 4 "holdfast/plan  success"
 merge slow-node

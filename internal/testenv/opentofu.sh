@@ -22,7 +22,7 @@ if [[ ! -x $dir/tofu ]]; then
     rm -rf "$temp/done"
     mkdir "$temp/done"
     echo "setup: no download: building $module@$version into $dir instead. This takes some minutes, once" >&2
-    source=$(cd "$temp" && GOFLAGS=-mod=mod $go mod download -json "$module@$version" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+    source=$(cd "$temp" && GOFLAGS=-mod=mod $go mod download -json "$module@$version" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",\{0,1\}$/\1/p')
     cp -R "$source" "$temp/source"
     chmod -R u+w "$temp/source"
     (cd "$temp/source" && GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0 \

@@ -27,8 +27,8 @@ servers='/(docs|internal/e2e)$'
 stepped='/(datastore|forge/github|gitsource|reconciler)$'
 concurrent='^[[:space:]]*(go (func\(|[A-Za-z_.]+\()|(import )?([a-z]+ )?"(sync|sync/atomic|golang.org/x/sync/[a-z]+)"$)'
 
-lazy='sync\.Once(Value|Values|Func)\b'
-shared='\b(sync|atomic|errgroup|semaphore|singleflight)\.[A-Z]|^[[:space:]]*go (func\(|[A-Za-z_.]+\()'
+lazy='sync\.Once(Values|Value|Func)'
+shared='(^|[^A-Za-z0-9_])(sync|atomic|errgroup|semaphore|singleflight)\.[A-Z]|^[[:space:]]*go (func\(|[A-Za-z_.]+\()'
 
 names() {
   find "$1" -maxdepth 1 -name '*.go' "${@:2}" -exec grep -lE "$concurrent" {} + | while read -r file; do
@@ -60,4 +60,4 @@ while read -r package dir; do
   elif [[ " $is " == *" $kind "* ]]; then
     echo "$package"
   fi
-done <<<"$packages" | if [[ $kind == *tests ]]; then echo "^($(paste -sd'|'))\$"; else cat; fi
+done <<<"$packages" | if [[ $kind == *tests ]]; then echo "^($(paste -sd'|' -))\$"; else cat; fi
