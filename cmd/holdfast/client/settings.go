@@ -26,7 +26,7 @@ type clientFile struct {
 	TokenFile string `yaml:"tokenFile"` // instead of token; relative to the client file
 }
 
-// Settings are where connectClient finds a server and a token.
+// Settings are where Connect finds a server and a token.
 type Settings struct {
 	Server    string              // its address; empty: HOLDFAST_SERVER, else the client file
 	TokenFile string              // private file with a token; empty: HOLDFAST_TOKEN, else the client file
@@ -38,7 +38,7 @@ type Settings struct {
 // Connect returns a client. What is given wins over the environment, that over
 // the client file, ~/.config/holdfast/client.yaml or what HOLDFAST_CLIENT_CONFIG
 // names. The file is only read when it is needed. An error may have a method Hint,
-// which says what to do. It is an *addressError if the server's address is not one.
+// which says what to do. It is an *AddressError if the server's address is not one.
 func Connect(s Settings) (*Client, error) {
 	if s.Getenv == nil {
 		s.Getenv = os.Getenv
@@ -105,7 +105,7 @@ func parseServer(server string) (*url.URL, error) {
 		}
 	}
 	if base.User != nil {
-		return nil, &AddressError{fmt.Sprintf("server %q has a user or password in it: the token is given apart", base.Redacted()), ""}
+		return nil, &AddressError{fmt.Sprintf("server %q contains a user or password: give the token separately", base.Redacted()), ""}
 	}
 	return base, nil
 }
