@@ -319,10 +319,62 @@ func TestValidateLooksAtOrder(t *testing.T) {
 	if err := os.WriteFile(code, []byte("resource \"terraform_data\" \"x\" {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	got = holdfastCLI(t, nil, "validate", dir, "-o", "json")
+	report := `{
+  "clusters": 2,
+  "faults": [],
+  "warnings": [
+    "apps.yaml:1: cluster apps depends on networks, which is not defined here (did you mean \"network\"?)"
+  ]
+}
+`
+	if diff := cmp.Diff(result{0, report, ""}, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("validate -o json (-want +got):\n%s", diff)
+	}
+	for _, command := range []string{"plan", "render"} {
+		if got := holdfastCLI(t, nil, "__complete", command, "-d", dir, ""); !strings.Contains(got.out, "apps\nnetwork\n") {
+			t.Errorf("holdfast %s<TAB> = %+v, want the clusters of the folder", command, got)
+		}
+	}
 	write("network", "apps")
 	write("apps", "network")
 	got = holdfastCLI(t, nil, "validate", dir)
 	if got.code != 1 || !strings.Contains(got.out, "in a circle: apps → network → apps") || strings.Contains(got.err, "Warning") {
 		t.Errorf("validate of a circle = %+v, want a fault", got)
+	}
+}
+
+// TestValidateReportsAllAtOnce: a mistake in a document's text does not hide those in what
+// it says to its template; -o json has the same faults.
+func TestValidateReportsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\nspec:\n  project: p\n  environment: e\n" +
+			"  template: {name: web, version: 1.0.0}\n  provider: asw\n  variables: {nodes: many}\n  dependson: [b]\n",
+		"web/template.yaml": "apiVersion: holdfast.dev/v1\nkind: Template\nmetadata: {name: web}\nspec:\n" +
+			"  providers: {aws: {modules: [{name: a, source: ./a}]}}\n" +
+			"  variables: {type: object, properties: {nodes: {type: integer}}}\n",
+		"web/a/main.tf": "",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	template := "web=" + filepath.Join(dir, "web")
+	holdfastCLI(t, nil, "validate", dir, "--template", template).want(t, 1,
+		`a.yaml:8:13: template web@1.0.0 has no provider "asw"`, "a.yaml:9:22: variable nodes must be an integer", `a.yaml:10:3: unknown key "dependson"`,
+		"3 faults in 1 file")
+	got := holdfastCLI(t, nil, "validate", dir, "--template", template, "-o", "json")
+	var report struct{ Faults []holdfast.Fault }
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || len(report.Faults) != 3 || report.Faults[2].Hint != `did you mean "dependsOn"?` {
+		t.Errorf("validate -o json: %v\n%s", err, got.out)
+	}
+	if !strings.Contains(got.err, "3 faults in 1 file") || got.code != 1 {
+		t.Errorf("validate -o json: code %d, %q", got.code, got.err)
 	}
 }

@@ -53,5 +53,6 @@ func newReconcileCommand(a *app) *cobra.Command {
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
 	c.Flags().BoolVar(&all, "all", false, "all repositories")
+	a.CompleteFlag(c, &conn, "repo", cli.Repositories)
 	return c
 }

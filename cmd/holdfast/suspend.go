@@ -45,8 +45,9 @@ func suspendWord(suspended bool) string {
 
 func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 	var (
-		conn cli.Connection
-		req  v1.SuspendRequest
+		conn   cli.Connection
+		format string
+		req    v1.SuspendRequest
 	)
 	const want = "one of a cluster's name, --project and --all"
 	c := &cobra.Command{
@@ -74,53 +75,55 @@ func newSuspensionCommand(a *app, suspended bool) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if suspended {
-					return a.printSuspended(v1.Suspension{Cluster: record.Name}, record.Suspended)
+				text, err := a.suspendedText(c.Context(), cl, record)
+				if err != nil {
+					return err
 				}
-				return a.printResumed(c.Context(), cl, record)
+				return a.Print(format, record, func() string { return text })
 			}
 			answer, err := cl.SuspendAll(c.Context(), req, suspended)
 			if err != nil {
 				return err
 			}
-			return a.printSuspended(answer, suspended)
+			return a.Print(format, answer, func() string { return suspendedNow(answer, suspended) })
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&req.Project, "project", "", "all clusters of this project")
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters")
 	c.Flags().StringVar(&req.Reason, "reason", "", "the reason, shown to others")
+	a.CompleteFlag(c, &conn, "project", cli.Projects)
 	return c
 }
 
-func (a *app) printSuspended(s v1.Suspension, suspended bool) error {
+func suspendedNow(s v1.Suspension, suspended bool) string {
 	now := "active"
 	if suspended {
 		now = "suspended"
 	}
-	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", show.SuspendedWhat(s.Cluster, s.Project), show.IsOrAre(s), now)
-	return err
+	return fmt.Sprintf("%s %s %s\n", show.SuspendedWhat(s.Cluster, s.Project), show.IsOrAre(s), now)
 }
 
-// printResumed prints that a cluster may run, or what stops it still.
-func (a *app) printResumed(ctx context.Context, cl *client.Client, record v1.Cluster) error {
-	suspensions, err := cl.Suspensions(ctx, true)
-	if err != nil {
-		return err
+// suspendedText says whether a cluster may run, or what still stops it.
+func (a *app) suspendedText(ctx context.Context, cl *client.Client, record v1.Cluster) (string, error) {
+	if !record.Suspended {
+		suspensions, err := cl.Suspensions(ctx, true)
+		if err != nil {
+			return "", err
+		}
+		if by := show.SuspendedBy(record, suspensions); by != nil {
+			return fmt.Sprintf("cluster %s is still suspended: %s\n", record.Name, show.SuspensionText(&a.Printer, *by)), nil
+		}
 	}
-	by := show.SuspendedBy(record, suspensions)
-	if by == nil {
-		return a.printSuspended(v1.Suspension{Cluster: record.Name}, record.Suspended)
-	}
-	_, err = fmt.Fprintf(a.Out, "cluster %s is still suspended: %s\n", record.Name, show.SuspensionText(&a.Printer, *by))
-	return err
+	return suspendedNow(v1.Suspension{Cluster: record.Name}, record.Suspended), nil
 }
 
 func newTransferCommand(a *app) *cobra.Command {
 	var (
-		conn cli.Connection
-		to   string
+		conn       cli.Connection
+		format, to string
 	)
 	c := &cobra.Command{
 		Use:   "transfer CLUSTER --to REPOSITORY",
@@ -146,12 +149,15 @@ new document differs.`,
 				}
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "cluster %s belongs to %s now\n", record.Name, record.Owner)
-			return err
+			return a.Print(format, record, func() string {
+				return fmt.Sprintf("cluster %s belongs to %s now\n", record.Name, record.Owner)
+			})
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&to, "to", "", "the repository, as the server's configuration names it")
+	a.CompleteFlag(c, &conn, "to", cli.Repositories)
 	return c
 }

@@ -142,7 +142,7 @@ func (a *app) lockText(l v1.Lock) string {
 		[2]string{"Run", run},
 		[2]string{"Agent", l.Run.Agent},
 		[2]string{"Since", a.When(l.Holder.Since)},
-		[2]string{"Last beat", a.When(l.Run.HeartbeatAt)},
+		[2]string{"Last heartbeat", a.When(l.Run.HeartbeatAt)},
 		[2]string{"Alive", alive},
 	)
 }

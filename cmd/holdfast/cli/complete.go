@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
 
@@ -19,12 +20,39 @@ type Names func(ctx context.Context, cl *client.Client) ([]string, error)
 
 // ClusterNames are the clusters of the fleet.
 func ClusterNames(ctx context.Context, cl *client.Client) ([]string, error) {
-	summaries, err := cl.Summaries(ctx, url.Values{})
+	summaries, err := cl.Summaries(ctx, url.Values{"fields": {"name"}})
 	names := make([]string, len(summaries))
 	for i, s := range summaries {
 		names[i] = s.Name
 	}
 	return names, err
+}
+
+// Projects yields the projects of clusters, each once.
+func Projects(ctx context.Context, cl *client.Client) ([]string, error) {
+	return ofClusters(ctx, cl, "project", func(s v1.ClusterSummary) string { return s.Project })
+}
+
+// Environments yields the environments of clusters, each once.
+func Environments(ctx context.Context, cl *client.Client) ([]string, error) {
+	return ofClusters(ctx, cl, "environment", func(s v1.ClusterSummary) string { return s.Environment })
+}
+
+// Repositories yields the repositories that clusters belong to, each once.
+func Repositories(ctx context.Context, cl *client.Client) ([]string, error) {
+	return ofClusters(ctx, cl, "owner", func(s v1.ClusterSummary) string { return s.Owner })
+}
+
+func ofClusters(ctx context.Context, cl *client.Client, field string, value func(v1.ClusterSummary) string) ([]string, error) {
+	summaries, err := cl.Summaries(ctx, url.Values{"fields": {field}})
+	var values []string
+	for _, s := range summaries {
+		if v := value(s); v != "" {
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values), err
 }
 
 // completedRuns is as many of the newest runs as are offered.

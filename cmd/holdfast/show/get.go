@@ -69,6 +69,7 @@ func newGetRunsCommand(a *app) *cobra.Command {
 		args:    cli.Exactly(0, "flags only"),
 		columns: a.runColumns(),
 		empty:   "no runs",
+		limit:   &limit,
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.Run, error) {
 			if err := atLeastOne(limit); err != nil {
 				return nil, err
@@ -167,6 +168,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 		args:    cli.Exactly(0, "flags only"),
 		columns: a.pullRequestColumns(),
 		empty:   "no pull requests",
+		limit:   &limit,
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]v1.PullRequest, error) {
 			if err := atLeastOne(limit); err != nil {
 				return nil, err
@@ -192,6 +194,7 @@ func newGetPullRequestsCommand(a *app) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "include merged and closed pull requests")
 	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
+	a.CompleteFlag(c, &conn, "repo", cli.Repositories)
 	completeWords(c, "state", pullRequestStates)
 	return c
 }

@@ -37,6 +37,25 @@ func (f *clusterFlags) add(c *cobra.Command, all string) {
 	c.Flags().BoolVar(&f.all, "all", false, all)
 	completeWords(c, "phase", phaseWords())
 	completeWords(c, "drift", driftWords)
+	completeWords(c, "waiting", waitingWords())
+}
+
+// completeClusterFlags lets shells complete those flags whose values the server knows.
+func completeClusterFlags(a *app, c *cobra.Command, conn *cli.Connection) {
+	a.CompleteFlag(c, conn, "project", cli.Projects)
+	a.CompleteFlag(c, conn, "environment", cli.Environments)
+	a.CompleteFlag(c, conn, "owner", cli.Repositories)
+}
+
+// waitingWords are the reasons for which clusters wait.
+func waitingWords() []string {
+	words := []string{"*"}
+	for _, reason := range holdfast.Reasons() {
+		if info := reason.Info(); info.Effect != holdfast.Explains && !info.Cause {
+			words = append(words, string(reason))
+		}
+	}
+	return words
 }
 
 // phaseWords are the phases in their order.
@@ -89,6 +108,7 @@ func newGetClustersCommand(a *app) *cobra.Command {
 		},
 	})
 	clusters.add(c, "include clusters that are gone")
+	completeClusterFlags(a, c, &conn)
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }

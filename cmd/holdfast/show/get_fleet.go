@@ -38,6 +38,7 @@ not drift, and are listed separately.`,
 		},
 	})
 	clusters.add(c, "include clusters without drift, and those that were never checked")
+	completeClusterFlags(a, c, &conn)
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
 }
@@ -131,17 +132,14 @@ the apply that last changed each.`,
 			return ""
 		},
 		empty: "no resources",
+		limit: &limit,
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]resource, error) {
 			query := setValues(values)
 			if err := atLeastOne(limit); err != nil {
 				return nil, err
 			}
 			query.Set("limit", strconv.Itoa(limit))
-			resources, err := cl.Resources(ctx, query)
-			if err == nil && len(resources) == limit {
-				fmt.Fprintf(a.Err, "only the first %d are shown: narrow the search down, or raise --limit\n", limit)
-			}
-			return resources, err
+			return cl.Resources(ctx, query)
 		},
 	})
 	addValueFlags(c, values, [][2]string{

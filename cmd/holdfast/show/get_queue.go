@@ -40,6 +40,7 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 			text(table.Column{Title: "AGE"}, func(e entry) string { return a.Age(e.CreatedAt) }),
 		},
 		empty: "no runs wait",
+		limit: &limit,
 		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]entry, error) {
 			if err := atLeastOne(limit); err != nil {
 				return nil, err

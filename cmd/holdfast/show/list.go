@@ -27,6 +27,7 @@ type list[T any] struct {
 	// is left out; nil, or an empty title: none.
 	without func() string
 	empty   string // what is printed where there is none
+	limit   *int   // the most that fetch returns, as --limit says; nil: all
 	// text prints the answer in another way than as a table; nil: never. It is
 	// asked with the arguments, and whether -o wide is given.
 	text func(items []T, args []string, wide bool) (string, bool)
@@ -84,6 +85,9 @@ func newList[T any](a *app, conn *cli.Connection, l list[T]) *cobra.Command {
 				items, err := l.fetch(c.Context(), cl, args)
 				if err != nil {
 					return err
+				}
+				if l.limit != nil && len(items) == *l.limit && !watch {
+					fmt.Fprintf(a.Err, "only the first %d are shown, there may be more: see --limit\n", *l.limit)
 				}
 				return p.Print(format, table.NotNil(items), func() string { return l.print(p, items, args, format) })
 			}
