@@ -74,8 +74,8 @@ func (k RunKind) AgentKind() RunKind {
 //
 //	queued → running → planned | applied | no_changes | errored | canceled | interrupted
 //
-// with waiting (for a person, a window or a lock) before running and retrying
-// (a backoff) between two attempts.
+// with retrying (a backoff) between two attempts. What waits for a person, a window or
+// another run is the cluster: a run has no status for that.
 type RunStatus string
 
 // The statuses of runs.
@@ -404,7 +404,7 @@ type QueuedRun struct {
 	Detail   string // that in a sentence
 }
 
-// Ahead is how many runs are ahead of one, by why.
+// Ahead counts the runs that go before a run, by the reason.
 type Ahead struct {
 	Priority int // their kind goes first
 	Own      int // older ones of the same pull request, or project

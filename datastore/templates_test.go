@@ -26,7 +26,7 @@ func testImpacts(t *testing.T, open opener) {
 
 	kubernetes := holdfast.Impact{
 		Template: "kubernetes", Dir: "kubernetes", Released: "1.4.2", Version: "1.5.0", Same: 37,
-		Changes: []holdfast.TemplateChange{{About: "variable node_count", What: "is required now", Breaking: true}},
+		Changes: []holdfast.TemplateChange{{About: "variable node_count", What: "is now required", Breaking: true}},
 		Groups: []holdfast.ImpactGroup{{
 			Key: "sha256:a", Changes: []string{"module kubernetes: node_count is 5, not 3"},
 			Clusters: []holdfast.ImpactCluster{{Name: "prod-eu", Repo: "fleet", Reach: holdfast.ReachUpgrade, Version: "1.4.2"}},

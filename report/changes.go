@@ -48,7 +48,7 @@ func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange 
 	return sorted
 }
 
-// changeWords is "variable `node_count` is required now".
+// changeWords is "variable `node_count` is now required".
 func changeWords(c holdfast.TemplateChange) string {
 	kind, name, named := strings.Cut(markdown.OneLine(c.About), " ")
 	about := markdown.ShortText(kind, 60)

@@ -47,10 +47,10 @@ func revertWords(r holdfast.DriftReport) string {
 	}
 	words := markdown.Code("holdfast apply "+markdown.Shorten(r.Cluster, 63)) + " applies exactly the plan of the last check"
 	if r.State.Hides {
-		words += "; **that reverts also what rules hide**"
+		words += "; **which also reverts what rules hide**"
 	}
 	if r.State.Destroys {
-		words += "; **that destroys, see above**"
+		words += "; **which destroys, see above**"
 	}
 	if len(r.Document.Apply.Windows) > 0 {
 		words += "; only within the cluster's apply windows"

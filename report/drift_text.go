@@ -127,10 +127,10 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 	if !reverted(r) && !r.NotApplied {
 		does := "reverts it: applies exactly the plan of the last check"
 		if r.State.Destroys {
-			does += "; that DESTROYS something"
+			does += "; which DESTROYS something"
 		}
 		if r.State.Hides {
-			does += "; that reverts also what rules hide"
+			does += "; which also reverts what rules hide"
 		}
 		if r.Windows != "" {
 			does += "; refused for now: its apply windows are " + r.Windows

@@ -185,7 +185,7 @@ func (w impactWriter) honesty(v *impactView) {
 		line := fmt.Sprintf("Planned: %d of the %d clusters whose root module changes", v.planned, v.members)
 		switch judged := v.judged(); {
 		case judged == 1:
-			line += "; 1 other changes in the same way as a planned one"
+			line += "; 1 other cluster changes in the same way as a planned one"
 		case judged > 1:
 			line += fmt.Sprintf("; %d others change in the same way as a planned one", judged)
 		}

@@ -138,8 +138,8 @@ func impactCases() map[string]report.PullRequest {
 	}
 
 	refusing := impact()
-	refusing.Changes = append(refusing.Changes, holdfast.TemplateChange{About: "variable zones", What: "is required now", Breaking: true})
-	refusing.Fault = "it breaks documents that are valid with 1.4.2 (variable zones is required now), and only a new major version, 2.0.0, may do that"
+	refusing.Changes = append(refusing.Changes, holdfast.TemplateChange{About: "variable zones", What: "is now required", Breaking: true})
+	refusing.Fault = "it breaks documents that are valid with 1.4.2 (variable zones is now required), and only a new major version, 2.0.0, may do that"
 	for i, c := range many("old", 3, holdfast.ReachUpgrade, "1.4.2") {
 		refusing.Refused = append(refusing.Refused, holdfast.ImpactRefusal{ImpactCluster: c, Faults: holdfast.Faults{
 			{File: "clusters/" + c.Name + ".yaml", Line: 10 + i, Column: 3, Cluster: c.Name, Message: "variable zones is missing", Hint: "add zones: a list of strings"},
@@ -203,7 +203,7 @@ func TestImpactIsHonest(t *testing.T) {
 		}, []string{"plan each cluster"}},
 		"all": {impactCases()["impact-all"], []string{"All 37 clusters whose root module changes are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
 		"fault": {impactCases()["impact-fault"], []string{
-			"❌ **kubernetes 1.5.0 cannot be released as it is:**", "**3 refused**", "`old-01` at `clusters/old-01.yaml:10:3`", "⚠️ **breaking:** variable `zones` is required now", "correct it and push",
+			"❌ **kubernetes 1.5.0 cannot be released as it is:**", "**3 refused**", "`old-01` at `clusters/old-01.yaml:10:3`", "⚠️ **breaking:** variable `zones` is now required", "correct it and push",
 		}, []string{"releases it"}},
 		"merged": {impactCases()["impact-merged"], []string{"Nothing was applied: clusters move when they name the new version."}, []string{"**Next:**", "<details open>"}},
 		"unused": {impactCases()["impact-unused"], []string{"no cluster uses it"}, []string{"<details"}},

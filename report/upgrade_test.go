@@ -55,7 +55,7 @@ func TestUpgradeBody(t *testing.T) {
 		From: "1.4.2", To: "1.5.0", Clusters: 2, Compared: true,
 		Changes: []holdfast.TemplateChange{
 			{About: "variable size", What: "is new"},
-			{About: "variable node_count", What: "is required now", Breaking: true},
+			{About: "variable node_count", What: "is now required", Breaking: true},
 		},
 		Notes: "## 1.5.0\n\n### Added\n\n- node pools, see `node_pools` and #12; thanks to @bob\n  * fixes https://github.com/a/b/issues/7 and GH-9\n<!-- holdfast:x -->\n```\ncode </details>\n```\n`odd",
 	}}
@@ -70,7 +70,7 @@ func TestUpgradeBody(t *testing.T) {
 ` + "- `old` to 1.5.0: `clusters/old.yaml:12:7` variable node\\_count is missing (say how many)\n" + `
 ### 1.4.2 → 1.5.0 (2 clusters)
 
-` + "- ⚠️ **breaking:** variable `node_count` is required now\n- variable `size` is new\n" + `
+` + "- ⚠️ **breaking:** variable `node_count` is now required\n- variable `size` is new\n" + `
 <details><summary>Notes</summary>
 
 > **1.5.0**

@@ -108,7 +108,7 @@ func (c RootChange) own() []string {
 	}
 	for _, name := range c.declared() {
 		if c.gives(name) {
-			words = append(words, "variable "+name+" is declared in another way, and has a value of its own")
+			words = append(words, "variable "+name+" is declared differently, and has a value of its own")
 		}
 	}
 	return words
@@ -224,9 +224,9 @@ func (c RootChange) Words() []string {
 			words = append(words, name+" is gone")
 		case was[name] == is[name] || c.reported(name):
 		case strings.HasPrefix(name, "variable "):
-			words = append(words, name+" is declared in another way")
+			words = append(words, name+" is declared differently")
 		default:
-			words = append(words, name+" is called or set in another way")
+			words = append(words, name+" is called or configured differently")
 		}
 	}
 	files := make(map[string]int) // changed ones by folder

@@ -47,10 +47,10 @@ func TestCompareReportsDefaults(t *testing.T) {
 	if a.Key == c.Key {
 		t.Error("a cluster that says its size is of the group of those that leave it out")
 	}
-	if diff := cmp.Diff([]string{"variable size is declared in another way"}, a.Words()); diff != "" {
+	if diff := cmp.Diff([]string{"variable size is declared differently"}, a.Words()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"variable size is declared in another way, and has a value of its own"}, c.Words()); diff != "" {
+	if diff := cmp.Diff([]string{"variable size is declared differently, and has a value of its own"}, c.Words()); diff != "" {
 		t.Error(diff)
 	}
 

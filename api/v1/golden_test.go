@@ -101,6 +101,13 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+	for _, op := range v1.Operations() {
+		for _, typ := range []reflect.Type{op.Body, op.Answer} {
+			if typ != nil && typ.Name() != "" && !slices.Contains(names, typ.Name()+".golden.json") {
+				t.Errorf("%s of %s has no golden file", typ, op.ID)
+			}
+		}
+	}
 	files, err := filepath.Glob("testdata/*.golden.json")
 	for _, file := range files {
 		if !slices.Contains(names, filepath.Base(file)) {

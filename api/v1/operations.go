@@ -20,7 +20,7 @@ type Operation struct {
 // PageQuery says which part of a list is wanted.
 type PageQuery struct {
 	Limit  int    `query:"limit"`  // How many items at most.
-	Cursor string `query:"cursor"` // Where to read on: the next of the part before.
+	Cursor string `query:"cursor"` // Where to continue: next of the previous page.
 }
 
 // ClusterQuery selects clusters. Parameters are combined by and, values of one that is
@@ -106,7 +106,7 @@ type AuditQuery struct {
 
 // EventsQuery is that of GET /events.
 type EventsQuery struct {
-	After int64    `query:"after"` // As the header Last-Event-ID, which wins: the ID of the last event that was seen.
+	After int64    `query:"after"` // Like the header Last-Event-ID, which takes precedence: the ID of the last event that was seen.
 	Kind  []string `query:"kind"`  // Only changes of these kinds: Cluster, Run, PullRequest.
 }
 

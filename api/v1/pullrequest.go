@@ -121,8 +121,7 @@ type PullRequestDetail struct {
 	// What the code host does not take. It is posted again when it changes, or after a
 	// reconcile request or a command.
 	Refused []RefusedPost `json:"refused,omitempty"`
-	// What is not posted so far: it waits, or could not be posted and is tried again,
-	// whoever was at fault.
+	// What is not posted so far: it waits, or could not be posted and is retried.
 	Delayed []DelayedPost `json:"delayed,omitempty"`
 }
 

@@ -21,7 +21,8 @@ type QueuedRun struct {
 	CreatedAt   time.Time          `json:"createdAt"`
 }
 
-// Ahead is how many runs are ahead of one, by why. Their sum is one less than its position.
+// Ahead counts the runs that go before a run, by the reason. Their sum is one less than
+// its position.
 type Ahead struct {
 	Priority int `json:"priority"` // Their kind goes first: applies and destroys, then plans, samples, drift checks, first plans of clusters.
 	Own      int `json:"own"`      // Older ones of the same pull request or, outside of pull requests, project.

@@ -183,7 +183,7 @@ func (r Review) review() holdfast.Review {
 	}
 }
 
-// Attempt is one try of an agent at a run.
+// Attempt is one execution of a run by an agent.
 type Attempt struct {
 	Run       string             `json:"run"`
 	Attempt   int                `json:"attempt"` // Its number, from 1.

@@ -279,7 +279,7 @@ func TestTemplateDiff(t *testing.T) {
 		return holdfastCLI(t, nil, append([]string{"template", "diff", "--repo", dir}, args...)...)
 	}
 	diff("0.1.0", "0.2.0").want(t, 0, "web: 0.1.0 → 0.2.0", "Breaking: only a new major version may bring it",
-		"variable node_count  allows at most 2, not 100", "variable node_count  is by default 2, not 3",
+		"variable node_count  allows at most 2, not 100", "variable node_count  now defaults to 2, not 3",
 		"Refused: aws-example", "examples/aws-basic.yaml:12:17: variable node_count must be at most 2, not 3")
 	diff("v0.2.0", ".").want(t, 0, "Nothing that a document or an output could notice has changed.")
 	diff("main", "web/v0.1.0").want(t, 0, "variable node_count  allows at most 100, not 2")

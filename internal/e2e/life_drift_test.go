@@ -192,7 +192,7 @@ resource "cloud_cluster" "main" {
 	}
 	hide("size")
 	fleet.untilIssue("drift alpha", false, "1 changed outside, 1 hidden by a rule", "it grows by itself", "`tags.team`")
-	w.do("describe drift alpha", "Hidden by rules", "that reverts also what rules hide")
+	w.do("describe drift alpha", "Hidden by rules", "which also reverts what rules hide")
 	hide("size", "tags", "password")
 	fleet.untilIssue("drift alpha", true, "1 hidden by a rule", "it grows by itself")
 	w.do("get drift", "no drift")

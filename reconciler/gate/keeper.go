@@ -77,7 +77,7 @@ func (k *Keeper) Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]ho
 			return nil, fmt.Errorf("ask for the permission of %q: %w", a.By, err)
 		}
 		if !permission.CanWrite() {
-			a.Ended = a.By + " has no write permission any longer"
+			a.Ended = a.By + " no longer has write permission"
 		}
 	}
 	return approvals, nil

@@ -368,7 +368,7 @@ func (c *Client) download(ctx context.Context, path, token, dir string) (io.Read
 		if target.err != nil {
 			return nil, &LocalError{target.err}
 		}
-		return nil, fmt.Errorf("GET %s: %w", path, &AnswerError{Status: res.StatusCode, Ours: true, text: "the answer has no end: " + err.Error()})
+		return nil, fmt.Errorf("GET %s: %w", path, &AnswerError{Status: res.StatusCode, Ours: true, text: "the answer is incomplete: " + err.Error()})
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		file.Close()

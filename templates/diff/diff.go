@@ -21,10 +21,10 @@ import (
 func Templates(from, to templates.Blueprint) []holdfast.TemplateChange {
 	d := &differ{from: from, to: to}
 	if from.Name != to.Name {
-		d.add("template", "is called "+to.Name+" now, not "+from.Name, true)
+		d.add("template", "is now called "+to.Name+", not "+from.Name, true)
 	}
 	if from.Description != to.Description {
-		d.add("template", "has another description", false)
+		d.add("template", "has a new description", false)
 	}
 	d.variables()
 	d.rules()
@@ -92,11 +92,11 @@ func (d *differ) rules() {
 		was := find(d.from.Rules, same)
 		switch {
 		case was == nil && find(d.from.Rules, said) != nil:
-			d.add(about(now), "demands something else: "+wording.Clip(plain(now)), true)
+			d.add(about(now), "now requires "+wording.Clip(plain(now)), true)
 		case was == nil:
 			d.add(about(now), "is new: "+wording.Clip(plain(now)), true)
 		case find(d.from.Rules, func(r templates.RuleBlueprint) bool { return same(r) && said(r) }) == nil:
-			d.add(about(now), fmt.Sprintf("has another message, not %q", wording.Clip(was.Message)), false)
+			d.add(about(now), fmt.Sprintf("has a new message, not %q", wording.Clip(was.Message)), false)
 		case find(d.from.Rules, func(r templates.RuleBlueprint) bool { return same(r) && said(r) && r.Path == now.Path }) == nil:
 			d.add(about(now), "is reported at "+cmp.Or(now.Path, "spec.variables"), false)
 		}
@@ -145,9 +145,9 @@ func (d *differ) regions(about string, was, now []string) {
 	gone, more := without(was, now), without(now, was)
 	switch {
 	case len(now) == 0 && len(was) > 0:
-		d.add(about, "allows any region now", false)
+		d.add(about, "now allows any region", false)
 	case len(was) == 0 && len(now) > 0:
-		d.add(about, "allows only some regions now: "+some(now), true)
+		d.add(about, "now allows only some regions: "+some(now), true)
 	default:
 		if len(gone) > 0 {
 			d.add(about, "no longer allows the region "+some(gone), true)
@@ -161,11 +161,11 @@ func (d *differ) regions(about string, was, now []string) {
 func (d *differ) instanceTypes(about string, was, now []string) {
 	narrower := schema.HasFormat(d.to.Schema, schema.InstanceType) // else nothing is held against the list
 	if len(now) == 0 && len(was) > 0 {
-		d.add(about, "allows any instance type now", false)
+		d.add(about, "now allows any instance type", false)
 		return
 	}
 	if len(was) == 0 && len(now) > 0 {
-		d.add(about, "allows only some instance types now: "+some(now), narrower)
+		d.add(about, "now allows only some instance types: "+some(now), narrower)
 		return
 	}
 	uncovered := func(of, by []string) []string {
@@ -213,7 +213,7 @@ func (d *differ) defaults(about string, was, now map[string]any) {
 func (d *differ) engineProvider(about string, was, now *templates.EngineProvider) {
 	switch {
 	case was == nil:
-		d.add(about, strings.TrimSpace("is configured now: "+now.Source+" "+now.Version), false)
+		d.add(about, strings.TrimSpace("is now configured: "+now.Source+" "+now.Version), false)
 		return
 	case now == nil:
 		d.add(about, "is no longer configured", false)
@@ -276,9 +276,9 @@ func moduleChanges(was, now *templates.ModuleBlueprint) []string {
 	switch {
 	case was.When == now.When:
 	case now.When == "":
-		tell("is always on now, not only when %s", wording.Clip(was.When))
+		tell("is now always on, not only when %s", wording.Clip(was.When))
 	case was.When == "":
-		tell("is on only when %s now", wording.Clip(now.When))
+		tell("is now on only when %s", wording.Clip(now.When))
 	default:
 		tell("is on when %s, not when %s", wording.Clip(now.When), wording.Clip(was.When))
 	}
@@ -323,7 +323,7 @@ func (d *differ) output(about string, was, now *templates.OutputBlueprint) {
 	switch {
 	case was.Means == now.Means:
 	case was.Means == "":
-		d.add(about, "means "+now.Means+" to Holdfast now", false)
+		d.add(about, "now means "+now.Means+" to Holdfast", false)
 	case now.Means == "":
 		d.add(about, "no longer means "+was.Means+" to Holdfast", true)
 	default:
@@ -333,10 +333,10 @@ func (d *differ) output(about string, was, now *templates.OutputBlueprint) {
 		d.add(about, fmt.Sprintf("is %s, not %s", wording.Clip(now.Value), wording.Clip(was.Value)), false)
 	}
 	if was.Sensitive != now.Sensitive {
-		d.add(about, map[bool]string{true: "is sensitive now", false: "is no longer sensitive"}[now.Sensitive], false)
+		d.add(about, map[bool]string{true: "is now sensitive", false: "is no longer sensitive"}[now.Sensitive], false)
 	}
 	if was.Description != now.Description {
-		d.add(about, "has another description", false)
+		d.add(about, "has a new description", false)
 	}
 }
 

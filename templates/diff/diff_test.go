@@ -93,10 +93,10 @@ func TestDiffVariables(t *testing.T) {
 		kept     string // variables that both accept
 	}{
 		"nothing":     {from: x("{type: string}"), to: x("{type: string}")},
-		"description": {from: x("{type: string}"), to: x("{type: string, description: words}"), want: []string{"variable x has another description"}},
+		"description": {from: x("{type: string}"), to: x("{type: string, description: words}"), want: []string{"variable x has a new description"}},
 		"default": {
 			from: x("{type: string, default: a}"), to: x("{type: string, default: b}"),
-			want: []string{`variable x is by default "b", not "a"`},
+			want: []string{`variable x now defaults to "b", not "a"`},
 		},
 		"variable removed": {
 			from: x("{type: string}"), to: "{type: object, additionalProperties: false}",
@@ -112,11 +112,11 @@ func TestDiffVariables(t *testing.T) {
 		},
 		"required now": {
 			from: "{properties: {x: {type: integer}}}", to: "{required: [x], properties: {x: {type: integer}}}",
-			want: []string{"! variable x is required now"}, broken: "{}",
+			want: []string{"! variable x is now required"}, broken: "{}",
 		},
 		"required now, with a default, which JSON Schema does not fill in": {
 			from: "{properties: {x: {type: integer, default: 1}}}", to: "{required: [x], properties: {x: {type: integer, default: 1}}}",
-			want: []string{"! variable x is required now"}, broken: "{}",
+			want: []string{"! variable x is now required"}, broken: "{}",
 		},
 		"required, and new, and a secret that is somewhere": {
 			from: "{properties: {y: {}}}", to: "{required: [x], properties: {y: {}, x: {type: string, writeOnly: true, default: {secret: {env: X}}}}}",
@@ -124,43 +124,43 @@ func TestDiffVariables(t *testing.T) {
 		},
 		"a secret that is nowhere now": {
 			from: "{required: [x], properties: {x: {type: string, writeOnly: true, default: {secret: {env: X}}}}}", to: "{required: [x], properties: {x: {type: string, writeOnly: true}}}",
-			want: []string{"! variable x must be written now: it no longer has a default", `variable x no longer has a default; it was {"secret":{"env":"X"}}`}, broken: "{}",
+			want: []string{"! variable x must now be set: it no longer has a default", `variable x no longer has a default; it was {"secret":{"env":"X"}}`}, broken: "{}",
 		},
 		"optional now": {
 			from: "{required: [x], properties: {x: {type: integer}}}", to: "{properties: {x: {type: integer}}}",
-			want: []string{"variable x is optional now"},
+			want: []string{"variable x is now optional"},
 		},
 		"secret now": {
 			from: x("{type: string}"), to: x("{type: string, writeOnly: true}"),
-			want: []string{"! variable x is secret now: a document says where it is, not what it is"},
+			want: []string{"! variable x is now secret: a document says where it is, not what it is"},
 		},
-		"type":         {from: x("{type: string}"), to: x("{type: integer}"), want: []string{"! variable x must be an integer now, not a string"}, broken: "{x: a}"},
-		"type wider":   {from: x("{type: integer}"), to: x("{type: number}"), want: []string{"variable x may be a number now, not only an integer"}},
-		"type smaller": {from: x("{type: number}"), to: x("{type: integer}"), want: []string{"! variable x must be an integer now, not a number"}, broken: "{x: 1.5}"},
-		"type at all":  {from: x("{}"), to: x("{type: string}"), want: []string{"! variable x must be a string now"}, broken: "{x: 1}"},
+		"type":         {from: x("{type: string}"), to: x("{type: integer}"), want: []string{"! variable x must now be an integer, not a string"}, broken: "{x: a}"},
+		"type wider":   {from: x("{type: integer}"), to: x("{type: number}"), want: []string{"variable x may now be a number, not only an integer"}},
+		"type smaller": {from: x("{type: number}"), to: x("{type: integer}"), want: []string{"! variable x must now be an integer, not a number"}, broken: "{x: 1.5}"},
+		"type at all":  {from: x("{}"), to: x("{type: string}"), want: []string{"! variable x must now be a string"}, broken: "{x: 1}"},
 		"enum": {
 			from: x("{enum: [a, b]}"), to: x("{enum: [b, c]}"),
 			want: []string{`! variable x no longer allows "a"`, `variable x allows "c", too`}, broken: "{x: a}",
 		},
-		"enum at all":    {from: x("{type: string}"), to: x("{type: string, enum: [b]}"), want: []string{`! variable x allows only "b" now`}, broken: "{x: a}"},
-		"enum no more":   {from: x("{enum: [a]}"), to: x("{}"), want: []string{`variable x may have other values than "a" now`}},
+		"enum at all":    {from: x("{type: string}"), to: x("{type: string, enum: [b]}"), want: []string{`! variable x now allows only "b"`}, broken: "{x: a}"},
+		"enum no more":   {from: x("{enum: [a]}"), to: x("{}"), want: []string{`variable x may now have other values than "a"`}},
 		"maximum lower":  {from: x("{maximum: 100}"), to: x("{maximum: 50}"), want: []string{"! variable x allows at most 50, not 100"}, broken: "{x: 70}"},
 		"maximum higher": {from: x("{maximum: 50}"), to: x("{maximum: 100.0}"), want: []string{"variable x allows at most 100, not 50"}},
 		"same number":    {from: x("{maximum: 50}"), to: x("{maximum: 50.0}")},
 		"minimum higher": {from: x("{minimum: 1}"), to: x("{minimum: 3}"), want: []string{"! variable x must be at least 3, not 1"}, broken: "{x: 2}"},
 		"minimum gone":   {from: x("{minimum: 1}"), to: x("{}"), want: []string{"variable x is free of the limit: must be at least 1"}},
-		"length":         {from: x("{type: string}"), to: x("{type: string, maxLength: 2}"), want: []string{"! variable x allows at most 2 characters now"}, broken: "{x: abc}"},
+		"length":         {from: x("{type: string}"), to: x("{type: string, maxLength: 2}"), want: []string{"! variable x now allows at most 2 characters"}, broken: "{x: abc}"},
 		"pattern":        {from: x("{pattern: ^a}"), to: x("{pattern: ^b}"), want: []string{"! variable x must match ^b, not ^a"}, broken: "{x: a}"},
-		"multiple":       {from: x("{multipleOf: 2}"), to: x("{multipleOf: 4}"), want: []string{"! variable x must be a multiple of 4 now"}, broken: "{x: 2}"},
-		"multiple wider": {from: x("{multipleOf: 4}"), to: x("{multipleOf: 2}"), want: []string{"variable x must be a multiple of 2 now"}},
-		"unique":         {from: x("{type: array}"), to: x("{type: array, uniqueItems: true}"), want: []string{"! variable x has no item twice now"}, broken: "{x: [1, 1]}"},
+		"multiple":       {from: x("{multipleOf: 2}"), to: x("{multipleOf: 4}"), want: []string{"! variable x must now be a multiple of 4"}, broken: "{x: 2}"},
+		"multiple wider": {from: x("{multipleOf: 4}"), to: x("{multipleOf: 2}"), want: []string{"variable x must now be a multiple of 2"}},
+		"unique":         {from: x("{type: array}"), to: x("{type: array, uniqueItems: true}"), want: []string{"! variable x may no longer have an item twice"}, broken: "{x: [1, 1]}"},
 		"items": {
 			from: x("{type: array, items: {type: integer}}"), to: x("{type: array, items: {type: integer, minimum: 3}}"),
-			want: []string{"! variable x[] must be at least 3 now"}, broken: "{x: [1]}",
+			want: []string{"! variable x[] must now be at least 3"}, broken: "{x: [1]}",
 		},
 		"nested required": {
 			from: x("{type: object, properties: {a: {}, b: {}}}"), to: x("{type: object, required: [a], properties: {a: {}, b: {}}}"),
-			want: []string{"! variable x.a is required now"}, broken: "{x: {b: 1}}",
+			want: []string{"! variable x.a is now required"}, broken: "{x: {b: 1}}",
 		},
 		"nested new and required": {
 			from: x("{type: object}"), to: x("{type: object, required: [a], properties: {a: {}}}"),
@@ -172,26 +172,26 @@ func TestDiffVariables(t *testing.T) {
 		},
 		"nested closed": {
 			from: x("{type: object}"), to: x("{type: object, additionalProperties: false}"),
-			want: []string{"! variable x refuses entries that are not declared now"}, broken: "{x: {a: 1}}",
+			want: []string{"! variable x now refuses entries that are not declared"}, broken: "{x: {a: 1}}",
 		},
 		"nested values": {
 			from: x("{type: object, additionalProperties: {type: string}}"), to: x("{type: object, additionalProperties: {type: boolean}}"),
-			want: []string{"! variable x.* must be a boolean now, not a string"}, broken: "{x: {a: b}}",
+			want: []string{"! variable x.* must now be a boolean, not a string"}, broken: "{x: {a: b}}",
 		},
 		"closed": {
 			from: "{additionalProperties: true}", to: "{additionalProperties: false}",
-			want: []string{"! variables that are not declared are refused now"}, broken: "{y: 1}",
+			want: []string{"! variables that are not declared are now refused"}, broken: "{y: 1}",
 		},
 		"condition": {
 			from: "{properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}, dependentRequired: {x: [y]}}",
-			want: []string{"! variables has a new condition, in dependentRequired"}, broken: "{x: 1}",
+			want: []string{"! variables have a new condition, in dependentRequired"}, broken: "{x: 1}",
 		},
-		"condition gone":       {from: "{if: {required: [x]}, then: {required: [y]}, properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}}", want: []string{"variables no longer has a condition in if/then/else"}},
+		"condition gone":       {from: "{if: {required: [x]}, then: {required: [y]}, properties: {x: {}, y: {}}}", to: "{properties: {x: {}, y: {}}}", want: []string{"variables no longer have a condition in if/then/else"}},
 		"words in a condition": {from: "{allOf: [{description: a}]}", to: "{allOf: [{description: b}]}"},
 		"a name that is a keyword": {
 			from: "{allOf: [{properties: {default: {minimum: 1}}}], properties: {default: {}}}",
 			to:   "{allOf: [{properties: {default: {minimum: 2}}}], properties: {default: {}}}",
-			want: []string{"! variables has another condition in allOf"}, broken: "{default: 1}",
+			want: []string{"! variables have a different condition in allOf"}, broken: "{default: 1}",
 		},
 		"reference": {
 			from: "{properties: {x: {$ref: '#/$defs/a'}}, $defs: {a: {minimum: 1}}}", to: "{properties: {x: {$ref: '#/$defs/b'}}, $defs: {b: {minimum: 2}}}",
@@ -205,7 +205,7 @@ func TestDiffVariables(t *testing.T) {
 		"reference with more": {
 			from: "{properties: {x: {$ref: '#/$defs/a', maximum: 9}}, $defs: {a: {maximum: 5}}}",
 			to:   "{properties: {x: {$ref: '#/$defs/a', maximum: 9}}, $defs: {a: {maximum: 4}}}",
-			want: []string{"! variable x has another condition in allOf"}, broken: "{x: 5}",
+			want: []string{"! variable x has a different condition in allOf"}, broken: "{x: 5}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

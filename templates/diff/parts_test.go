@@ -39,12 +39,12 @@ func TestDiffParts(t *testing.T) {
 		"name": {
 			templates.Blueprint{Name: "a", Description: "x"},
 			templates.Blueprint{Name: "b"},
-			[]string{"! template is called b now, not a", "template has another description"},
+			[]string{"! template is now called b, not a", "template has a new description"},
 		},
 		"rules": {
 			rules(templates.RuleBlueprint{Rule: "self.a", Message: "a"}, templates.RuleBlueprint{Rule: "self.b", Message: "b"}, templates.RuleBlueprint{Rule: "self.c", Message: "c"}, templates.RuleBlueprint{Rule: "self.same", Message: "s"}),
 			rules(templates.RuleBlueprint{Rule: "self.a2", Message: "a"}, templates.RuleBlueprint{Rule: "self.b", Message: "b2"}, templates.RuleBlueprint{Rule: "self.d", Message: "d"}, templates.RuleBlueprint{Rule: " self.same\n", Message: "s", Path: "x"}),
-			[]string{`! rule "a" demands something else: self.a2`, `rule "b2" has another message, not "b"`, `rule "c" is gone`, `! rule "d" is new: self.d`, `rule "s" is reported at x`},
+			[]string{`! rule "a" now requires self.a2`, `rule "b2" has a new message, not "b"`, `rule "c" is gone`, `! rule "d" is new: self.d`, `rule "s" is reported at x`},
 		},
 		"provider gone": {provider(nil), templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, []string{"! provider aws is gone"}},
 		"provider new":  {templates.Blueprint{Name: "t", Schema: sized, Required: []string{"size"}}, provider(nil), []string{"provider aws is new"}},
@@ -54,11 +54,11 @@ func TestDiffParts(t *testing.T) {
 		},
 		"regions at all": {
 			provider(func(p *templates.ProviderBlueprint) { p.Regions = nil }), provider(nil),
-			[]string{"! provider aws allows only some regions now: eu-west-1, eu-west-2"},
+			[]string{"! provider aws now allows only some regions: eu-west-1, eu-west-2"},
 		},
 		"any region": {
 			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.Regions = nil }),
-			[]string{"provider aws allows any region now"},
+			[]string{"provider aws now allows any region"},
 		},
 		"instance types": {
 			provider(nil), provider(func(p *templates.ProviderBlueprint) { p.InstanceTypes = []string{"m*", "t3.large"} }),
@@ -82,7 +82,7 @@ func TestDiffParts(t *testing.T) {
 			}),
 			[]string{
 				"engine provider aws (aws) comes from acme/aws, not hashicorp/aws", "engine provider aws (aws) has the constraint any version, not ~> 6.0",
-				"engine provider helm (aws) is configured now: hashicorp/helm",
+				"engine provider helm (aws) is now configured: hashicorp/helm",
 			},
 		},
 		"modules": {
@@ -101,7 +101,7 @@ func TestDiffParts(t *testing.T) {
 				"module network (aws) gets cidr = ${var.range}, not ${var.cidr}",
 				"module network (aws) gets name = n, too",
 				"module network (aws) has the version 1.2.3, not any version",
-				"module network (aws) is on only when self.n now",
+				"module network (aws) is now on only when self.n",
 				"module network (aws) no longer depends on a",
 				"module network (aws) no longer gets zone",
 			},
@@ -110,8 +110,8 @@ func TestDiffParts(t *testing.T) {
 			outputs(templates.OutputBlueprint{Name: "a"}, templates.OutputBlueprint{Name: "e", Value: "v", Means: "endpoint"}, templates.OutputBlueprint{Name: "k", Means: "kubeconfig"}, templates.OutputBlueprint{Name: "n"}),
 			outputs(templates.OutputBlueprint{Name: "b"}, templates.OutputBlueprint{Name: "e", Value: "w", Means: "nodeCount", Sensitive: true}, templates.OutputBlueprint{Name: "k"}, templates.OutputBlueprint{Name: "n", Means: "nodeCount"}),
 			[]string{
-				"! output a is gone", "output b is new", "! output e means nodeCount to Holdfast, not endpoint", "output e is sensitive now", "output e is w, not v",
-				"! output k no longer means kubeconfig to Holdfast", "output n means nodeCount to Holdfast now",
+				"! output a is gone", "output b is new", "! output e means nodeCount to Holdfast, not endpoint", "output e is now sensitive", "output e is w, not v",
+				"! output k no longer means kubeconfig to Holdfast", "output n now means nodeCount to Holdfast",
 			},
 		},
 	} {
@@ -139,7 +139,7 @@ func TestDiffReportsOnce(t *testing.T) {
 		}
 		return b
 	}
-	want := []string{"module m (aws, gcp) is always on now, not only when self.a"}
+	want := []string{"module m (aws, gcp) is now always on, not only when self.a"}
 	if diff := cmp.Diff(want, lines(diff.Templates(blueprint("self.a"), blueprint("")))); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}

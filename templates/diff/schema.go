@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
@@ -34,9 +35,9 @@ func (d *differ) variables() {
 	}
 	switch open, opened := isOpen(was), isOpen(now); {
 	case open && !opened:
-		d.add("variables", "that are not declared are refused now", true)
+		d.add("variables", "that are not declared are now refused", true)
 	case !open && opened:
-		d.add("variables", "that are not declared are allowed now", false)
+		d.add("variables", "that are not declared are now allowed", false)
 	}
 	for _, s := range []map[string]any{was, now} {
 		for _, key := range []string{"properties", "required", "type", "description", "title", "default", "additionalProperties"} {
@@ -63,7 +64,7 @@ func (d *differ) newVariable(about, name string, property any, wasOpen bool) {
 	case slices.Contains(d.to.Required, name) && !d.provided(name):
 		d.add(about, "is new, and required", true)
 	case wasOpen:
-		d.add(about, "is declared now: its values were free", true)
+		d.add(about, "is now declared: any value was allowed before", true)
 	default:
 		d.add(about, what, false)
 	}
@@ -75,11 +76,11 @@ func (d *differ) required(about, name string) {
 	now := slices.Contains(d.to.Required, name)
 	switch {
 	case now && !was:
-		d.add(about, "is required now", !d.provided(name))
+		d.add(about, "is now required", !d.provided(name))
 	case was && !now:
-		d.add(about, "is optional now", false)
+		d.add(about, "is now optional", false)
 	case now && filledIn(d.from.Schema, name) && !d.provided(name):
-		d.add(about, "must be written now: it no longer has a default", true)
+		d.add(about, "must now be set: it no longer has a default", true)
 	}
 }
 
@@ -134,7 +135,7 @@ func (d *differ) schema(about string, was, now map[string]any) {
 	secret, secretNow := was["writeOnly"] == true, now["writeOnly"] == true
 	if secret != secretNow {
 		d.add(about, map[bool]string{
-			true:  "is secret now: a document says where it is, not what it is",
+			true:  "is now secret: a document says where it is, not what it is",
 			false: "is no longer secret: a document says its value",
 		}[secretNow], true)
 		return
@@ -160,12 +161,12 @@ func (d *differ) annotations(about string, was, now map[string]any) {
 	case had && !has:
 		d.add(about, "no longer has a default; it was "+wording.JSON(before), false)
 	case has && !had:
-		d.add(about, "is by default "+wording.JSON(after), false)
+		d.add(about, "now defaults to "+wording.JSON(after), false)
 	case wording.Canonical(before) != wording.Canonical(after):
-		d.add(about, fmt.Sprintf("is by default %s, not %s", wording.JSON(after), wording.JSON(before)), false)
+		d.add(about, fmt.Sprintf("now defaults to %s, not %s", wording.JSON(after), wording.JSON(before)), false)
 	}
 	if was["description"] != now["description"] {
-		d.add(about, "has another description", false)
+		d.add(about, "has a new description", false)
 	}
 }
 
@@ -196,13 +197,13 @@ func (d *differ) types(about string, was, now map[string]any) {
 	switch {
 	case slices.Equal(before, after):
 	case len(after) == 0:
-		d.add(about, "may be of any type now", false)
+		d.add(about, "may now be of any type", false)
 	case len(before) == 0:
-		d.add(about, "must be "+wording.Article(after)+" now", true)
+		d.add(about, "must now be "+wording.Article(after), true)
 	case refused:
-		d.add(about, fmt.Sprintf("must be %s now, not %s", wording.Article(after), wording.Article(before)), true)
+		d.add(about, fmt.Sprintf("must now be %s, not %s", wording.Article(after), wording.Article(before)), true)
 	case more:
-		d.add(about, fmt.Sprintf("may be %s now, not only %s", wording.Article(after), wording.Article(before)), false)
+		d.add(about, fmt.Sprintf("may now be %s, not only %s", wording.Article(after), wording.Article(before)), false)
 	}
 }
 
@@ -223,9 +224,9 @@ func (d *differ) enums(about string, was, now map[string]any) {
 	switch {
 	case !had && !has:
 	case !has:
-		d.add(about, "may have other values than "+wording.Clip(some(before))+" now", false)
+		d.add(about, "may now have other values than "+wording.Clip(some(before)), false)
 	case !had:
-		d.add(about, "allows only "+wording.Clip(some(after))+" now", true)
+		d.add(about, "now allows only "+wording.Clip(some(after)), true)
 	default:
 		if gone := without(before, after); len(gone) > 0 {
 			d.add(about, "no longer allows "+wording.Clip(some(gone)), true)
@@ -267,10 +268,18 @@ func (d *differ) limit(about string, l schemaLimit, was, now map[string]any) {
 	case after == nil:
 		d.add(about, "is free of the limit: "+fmt.Sprintf(l.words, wording.JSON(was[l.keyword])), false)
 	case before == nil:
-		d.add(about, fmt.Sprintf(l.words, wording.JSON(now[l.keyword]))+" now", true)
+		d.add(about, sinceNow(fmt.Sprintf(l.words, wording.JSON(now[l.keyword]))), true)
 	case before.Cmp(after) != 0:
 		d.add(about, fmt.Sprintf(l.words, wording.JSON(now[l.keyword]))+", not "+wording.JSON(was[l.keyword]), (after.Cmp(before) > 0) == l.lower)
 	}
+}
+
+// sinceNow says of a limit that it is new: "must now be at least 3", "now allows at most 3".
+func sinceNow(words string) string {
+	if rest, ok := strings.CutPrefix(words, "must "); ok {
+		return "must now " + rest
+	}
+	return "now " + words
 }
 
 // rational is a number of a schema, nil if it is not one.
@@ -279,7 +288,7 @@ func rational(v any) *big.Rat {
 	if v == nil || len(text) > decode.MaxDigits {
 		return nil
 	}
-	// A number with a large exponent is short and has no end.
+	// A number with a large exponent is short, and endless when written out.
 	if f, err := strconv.ParseFloat(text, 64); err != nil || f > 1e30 || f < -1e30 {
 		return nil
 	}
@@ -299,7 +308,7 @@ func (d *differ) patterns(about string, was, now map[string]any) {
 	case !has:
 		d.add(about, "no longer has to match "+wording.Clip(before), false)
 	case !had:
-		d.add(about, "must match "+wording.Clip(after)+" now", true)
+		d.add(about, "must now match "+wording.Clip(after), true)
 	default:
 		d.add(about, fmt.Sprintf("must match %s, not %s", wording.Clip(after), wording.Clip(before)), true)
 	}
@@ -307,7 +316,7 @@ func (d *differ) patterns(about string, was, now map[string]any) {
 		d.add(about, "no longer has to be an instance type", false)
 	} else if after && !before {
 		limited := slices.ContainsFunc(d.to.Providers, func(p templates.ProviderBlueprint) bool { return len(p.InstanceTypes) > 0 })
-		d.add(about, "must be an instance type now", limited)
+		d.add(about, "must now be an instance type", limited)
 	}
 	step, stepNow := rational(was["multipleOf"]), rational(now["multipleOf"])
 	switch {
@@ -316,12 +325,12 @@ func (d *differ) patterns(about string, was, now map[string]any) {
 	case stepNow == nil || step != nil && step.Cmp(stepNow) == 0:
 	default:
 		wider := step != nil && stepNow.Sign() != 0 && new(big.Rat).Quo(step, stepNow).IsInt()
-		d.add(about, "must be a multiple of "+wording.JSON(now["multipleOf"])+" now", !wider)
+		d.add(about, "must now be a multiple of "+wording.JSON(now["multipleOf"]), !wider)
 	}
 	if unique, uniqueNow := was["uniqueItems"] == true, now["uniqueItems"] == true; uniqueNow && !unique {
-		d.add(about, "has no item twice now", true)
+		d.add(about, "may no longer have an item twice", true)
 	} else if unique && !uniqueNow {
-		d.add(about, "may have an item twice now", false)
+		d.add(about, "may now have an item twice", false)
 	}
 }
 
@@ -350,12 +359,12 @@ func (d *differ) objects(about string, was, now map[string]any) {
 	}
 	for _, name := range without(neededNow, needed) {
 		if _, isNew := after[name]; !isNew || before[name] != nil {
-			d.add(about+"."+name, "is required now", true)
+			d.add(about+"."+name, "is now required", true)
 		}
 	}
 	for _, name := range without(needed, neededNow) {
 		if _, has := after[name]; has {
-			d.add(about+"."+name, "is optional now", false)
+			d.add(about+"."+name, "is now optional", false)
 		}
 	}
 	d.parts(about, was, now)
@@ -366,9 +375,9 @@ func (d *differ) objects(about string, was, now map[string]any) {
 func (d *differ) parts(about string, was, now map[string]any) {
 	switch closed, closedNow := was["additionalProperties"] == false, now["additionalProperties"] == false; {
 	case closedNow && !closed:
-		d.add(about, "refuses entries that are not declared now", true)
+		d.add(about, "now refuses entries that are not declared", true)
 	case closed && !closedNow:
-		d.add(about, "allows entries that are not declared now", false)
+		d.add(about, "now allows entries that are not declared", false)
 	case !closed && (was["additionalProperties"] != nil || now["additionalProperties"] != nil):
 		d.schema(about+".*", schemaMap(was["additionalProperties"]), schemaMap(now["additionalProperties"]))
 	}
@@ -382,6 +391,10 @@ func (d *differ) parts(about string, was, now map[string]any) {
 // conditions compares the keywords whose effect on documents nobody can tell by
 // looking: that one is gone allows more, any other change may allow less.
 func (d *differ) conditions(about string, was, now map[string]any) {
+	have := "has"
+	if about == "variables" {
+		have = "have"
+	}
 	for _, c := range []struct {
 		words    string
 		anyway   bool // that it is gone may allow less, too
@@ -416,11 +429,11 @@ func (d *differ) conditions(about string, was, now map[string]any) {
 		switch {
 		case before == after:
 		case !has:
-			d.add(about, fmt.Sprintf("no longer has a condition in %s", c.words), c.anyway)
+			d.add(about, "no longer "+have+" a condition in "+c.words, c.anyway)
 		case !had:
-			d.add(about, "has a new condition, in "+c.words, true)
+			d.add(about, have+" a new condition, in "+c.words, true)
 		default:
-			d.add(about, "has another condition in "+c.words, true)
+			d.add(about, have+" a different condition in "+c.words, true)
 		}
 	}
 }

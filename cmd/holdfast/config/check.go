@@ -358,7 +358,7 @@ func (d *decoder) checkSandbox(c *Config) {
 			case clean == "/" || folders.Within(kernelFolders, clean):
 				d.at(at, "would no longer be a sandbox", "name what the engine needs, or set isolation: none")
 			case folders.Within([]string{clean}, c.data()) || folders.Within([]string{c.data()}, clean):
-				d.at(at, "has the server's own data in it", "use a folder of its own")
+				d.at(at, "contains the server's own data", "use a folder of its own")
 			}
 		}
 	}

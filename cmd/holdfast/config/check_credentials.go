@@ -68,9 +68,9 @@ func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
 		case !filepath.IsAbs(dir):
 			d.at(at, fmt.Sprintf("%q is not an absolute path", dir), "agents may be on other machines: such as /run/secrets/holdfast")
 		case clean == "/" || folders.Within(kernelFolders, clean):
-			d.at(at, "has more in it than secrets for clusters", "such as /run/secrets/holdfast")
+			d.at(at, "contains more than secrets for clusters", "such as /run/secrets/holdfast")
 		case folders.Within([]string{clean}, c.data()):
-			d.at(at, "has the server's own data in it", "use a folder of its own")
+			d.at(at, "contains the server's own data", "use a folder of its own")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cred.Stores)) {
@@ -115,9 +115,9 @@ func (d *decoder) variable(path, name string) {
 				fmt.Sprintf("give it another name here, such as %s, and write %s: {secret: {env: %[1]s}} under spec.variables of the cluster", strings.ToUpper(variable), variable))
 		} else if strings.HasPrefix(name, prefix) && prefix == "TF_HTTP_" {
 			d.at(path, "is set by Holdfast and cannot be given",
-				"addresses of an http backend belong into spec.state of the cluster; its credentials are "+strings.Join(ofHTTPBackends, ", "))
+				"addresses of an http backend belong in spec.state of the cluster; its credentials are "+strings.Join(ofHTTPBackends, ", "))
 		} else if strings.HasPrefix(name, prefix) {
-			d.at(path, "is set by Holdfast and cannot be given", "variables of a cluster belong into its YAML")
+			d.at(path, "is set by Holdfast and cannot be given", "variables of a cluster belong in its YAML")
 		}
 	}
 	if name == "" || strings.ContainsAny(name, "= \t\n\x00") {

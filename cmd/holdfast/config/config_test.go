@@ -182,11 +182,11 @@ func TestFaults(t *testing.T) {
 			"dataDir: /var/lib/holdfast/\ncredentials:\n  - secretDirs: [secrets, /, /proc/self, /var/lib, /srv/../dev, /run/secrets, /var/lib/holdfast]\n",
 			[]string{
 				`f:3:18: credentials[0].secretDirs[0]: "secrets" is not an absolute path`,
-				`f:3:27: credentials[0].secretDirs[1]: has more in it than secrets`,
-				`f:3:30: credentials[0].secretDirs[2]: has more in it than secrets`,
-				`f:3:42: credentials[0].secretDirs[3]: has the server's own data in it`,
-				`f:3:52: credentials[0].secretDirs[4]: has more in it than secrets`,
-				`f:3:79: credentials[0].secretDirs[6]: has the server's own data in it`,
+				`f:3:27: credentials[0].secretDirs[1]: contains more than secrets`,
+				`f:3:30: credentials[0].secretDirs[2]: contains more than secrets`,
+				`f:3:42: credentials[0].secretDirs[3]: contains the server's own data`,
+				`f:3:52: credentials[0].secretDirs[4]: contains more than secrets`,
+				`f:3:79: credentials[0].secretDirs[6]: contains the server's own data`,
 			},
 		},
 		"secret stores": {
@@ -235,9 +235,9 @@ func TestFaults(t *testing.T) {
 				`f:2:12: isolation: "strong" is not one of auto, slots`,
 				`f:5:16: sandbox.paths.readOnly[0]: "gcp.json" is not an absolute path`,
 				`f:5:26: sandbox.paths.readOnly[1]: would no longer be a sandbox`,
-				`f:5:29: sandbox.paths.readOnly[2]: has the server's own data in it`,
+				`f:5:29: sandbox.paths.readOnly[2]: contains the server's own data`,
 				`f:6:16: sandbox.paths.writable[0]: would no longer be a sandbox`,
-				`f:6:26: sandbox.paths.writable[1]: has the server's own data in it`,
+				`f:6:26: sandbox.paths.writable[1]: contains the server's own data`,
 			},
 		},
 		"limits": {

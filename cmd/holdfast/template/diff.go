@@ -398,7 +398,7 @@ func (r *templateRepo) commit(ctx context.Context, prefix string) (holdfast.Revi
 	case 1:
 		return found[0], nil
 	}
-	return "", hint.New(fmt.Errorf("%d commits begin with %s", len(found), prefix), "give more characters of it")
+	return "", hint.New(fmt.Errorf("%d commits begin with %s", len(found), prefix), "give more characters")
 }
 
 // draft opens the template with that name in a tree.
