@@ -74,8 +74,8 @@ func (k RunKind) AgentKind() RunKind {
 //
 //	queued → running → planned | applied | no_changes | errored | canceled | interrupted
 //
-// with retrying (a backoff) between two attempts. What waits for a person, a window or
-// another run is the cluster: a run has no status for that.
+// with retrying (a backoff) between two attempts. A wait for a person, a window or
+// another run is the cluster's: a run has no status for that.
 type RunStatus string
 
 // The statuses of runs.

@@ -57,7 +57,7 @@ func TestClientConfig(t *testing.T) {
 		{name: "empty token", args: []string{"--token-file", write("empty", " \n", 0o600)}, err: "is empty"},
 		{name: "unknown key", env: map[string]string{"HOLDFAST_CLIENT_CONFIG": write("key.yaml", "tokn: s3cret", 0o600)}, err: "it has an unexpected format"},
 		{name: "no address", env: map[string]string{"HOLDFAST_SERVER": "localhost:80", "HOLDFAST_TOKEN": "t"}, err: "is not an address"},
-		{name: "password in the address", env: map[string]string{"HOLDFAST_SERVER": "http://u:s3cret@h", "HOLDFAST_TOKEN": "t"}, err: "has a user or password in it"},
+		{name: "password in the address", env: map[string]string{"HOLDFAST_SERVER": "http://u:s3cret@h", "HOLDFAST_TOKEN": "t"}, err: "contains a user or password"},
 		{name: "nobody there", env: map[string]string{"HOLDFAST_SERVER": "http://127.0.0.1:1", "HOLDFAST_TOKEN": "t"}, err: "reach server http://127.0.0.1:1: dial tcp"},
 	} {
 		seen = ""
