@@ -257,3 +257,31 @@ func BenchmarkAppendLog(b *testing.B) {
 		offset = must[int64](b)(store.AppendLog(b.Context(), run.Ref(), offset, line))
 	}
 }
+
+// BenchmarkPullRequest reads the record of a pull request, as each decision and each view does,
+// and what a word of progress needs of it.
+func BenchmarkPullRequest(b *testing.B) {
+	for _, clusters := range []int{10, 500} {
+		store := openSQLite(b)
+		pr := holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{PullRequestRef: thePullRequest, State: holdfast.PullRequestOpen}}
+		for i := range clusters {
+			pr.Clusters = append(pr.Clusters, holdfast.PullRequestCluster{Name: member(i).Name, SourceDigest: "sha256:d", Document: member(i).Desired.Document})
+		}
+		must[holdfast.PullRequestRecord](b)(store.SavePullRequest(b.Context(), pr))
+		b.Run(fmt.Sprintf("read/clusters=%d", clusters), func(b *testing.B) {
+			for b.Loop() {
+				must[holdfast.PullRequestRecord](b)(store.PullRequest(b.Context(), thePullRequest))
+			}
+		})
+		b.Run(fmt.Sprintf("list/clusters=%d", clusters), func(b *testing.B) {
+			for b.Loop() {
+				must[[]holdfast.PullRequestRecord](b)(store.PullRequests(b.Context(), holdfast.PullRequestFilter{Cluster: member(0).Name}))
+			}
+		})
+		b.Run(fmt.Sprintf("version/clusters=%d", clusters), func(b *testing.B) {
+			for b.Loop() {
+				must[int64](b)(store.PullRequestVersion(b.Context(), thePullRequest))
+			}
+		})
+	}
+}

@@ -87,6 +87,71 @@ func TestPullRequestsAreDecodedOnce(t *testing.T) {
 	}
 }
 
+// TestDocumentsAreReadOnce: of a pull request whose record was decoded the document is not even
+// read, nor in lists: here no column has the name that a query would have to use. What is read
+// comes before it in the row, or SQLite would go through all of its pages.
+func TestDocumentsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	store, row, saved := openWithPullRequest(t)
+	must[holdfast.PullRequestRecord](t)(store.PullRequest(t.Context(), thePullRequest))
+	db := must[*sql.DB](t)(sql.Open("sqlite", row.path))
+	defer db.Close()
+	var last string
+	var size int
+	if err := db.QueryRow(`SELECT name FROM pragma_table_xinfo('pull_requests') ORDER BY cid DESC LIMIT 1`).Scan(&last); err != nil || last != "doc" {
+		t.Errorf("the last column is %q, %v, want doc", last, err)
+	}
+	if err := db.QueryRow(`SELECT length(mark) FROM pull_requests`).Scan(&size); err != nil || size != seal.MarkSize {
+		t.Errorf("the mark has %d bytes, %v, want %d", size, err, seal.MarkSize)
+	}
+	execute(t, row.path, `ALTER TABLE pull_requests RENAME COLUMN doc TO gone`)
+	if got := must[holdfast.PullRequestRecord](t)(store.PullRequest(t.Context(), thePullRequest)); !same(got, saved) {
+		t.Errorf("it is read as %+v", got)
+	}
+	if got := listed(t, store); !same(got, saved) {
+		t.Errorf("it is listed as %+v", got)
+	}
+	if got := must[int64](t)(store.PullRequestVersion(t.Context(), thePullRequest)); got != saved.Version {
+		t.Errorf("its version is %d, want %d", got, saved.Version)
+	}
+}
+
+// TestPullRequestsOfAFormerVersion: those of a database whose rows have no mark are there after
+// an upgrade, and so is the feed of their changes.
+func TestPullRequestsOfAFormerVersion(t *testing.T) {
+	t.Parallel()
+	store, row, saved := openWithPullRequest(t)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, row.path, `
+		CREATE TABLE former AS SELECT repo, number, state, version, doc, ended_at, shown_since FROM pull_requests;
+		DROP TABLE pull_requests;
+		ALTER TABLE former RENAME TO pull_requests;
+		DELETE FROM goose_db_version WHERE version_id = 18`)
+	store = openAt(t, datastore.Options{Path: row.path})
+	if got := must[holdfast.PullRequestRecord](t)(store.PullRequest(t.Context(), thePullRequest)); !same(got, saved) {
+		t.Errorf("it is read as %+v", got)
+	}
+	feed := func() (rows int) {
+		db := must[*sql.DB](t)(sql.Open("sqlite", row.path))
+		defer db.Close()
+		if err := db.QueryRow(`SELECT MAX(seq) FROM changes WHERE kind = 'PullRequest'`).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := feed()
+	saved.Title = "second"
+	saved = must[holdfast.PullRequestRecord](t)(store.SavePullRequest(t.Context(), saved))
+	if got := listed(t, store); !same(got, saved) {
+		t.Errorf("after a change it is listed as %+v", got)
+	}
+	if after := feed(); after <= before {
+		t.Errorf("the change is not in the feed: the newest was %d, and is %d", before, after)
+	}
+}
+
 // TestPullRequestsOfOthers: who has a record sees neither what somebody else does with theirs
 // nor what was written before it was read, by whomever, whether with another version or not.
 func TestPullRequestsOfOthers(t *testing.T) {

@@ -15,42 +15,21 @@ import (
 // PullRequestStore keeps pull requests and what people commanded in them.
 type PullRequestStore struct{ *records }
 
-// pullRequestRow is what the columns have of a pull request.
+// pullRequestRow is what the columns have of a pull request, but for its document.
 type pullRequestRow struct {
 	ref            holdfast.PullRequestRef
 	state          holdfast.PullRequestState
 	version, since int64
-	doc            []byte
+	mark           []byte // of the document, see seal.Mark
 }
 
-// scanPullRequest reads repo, number, state, version, shown_since, doc.
-func (s *PullRequestStore) scanPullRequest(ctx context.Context, from scanner) (holdfast.PullRequestRecord, error) {
-	var row pullRequestRow
-	if err := from.Scan(&row.ref.Repo, &row.ref.Number, &row.state, &row.version, &row.since, &row.doc); err != nil {
-		return holdfast.PullRequestRecord{}, err
-	}
-	mark, pr := s.decoded.Last(row.ref)
-	return s.decodePullRequest(ctx, row, mark, pr), nil
-}
+// pullRequestColumns are of pull_requests AS p. In each row they come before the document, so
+// that none of its pages is read for them.
+const pullRequestColumns = `p.repo, p.number, p.state, p.version, p.shown_since, p.mark`
 
-// decodePullRequest decodes row.doc, unless it is what pr was decoded from, by the mark of that.
-// Each decision and each view reads the whole record, and one of a thousand clusters takes
-// 20 ms to decode. The mark is new with each write, whoever writes; Version is not, when a
-// comment no longer shows any plan. Of one that is damaged it returns what is left: who looks
-// at the pull request next puts it on record again.
-func (s *PullRequestStore) decodePullRequest(
-	ctx context.Context, row pullRequestRow, mark string, pr holdfast.PullRequestRecord,
-) holdfast.PullRequestRecord {
-	if found := seal.Mark(row.doc); mark == "" || mark != found {
-		pr = holdfast.PullRequestRecord{}
-		if s.unseal(ctx, "pull request", row.ref.String(), row.doc, &pr) == nil {
-			s.decoded.Keep(row.ref, found, pr, len(row.doc))
-		} else {
-			pr = damagedPullRequest(row)
-		}
-	}
-	pr.ShownSince = fromNanos(row.since)
-	return pr
+// scan reads pullRequestColumns, and what comes after them.
+func (row *pullRequestRow) scan(from scanner, more ...any) error {
+	return from.Scan(append([]any{&row.ref.Repo, &row.ref.Number, &row.state, &row.version, &row.since, &row.mark}, more...)...)
 }
 
 // PullRequest returns what is remembered of a pull request. Of a record that cannot be read
@@ -59,17 +38,76 @@ func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullReq
 	return s.readPullRequest(ctx, s.db.reader(), ref, "")
 }
 
-// readPullRequest takes no more than the mark of a record that is the one last decoded.
+// PullRequestVersion returns the Version of a pull request's record, and decodes nothing.
+func (s *PullRequestStore) PullRequestVersion(ctx context.Context, ref holdfast.PullRequestRef) (version int64, err error) {
+	err = s.db.reader().row(ctx, `SELECT version FROM pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number).Scan(&version)
+	return version, notFound(err, "pull request", ref.String())
+}
+
 func (s *PullRequestStore) readPullRequest(ctx context.Context, q querier, ref holdfast.PullRequestRef, suffix string) (holdfast.PullRequestRecord, error) {
-	row := pullRequestRow{ref: ref}
-	mark, pr := s.decoded.Last(ref)
-	err := q.row(ctx, `SELECT state, version, shown_since, CASE substr(doc, 1, ?) WHEN ? THEN substr(doc, 1, ?) ELSE doc END
-		FROM pull_requests WHERE repo = ? AND number = ?`+suffix,
-		seal.MarkSize, []byte(mark), seal.MarkSize, ref.Repo, ref.Number).Scan(&row.state, &row.version, &row.since, &row.doc)
+	var row pullRequestRow
+	err := row.scan(q.row(ctx, `SELECT `+pullRequestColumns+` FROM pull_requests AS p WHERE p.repo = ? AND p.number = ?`+suffix, ref.Repo, ref.Number))
 	if err != nil {
 		return holdfast.PullRequestRecord{}, notFound(err, "pull request", ref.String())
 	}
-	return s.decodePullRequest(ctx, row, mark, pr), nil
+	return s.recordOf(ctx, q, row)
+}
+
+// recordOf returns the record that a row is of. Its document is neither read nor decoded if it
+// is the one last decoded, by the mark of that: each decision and each view needs the whole
+// record, and one of a thousand clusters takes 20 ms to decode. The mark is new with each
+// write, whoever writes; Version is not, when a comment no longer shows any plan.
+func (s *PullRequestStore) recordOf(ctx context.Context, q querier, row pullRequestRow) (holdfast.PullRequestRecord, error) {
+	mark, pr := s.decoded.Last(row.ref)
+	if mark == "" || mark != string(row.mark) {
+		return s.decodePullRequest(ctx, q, row.ref)
+	}
+	pr.ShownSince = fromNanos(row.since)
+	return pr, nil
+}
+
+// decodePullRequest reads and decodes a record. Of one that is damaged it returns what is left:
+// who looks at the pull request next puts it on record again.
+func (s *PullRequestStore) decodePullRequest(ctx context.Context, q querier, ref holdfast.PullRequestRef) (pr holdfast.PullRequestRecord, err error) {
+	var row pullRequestRow
+	var doc []byte
+	err = row.scan(q.row(ctx, `SELECT `+pullRequestColumns+`, p.doc FROM pull_requests AS p WHERE p.repo = ? AND p.number = ?`, ref.Repo, ref.Number), &doc)
+	if err != nil {
+		return pr, notFound(err, "pull request", ref.String())
+	}
+	if s.unseal(ctx, "pull request", ref.String(), doc, &pr) == nil {
+		s.decoded.Keep(ref, seal.Mark(doc), pr, len(doc))
+	} else {
+		pr = damagedPullRequest(row)
+	}
+	pr.ShownSince = fromNanos(row.since)
+	return pr, nil
+}
+
+// eachPullRequest calls do for each pull request that the end of a query selects.
+func (s *PullRequestStore) eachPullRequest(
+	ctx context.Context, q querier, do func(holdfast.PullRequestRecord) error, from string, args ...any,
+) error {
+	var rows []pullRequestRow
+	err := q.each(ctx, func(one scanner) error {
+		var row pullRequestRow
+		err := row.scan(one)
+		rows = append(rows, row)
+		return err
+	}, `SELECT `+pullRequestColumns+` FROM `+from, args...)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		pr, err := s.recordOf(ctx, q, row)
+		if err == nil {
+			err = do(pr)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PullRequests returns the pull requests that match, newest number first, or the
@@ -94,12 +132,10 @@ func (s *PullRequestStore) PullRequests(ctx context.Context, filter holdfast.Pul
 		c.Add(`(p.number < ? OR p.number = ? AND p.repo > ?)`, after.Number, after.Number, after.Repo)
 	}
 	var found []holdfast.PullRequestRecord
-	err := s.db.reader().each(ctx, func(row scanner) error {
-		pr, err := s.scanPullRequest(ctx, row)
-		found = append(found, pr)
-		return err
-	}, `SELECT p.repo, p.number, p.state, p.version, p.shown_since, p.doc FROM `+from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`,
-		append(c.Args, limitOr100(filter.Limit))...)
+	add := func(pr holdfast.PullRequestRecord) error { found = append(found, pr); return nil }
+	err := s.db.read(ctx, func(ctx context.Context, q querier) error {
+		return s.eachPullRequest(ctx, q, add, from+c.Where()+` ORDER BY `+order+` LIMIT ? + 0`, append(c.Args, limitOr100(filter.Limit))...)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)
 	}

@@ -110,22 +110,12 @@ func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 
 // rebuildMerges fills in when pull requests were merged.
 func (s *rebuilder) rebuildMerges(ctx context.Context, q querier) error {
-	merged := make(map[holdfast.PullRequestRef]int64)
 	prs := PullRequestStore{s.records}
-	err := q.each(ctx, func(row scanner) error {
-		pr, err := prs.scanPullRequest(ctx, row)
-		merged[pr.PullRequestRef] = nanos(pr.MergedAt)
-		return err
-	}, `SELECT repo, number, state, version, shown_since, doc FROM pull_requests WHERE state = ?`, string(holdfast.PullRequestMerged))
-	if err != nil {
+	note := func(pr holdfast.PullRequestRecord) error {
+		_, err := q.exec(ctx, `UPDATE pull_request_clusters SET merged_at = ? WHERE repo = ? AND number = ?`, nanos(pr.MergedAt), pr.Repo, pr.Number)
 		return err
 	}
-	for ref, at := range merged {
-		if _, err := q.exec(ctx, `UPDATE pull_request_clusters SET merged_at = ? WHERE repo = ? AND number = ?`, at, ref.Repo, ref.Number); err != nil {
-			return err
-		}
-	}
-	return nil
+	return prs.eachPullRequest(ctx, q, note, `pull_requests AS p WHERE p.state = ?`, string(holdfast.PullRequestMerged))
 }
 
 // rebuildNames gives the fields of records that had other names the present ones.
