@@ -118,7 +118,8 @@ func (a *Archive) sameFile(member, file string, module Module, name string) erro
 // SameContent reports whether two readers bring the same bytes. An error is one of
 // the first.
 func SameContent(a, b io.Reader) (bool, error) {
-	one, two := make([]byte, 64<<10), make([]byte, 64<<10)
+	const first, most = 4 << 10, 64 << 10 // most files of code are small, and there are many
+	one, two := make([]byte, first), make([]byte, first)
 	for {
 		n, errA := io.ReadFull(a, one)
 		m, errB := io.ReadFull(b, two)
@@ -133,6 +134,8 @@ func SameContent(a, b io.Reader) (bool, error) {
 			return false, errA
 		case errB != nil:
 			return false, nil
+		case len(one) == first:
+			one, two = make([]byte, most), make([]byte, most)
 		}
 	}
 }
