@@ -96,6 +96,7 @@ func (t *attempt) run(ctx context.Context) (err error) {
 			t.exec.settings.Forget(t.settingsName)
 		}
 	}()
+	ctx = modulecode.Remembering(ctx)
 	t.begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (r Reader) FilesRead(ctx context.Context, folder string) ([]string, error) 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		file, err := Parse(filepath.Join(folder, name))
+		file, err := parse(ctx, filepath.Join(folder, name))
 		if err == nil {
 			if body, native := file.Body.(*hclsyntax.Body); native {
 				err = found.expressions(body)

@@ -1,6 +1,7 @@
 package modulecode
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,11 +29,21 @@ var errTooLarge = fmt.Errorf("larger than %d bytes", MaxFile)
 
 // Parse parses a file of HCL or of its JSON form. The file is nil if nothing
 // of it could be read; the error is why it is not read in full.
-func Parse(name string) (*hcl.File, error) {
+func Parse(name string) (*hcl.File, error) { return parse(context.Background(), name) }
+
+// parse is Parse for who may have parsed the file before, see Remembering.
+func parse(ctx context.Context, name string) (*hcl.File, error) {
 	data, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}
+	if known, ok := ctx.Value(memoryKey{}).(*memory); ok {
+		return known.parse(name, data)
+	}
+	return parseCode(name, data)
+}
+
+func parseCode(name string, data []byte) (*hcl.File, error) {
 	if strings.HasSuffix(name, ".json") && !json.Valid(data) {
 		return nil, errors.New("not JSON")
 	}

@@ -36,7 +36,7 @@ func ReadReferences(ctx context.Context, dir, engine string) (plan.ModuleCode, e
 		if ctx.Err() != nil {
 			return code, context.Cause(ctx)
 		}
-		file, err := Parse(filepath.Join(dir, name))
+		file, err := parse(ctx, filepath.Join(dir, name))
 		if err != nil {
 			return code, fmt.Errorf("%s: %w", name, unnamed(err))
 		}

@@ -144,7 +144,7 @@ func (r *moduleReader) read(dir, path string) {
 		if !used && path != "" {
 			continue
 		}
-		file, err := Parse(filepath.Join(dir, name))
+		file, err := parse(r.ctx, filepath.Join(dir, name))
 		r.module.Opaque = r.module.Opaque || used && err != nil
 		if file == nil || file.Body == nil {
 			continue
@@ -372,7 +372,7 @@ func secretVariables(ctx context.Context, dir string, sensitive map[string]bool)
 				}
 			}
 		case strings.HasSuffix(name, ".tfvars"):
-			file, unread := Parse(name)
+			file, unread := parse(ctx, name)
 			if err = cmp.Or(err, beyond(entry.Name(), unread)); file == nil {
 				continue
 			}

@@ -161,7 +161,7 @@ func testsNeed(ctx context.Context, dir string) bool {
 		if ctx.Err() != nil {
 			return true
 		}
-		file, err := Parse(filepath.Join(dir, name))
+		file, err := parse(ctx, filepath.Join(dir, name))
 		if err != nil {
 			return true
 		}
