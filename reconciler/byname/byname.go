@@ -29,3 +29,25 @@ func Records(ctx context.Context, store Store, names []string) (map[string]holdf
 	}
 	return records, nil
 }
+
+// Each calls look with the records of the clusters that match, by name, until that has seen
+// enough of them or there are no more.
+func Each(
+	ctx context.Context, store Store, filter holdfast.ClusterFilter, look func(holdfast.ClusterRecord) (enough bool),
+) error {
+	for filter.Limit = AtOnce; ; {
+		list, err := store.Clusters(ctx, filter)
+		if err != nil {
+			return fmt.Errorf("read clusters: %w", err)
+		}
+		for _, rec := range list {
+			if look(rec) {
+				return nil
+			}
+		}
+		if len(list) < AtOnce {
+			return nil
+		}
+		filter.After = list[len(list)-1].Name
+	}
+}
