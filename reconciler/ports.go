@@ -31,6 +31,7 @@ type Store interface {
 	Repositories
 	TagPins
 	PullRequests
+	publish.Briefs
 	Outbox
 	Commands
 	Artefacts

@@ -103,6 +103,9 @@ func (p *Publisher) showOnce(ctx context.Context, key showKey) error {
 	if key.pullRequest.IsZero() {
 		return p.showPush(ctx, key)
 	}
+	if quiet, err := p.workingQuietly(ctx, key.pullRequest); quiet || err != nil {
+		return err
+	}
 	pr, err := p.opts.Store.PullRequest(ctx, key.pullRequest)
 	if errors.Is(err, holdfast.ErrNotFound) || pr.Damaged { // it is shown once it is on record
 		return nil
@@ -118,6 +121,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return err
 	}
 	if pr.State == holdfast.PullRequestClosed {
+		p.noteWork(pr.PullRequestRef, workLook{})
 		return nil // what was said stays as it was
 	}
 	key := commentKey(pr.PullRequestRef)
@@ -126,9 +130,6 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return fmt.Errorf("read post %s: %w", key, err)
 	}
 	if quiet, err := p.planningQuietly(ctx, pr, posted); quiet || err != nil {
-		return err
-	}
-	if quiet, err := p.applyingQuietly(ctx, pr); quiet || err != nil {
 		return err
 	}
 	view, settled, err := p.view(ctx, pr)
@@ -182,10 +183,10 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 
 // planningQuietly reports whether there is nothing to show yet: it was said that
 // plans of this head are being made, some still are, and the next word of
-// progress is not due. It looks at no cluster: of a pull request that touches
-// many, each run that begins or ends comes by here.
+// progress is not due. It looks at no cluster.
 func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted holdfast.Post) (bool, error) {
-	due := p.opts.Settings.Now().Sub(p.lastComment(pr.PullRequestRef)) >= progressInterval
+	said := p.lastComment(pr.PullRequestRef)
+	due := p.opts.Settings.Now().Sub(said) >= progressInterval
 	if due || pr.State != holdfast.PullRequestOpen || pr.Reason != "" || posted.Wanted > 0 && posted.Head != pr.Head {
 		return false, nil
 	}
@@ -205,64 +206,71 @@ func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequest
 	if len(making) == 0 {
 		return false, nil
 	}
+	p.noteWork(pr.PullRequestRef, workLook{at: said, version: pr.Version, last: making[0].ID})
 	p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, progressInterval)
 	return true, nil
 }
 
-// applyLook is what a look at a merged pull request found: that it is being applied.
-type applyLook struct {
-	at      time.Time
-	version int64  // of the record
-	last    string // the newest of its runs that have not ended
+// workLook is what a look at a pull request found: that it is being planned or, merged, that
+// it is being applied.
+type workLook struct {
+	at      time.Time // when that was said
+	version int64     // of the record
+	last    string    // the newest of its runs that have not ended; empty: there is none
 }
 
-// applyingQuietly is planningQuietly for a merged pull request: it was said that it is
-// being applied, the run that was then to end last has not ended, and the next word of
-// progress is not due.
-func (p *Publisher) applyingQuietly(ctx context.Context, pr holdfast.PullRequestRecord) (bool, error) {
+// workingQuietly reports whether there is nothing to show yet: it was said that a pull request
+// is being planned or applied, the run that was then to end last has not ended, and the next
+// word of progress is not due. Of a pull request that touches many clusters, each run that
+// begins or ends comes by here: it decodes nothing.
+func (p *Publisher) workingQuietly(ctx context.Context, ref holdfast.PullRequestRef) (bool, error) {
 	p.mu.Lock()
-	look, ok := p.applies[pr.PullRequestRef]
+	look, ok := p.working[ref]
 	p.mu.Unlock()
 	wait := progressInterval - p.opts.Settings.Now().Sub(look.at)
-	if !ok || wait <= 0 || look.version != pr.Version {
+	if !ok || wait <= 0 {
 		return false, nil
 	}
-	run, err := p.opts.Store.Run(ctx, look.last)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read run %s: %w", look.last, err)
+	version, err := p.opts.Store.PullRequestVersion(ctx, ref)
+	var last holdfast.RunBrief
+	if err == nil && version == look.version {
+		last, err = p.opts.Store.Brief(ctx, look.last)
 	}
-	if !beingDone(run) {
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return false, fmt.Errorf("look for progress of %s: %w", ref, err)
+	} else if err != nil || !beingDone(last.Status) {
 		return false, nil
 	}
-	p.shows.AddAfter(showKey{pullRequest: pr.PullRequestRef}, wait)
+	p.shows.AddAfter(showKey{pullRequest: ref}, wait)
 	return true, nil
 }
 
 // beingDone reports whether a run continues without a wait that people should know of.
-func beingDone(run holdfast.Run) bool {
-	return run.Status == holdfast.RunQueued || run.Status == holdfast.RunRunning
+func beingDone(status holdfast.RunStatus) bool {
+	return status == holdfast.RunQueued || status == holdfast.RunRunning
 }
 
-// noteApplies notes what a look at a pull request has found for applyingQuietly.
+// noteApplies notes what a look at a pull request has found for workingQuietly.
 func (p *Publisher) noteApplies(view report.PullRequest) {
-	look := applyLook{at: p.opts.Settings.Now(), version: view.PullRequest.Version}
+	look := workLook{at: p.opts.Settings.Now(), version: view.PullRequest.Version}
 	if status, ok := report.ApplyStatus(view); ok && report.InProgress(status) {
 		for _, c := range view.Clusters {
-			if c.Apply != nil && beingDone(*c.Apply) {
+			if c.Apply != nil && beingDone(c.Apply.Status) {
 				look.last = max(look.last, c.Apply.ID)
 			}
 		}
 	}
-	ref := view.PullRequest.PullRequestRef
+	p.noteWork(view.PullRequest.PullRequestRef, look)
+}
+
+func (p *Publisher) noteWork(ref holdfast.PullRequestRef, look workLook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if look.last == "" {
-		delete(p.applies, ref)
+		delete(p.working, ref)
 		return
 	}
-	p.applies[ref] = look
+	p.working[ref] = look
 }
 
 // lastComment is when a comment was last given something to say, or when it was

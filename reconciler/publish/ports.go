@@ -20,6 +20,7 @@ type Store interface {
 	Clusters
 	Runs
 	PullRequests
+	Briefs
 }
 
 // Wanted is what should be seen on the forges.
@@ -100,6 +101,14 @@ type Clusters interface {
 type Runs interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+}
+
+// Briefs are what is known of records without decoding them.
+type Briefs interface {
+	// Brief returns what the columns say of a run.
+	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
+	// PullRequestVersion returns the Version of a pull request's record.
+	PullRequestVersion(ctx context.Context, ref holdfast.PullRequestRef) (int64, error)
 }
 
 // PullRequests are the records of pull requests, and of what they are merged to.

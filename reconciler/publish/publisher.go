@@ -47,7 +47,7 @@ type Publisher struct {
 
 	mu            sync.Mutex                            // guards what follows
 	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
-	applies       map[holdfast.PullRequestRef]applyLook // those that are being applied
+	working       map[holdfast.PullRequestRef]workLook  // those that are being planned or applied
 	statusesEnded map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
 }
 
@@ -99,7 +99,7 @@ func New(opts Options) *Publisher {
 		pushes: &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
 		opts:   opts, shows: shows,
 		lastCommentAt: make(map[holdfast.PullRequestRef]time.Time),
-		applies:       make(map[holdfast.PullRequestRef]applyLook),
+		working:       make(map[holdfast.PullRequestRef]workLook),
 		statusesEnded: make(map[holdfast.PullRequestRef]headState),
 	}
 }
