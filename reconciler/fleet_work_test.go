@@ -139,6 +139,15 @@ func TestWorkGrowsWithTheChange(t *testing.T) {
 			f.repo.Commit(master, "rename", map[string]string{"clusters/c0.yaml": renamed("n0", "c0", "{path: ../templates/web}")})
 			f.look()
 		},
+		"a former name that nobody knows": func(f *fleet) {
+			f.repo.Commit(master, "rename", map[string]string{"clusters/n0.yaml": renamed("n0", "nobody", "{path: ../templates/web}")})
+			f.look()
+			f.repo.Commit(master, "readme", map[string]string{"README.md": "more"}) // what is at fault is looked at again
+			f.look()
+			if faults := f.cluster("n0").Desired.Faults; len(faults) == 0 {
+				f.t.Error("a former name that nobody knows is no fault")
+			}
+		},
 		"a file of no cluster": func(f *fleet) {
 			f.repo.Commit(master, "readme", map[string]string{"README.md": "more"})
 			f.look()
@@ -304,6 +313,24 @@ func TestWorkOfAnApply(t *testing.T) {
 		if each > few[what]+1 { // of what is done once for all
 			t.Errorf("%s of each cluster: %d beside 3 others, %d beside 23", what, few[what], each)
 		}
+	}
+}
+
+// TestWorkOfAClaim: what an attempt starts from, the record of its cluster and the runs of the
+// branch, is read once.
+func TestWorkOfAClaim(t *testing.T) {
+	t.Parallel()
+	w := &work{}
+	w.reset()
+	f := newFleet(t, twoClusters(), func(o *reconciler.Options) { o.Store = workedStore{o.Store, w} })
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	w.reset()
+	if a := f.claim(); a.Cluster != "prod" {
+		t.Fatalf("%q is handed out", a.Cluster)
+	}
+	if done := w.done(); done["clusters"] != 1 || done["lists"] != 1 {
+		t.Errorf("a claim reads %v, want one cluster and one list", done)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
@@ -58,10 +59,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
-	pin, wrote, err := s.pinned(ctx, run, rec, former)
-	if err != nil {
-		return holdfast.Assignment{}, run, err
-	}
+	pin, wrote := pinned(run, rec, former, branch)
 	inSlot := s.opts.Settings.Lock.InSlot()
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
@@ -110,52 +108,45 @@ func (s *starter) referenced(ctx context.Context, run holdfast.Run, missing []st
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	all, err := s.opts.Store.Clusters(ctx, holdfast.ClusterFilter{})
-	if err != nil {
-		return nil, fmt.Errorf("read what clusters refer to: %w", err)
-	}
-	refers := func(name string) bool {
-		return slices.ContainsFunc(all, func(rec holdfast.ClusterRecord) bool {
-			return rec.Deletion == nil && slices.Contains(rec.Desired.SecretEnv, name) &&
-				s.opts.Grants.SameCredential(name, run.Kind, run.Document, rec.Desired.Document)
-		})
-	}
 	var names []string
-	for _, name := range missing {
-		if refers(name) {
-			names = append(names, name)
+	err := byname.Each(ctx, s.opts.Store, holdfast.ClusterFilter{}, func(rec holdfast.ClusterRecord) (enough bool) {
+		for _, name := range missing {
+			if rec.Deletion == nil && slices.Contains(rec.Desired.SecretEnv, name) && !slices.Contains(names, name) &&
+				s.opts.Grants.SameCredential(name, run.Kind, run.Document, rec.Desired.Document) {
+				names = append(names, name)
+			}
 		}
+		return len(names) == len(missing)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what clusters refer to: %w", err)
 	}
-	return names, nil
+	return slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return !slices.Contains(names, name) }), nil
 }
 
 // pinned is what a run takes its provider lock file from: what was last applied,
 // under the cluster's former name if it has that no more; and what it takes its
 // engine from: the same, or the apply after it that did not end well, as that has
-// written the state last.
-func (s *starter) pinned(ctx context.Context, run holdfast.Run, rec, former holdfast.ClusterRecord) (pin, wrote holdfast.Applied, err error) {
+// written the state last. Branch are the newest runs of the cluster's tracked branch.
+func pinned(run holdfast.Run, rec, former holdfast.ClusterRecord, branch []holdfast.Run) (pin, wrote holdfast.Applied) {
 	if job := run.State; job != nil {
 		pin = holdfast.Applied{Run: job.From, EngineName: job.EngineName, EngineVersion: job.EngineVersion}
 		if pin.EngineVersion == "" { // it died before it could say
 			pin.EngineName, pin.EngineVersion = rec.Applied.EngineName, rec.Applied.EngineVersion
 		}
-		return pin, pin, nil
+		return pin, pin
 	}
 	if former.Name != "" && !run.Destroys() {
-		return former.Applied, former.Applied, nil
+		return former.Applied, former.Applied
 	}
 	if run.Exact && !run.Destroys() { // it looks for drift from what was applied
-		return rec.Applied, rec.Applied, nil
+		return rec.Applied, rec.Applied
 	}
-	runs, err := history.Branch(ctx, s.opts.Store, run.Cluster)
-	if err != nil {
-		return pin, wrote, err
-	}
-	wrote = decision.LastApplied(rec, runs)
+	wrote = decision.LastApplied(rec, branch)
 	if run.Destroys() {
-		return wrote, wrote, nil
+		return wrote, wrote
 	}
-	return rec.Applied, wrote, nil
+	return rec.Applied, wrote
 }
 
 // lockFile returns the provider lock file that a run starts from: that of the

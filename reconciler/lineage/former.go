@@ -72,16 +72,12 @@ func settled(repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) bool
 // nearName is the hint to a former name that nobody knows: the nearest of the clusters
 // that a tree has no more, or else of those that it has.
 func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfast.Cluster) (string, error) {
-	records, err := r.store.Clusters(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
+	// Documents at fault are looked at with each head: no record is decoded for the hint.
+	names, err := r.store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
 	if err != nil {
 		return "", fmt.Errorf("list clusters of %q: %w", cat.Repo, err)
 	}
-	var gone []string
-	for _, rec := range records {
-		if rec.Deletion == nil && len(cat.Named(rec.Name)) == 0 {
-			gone = append(gone, rec.Name)
-		}
-	}
+	gone := slices.DeleteFunc(names, func(name string) bool { return len(cat.Named(name)) > 0 })
 	remove := fmt.Sprintf("remove renamedFrom in %s if it is a new cluster", doc.Path)
 	if near := nearest.Of(doc.RenamedFrom, gone); near != "" {
 		return fmt.Sprintf("set renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil

@@ -13,6 +13,8 @@ import (
 type Store interface {
 	Records
 	history.Artefacts
+	// ClusterNames returns the names of the clusters that match, sorted.
+	ClusterNames(ctx context.Context, filter holdfast.ClusterFilter) ([]string, error)
 }
 
 // Records are those of clusters and runs.
