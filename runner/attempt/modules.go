@@ -23,20 +23,31 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
-// modules returns the modules that init has found, by their keys.
-func (t *space) modules(bundle *os.Root) (map[string]planfile.Module, error) {
+// moduleDirs returns the folders of the modules that init has found, relative to the root
+// module, by their keys.
+func (t *space) moduleDirs(bundle *os.Root) (map[string]string, error) {
 	dirs := map[string]string{"": "."}
 	file, err := bundle.Open(filepath.Join(folders.Below(t.bundle, t.root), dataDir, initcache.Modules, modulesFile))
-	if err == nil {
-		defer file.Close()
-		var list struct{ Modules []struct{ Key, Dir string } }
-		if err := json.NewDecoder(io.LimitReader(file, maxLockFile)).Decode(&list); err != nil {
-			return nil, err
-		}
-		for _, m := range list.Modules {
-			dirs[m.Key] = path.Clean(filepath.ToSlash(m.Dir))
-		}
-	} else if !errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) {
+		return dirs, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var list struct{ Modules []struct{ Key, Dir string } }
+	if err := json.NewDecoder(io.LimitReader(file, maxLockFile)).Decode(&list); err != nil {
+		return nil, err
+	}
+	for _, m := range list.Modules {
+		dirs[m.Key] = path.Clean(filepath.ToSlash(m.Dir))
+	}
+	return dirs, nil
+}
+
+// modules returns the modules that init has found, by their keys.
+func (t *space) modules(bundle *os.Root) (map[string]planfile.Module, error) {
+	dirs, err := t.moduleDirs(bundle)
+	if err != nil {
 		return nil, err
 	}
 	modules := make(map[string]planfile.Module, len(dirs))
@@ -96,19 +107,19 @@ func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
 
 // moduleCode reads of a module's code what the engine's JSON of a plan does not
 // have: its locals, and what connections are given. False: it is not known. The error
-// is of code that is beyond what can be read without the engine.
+// is of code that is beyond what can be read without the engine. Of other modules it looks at
+// nothing: it is called for each of them.
 func (t *space) moduleCode(ctx context.Context, module []string) (code plan.ModuleCode, ok bool, err error) {
 	bundle, err := os.OpenRoot(t.bundle)
 	if err != nil {
 		return plan.ModuleCode{}, false, nil //nolint:nilerr // it is not known
 	}
 	defer bundle.Close()
-	known, err := t.modules(bundle)
+	dirs, err := t.moduleDirs(bundle)
 	if err != nil {
 		return plan.ModuleCode{}, false, nil //nolint:nilerr // as above
 	}
-	found, ok := known[strings.Join(module, ".")]
-	name := found.Dir
+	name, ok := dirs[strings.Join(module, ".")]
 	dir := t.view().On(name)
 	if !ok || !folders.Within([]string{t.bundle, folders.Real(t.bundle), t.prepared.Dir}, dir) {
 		return plan.ModuleCode{}, false, nil

@@ -107,6 +107,33 @@ func TestCodeThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestCodeOfOneModule: to read the code of a module, no other one is looked at, of which there
+// may be dozens: not even one that is not where it should be.
+func TestCodeOfOneModule(t *testing.T) {
+	t.Parallel()
+	of := ofMode(nil, nil)
+	of.work = t.TempDir()
+	of.bundle = filepath.Join(of.work, "bundle")
+	of.root = of.bundle
+	list := filepath.Join(of.root, dataDir, initcache.Modules, modulesFile)
+	for _, err := range []error{
+		os.MkdirAll(filepath.Dir(list), 0o700),
+		os.WriteFile(filepath.Join(of.root, "main.tf"), []byte("locals { a = var.b }\n"), 0o600),
+		os.WriteFile(list, []byte(`{"Modules": [{"Key": "", "Dir": "."}, {"Key": "far", "Dir": "../../far"}]}`), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, known, err := of.moduleCode(t.Context(), nil)
+	if err != nil || !known || len(code.Locals["a"]) != 1 {
+		t.Errorf("the root module is known: %t, %+v, %v", known, code, err)
+	}
+	if _, known, err := of.moduleCode(t.Context(), []string{"far"}); err != nil || known {
+		t.Errorf("a module that is not in the bundle is known: %t, %v", known, err)
+	}
+}
+
 // TestCodeThatNamesADevice: an attempt whose code names what never answers goes on, and
 // one that has ended waits for nothing.
 func TestCodeThatNamesADevice(t *testing.T) {
