@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -75,6 +77,10 @@ type Root struct {
 // are among them.
 func (r *Root) Files() []File { return slices.Clone(r.files) }
 
+// compressors have made a bundle before: a new one takes most of a megabyte, and of a pull
+// request that touches many clusters each has a bundle made.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }} //nolint:gochecknoglobals // a cache
+
 // Bundle returns the root module and the modules that it needs from the
 // repository as a tar archive, compressed with gzip, and the archive's digest.
 // The same content gives the same bytes. A file that cannot be bundled, such as
@@ -95,7 +101,12 @@ func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Path, b.Path) })
 
 	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
+	zip := compressors.Get().(*gzip.Writer)
+	zip.Reset(&out)
+	defer func() {
+		zip.Reset(io.Discard) // it keeps nothing of this bundle
+		compressors.Put(zip)
+	}()
 	archive := tar.NewWriter(zip)
 	total := 0
 	for _, it := range items {
