@@ -25,6 +25,8 @@ var aims = []aim{
 	{name: planTime + bothOf, most: 1.2, ratio: true},
 	{name: applyTime + bothOf, most: 15},
 	{name: applyTime + bothOf, most: 1.2, ratio: true},
+	{name: planShown, most: 2},
+	{name: applyShown, most: 2},
 	{name: besideBigOnes, most: 3, ratio: true}, // twice what it takes alone, and one run more
 	{name: pushWithOpen, most: 1.2, ratio: true},
 	{name: "pull request" + startsPerCluster, most: 2},

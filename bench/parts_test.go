@@ -315,6 +315,21 @@ func TestProcessorTimeOfManyAgainstFew(t *testing.T) {
 	}
 }
 
+// How soon an end is shown counts from the last one that the server has logged.
+func TestSinceLastEnd(t *testing.T) {
+	t.Parallel()
+	const log = `time=2026-07-01T12:00:00.000Z level=INFO msg="attempt has ended" run=run-1
+time=2026-07-01T12:00:01.500Z level=INFO msg="attempt has ended" run=run-2
+time=2026-07-01T12:00:02.000Z level=INFO msg=decided cluster="attempt has ended"
+`
+	now := time.Date(2026, 7, 1, 12, 0, 2, 0, time.UTC)
+	for text, want := range map[string]time.Duration{log: 500 * time.Millisecond, "": 0, `time=noon level=INFO msg="attempt has ended"`: 0} {
+		if got := sinceLastEnd(text, now); got != want {
+			t.Errorf("%s before, want %s, of %q", got, want, text)
+		}
+	}
+}
+
 // Each mode that this machine has is measured as its agents have it.
 func TestStartsAreMeasuredInEveryMode(t *testing.T) {
 	t.Parallel()
@@ -345,7 +360,7 @@ func TestAimsAreOfFigures(t *testing.T) {
 	measured := pullSize{rounds: make([]pullRound, 1)}
 	figures = slices.Concat(figures, measured.figures(plainModule, 10), measured.figures(providerModule, 10),
 		perCluster(planTime, 10, usage{}, nil), perCluster(applyTime, 10, usage{}, nil))
-	known := map[string]bool{besideBigOnes: true, pushWithOpen: true, "pull request" + startsPerCluster: true, "merge" + startsPerCluster: true}
+	known := map[string]bool{besideBigOnes: true, pushWithOpen: true, planShown: true, applyShown: true, "pull request" + startsPerCluster: true, "merge" + startsPerCluster: true}
 	for _, f := range figures {
 		known[f.Name] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +16,18 @@ const (
 	applyTime = "processor time of an apply: "
 	bothOf    = "server and agents"
 
+	// Of how soon the code host shows what has come of a pull request.
+	planShown  = "last plan of a pull request, from its end to comment and status"
+	applyShown = "last apply of its merge, from its end to the status"
+
 	// usageClusters is of how many clusters processor time is measured at least: it is
 	// counted in hundredths of a second.
 	usageClusters = 50
 )
 
 // processor measures the processor time for each cluster of a pull request and of its merge,
-// in small pull requests and in a big one. The floor of the big one are the small ones.
+// in small pull requests and in a big one. The floor of the big one are the small ones. And how
+// long after the last run the code host shows it, at worst.
 func (b *bench) processor(s *stage) {
 	w := s.newWorld("")
 	w.start()
@@ -29,21 +35,40 @@ func (b *bench) processor(s *stage) {
 	w.hub.Close(first)
 	for _, n := range b.cpuSizes {
 		var plan, apply usage
+		var afterPlan, afterApply time.Duration
 		times := max(1, usageClusters/n)
 		for i := range times {
 			p := w.propose(plainModule, n, fmt.Sprintf("cpu-%d-%d", n, i))
 			before := w.rested()
 			w.open(p)
 			w.planned(p)
+			afterPlan = max(afterPlan, sinceLastEnd(w.log.String(), time.Now()))
 			planned := w.rested()
 			w.merge(p.number, p.branch)
+			afterApply = max(afterApply, sinceLastEnd(w.log.String(), time.Now()))
 			plan, apply = plan.plus(planned.since(before)), apply.plus(w.rested().since(planned))
 		}
 		s.add(perCluster(planTime, n, plan.by(n*times), s.figures)...)
 		s.add(perCluster(applyTime, n, apply.by(n*times), s.figures)...)
+		s.add(figure{Name: planShown, N: n, Value: afterPlan.Seconds(), Unit: "s"}, figure{Name: applyShown, N: n, Value: afterApply.Seconds(), Unit: "s"})
 		fmt.Fprintf(b.log, "%d pull requests of %d clusters: plan %s, apply %s\n", times, n, plan.by(n*times), apply.by(n*times))
 	}
 	w.stop()
+}
+
+var attemptEnded = regexp.MustCompile(`(?m)^time=(\S+) .*msg="attempt has ended"`)
+
+// sinceLastEnd is how long before a time the last attempt has ended, by the log of a server.
+func sinceLastEnd(log string, now time.Time) time.Duration {
+	ends := attemptEnded.FindAllStringSubmatch(log, -1)
+	if len(ends) == 0 {
+		return 0
+	}
+	last, err := time.Parse(time.RFC3339, ends[len(ends)-1][1])
+	if err != nil {
+		return 0
+	}
+	return now.Sub(last)
 }
 
 // usage is the processor time of a server and its agents until now. What agents start,
