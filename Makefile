@@ -40,9 +40,9 @@ lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy 
 	$(GO) mod tidy -diff
 	$(TOOLS)/golangci-lint run
 
-# Which packages are for the race detector is decided by their imports, and which
-# start servers by name.
-PACKAGES := GO=$(GO) internal/testenv/packages.sh
+# Which packages are for the race detector is decided by what starts goroutines in them:
+# `go run ./internal/testenv/packages why` prints it. Which start servers is decided by name.
+PACKAGES := GO=$(GO) $(GO) run -trimpath ./internal/testenv/packages
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
 # translated to Go: with the detector in it tests take ten times as long. The tests
 # with the detector measure no memory, so a larger heap may save work of the collector.
@@ -56,17 +56,18 @@ unit: needs tools ## all tests, with real engines, Git, Redis: those for the rac
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 
 # Tests wait for engines, servers and one another: two halves keep two processors busy.
+# What belongs to packages with goroutines is one, the servers and all others the other.
 .PHONY: unit-raced unit-plain
 unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit-raced:
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
 
 unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 unit-plain:
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
 	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
-	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
 	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.

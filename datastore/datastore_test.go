@@ -1,6 +1,7 @@
 package datastore_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
@@ -32,7 +34,6 @@ func TestStore(t *testing.T) {
 		"claimable":       testClaimable,
 		"attempts":        testAttempts,
 		"updates":         testUpdates,
-		"many claims":     testManyClaims,
 		"clusters":        testClusters,
 		"sources":         testSources,
 		"leases":          testLeases,
@@ -45,7 +46,6 @@ func TestStore(t *testing.T) {
 		"outbox edited":   testOutboxEdited,
 		"outbox unshown":  testOutboxUnshown,
 		"outbox faults":   testWantedFaults,
-		"many posters":    testManyPosters,
 		"posts of others": testPostsOfOthers,
 		"turns of posts":  testTurnsOfPosts,
 		"posts left":      testPostsLeft,
@@ -55,7 +55,6 @@ func TestStore(t *testing.T) {
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,
 		"logs":            testLogs,
-		"log waits":       testLogWaits,
 		"states":          testStates,
 		"state refusals":  testStateRefusals,
 		"quarantine":      testQuarantine,
@@ -83,9 +82,25 @@ func TestStore(t *testing.T) {
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,
 		"rename, empty":   testRenameOverEmpty,
-		"everything":      testEverythingAtOnce,
 		"pages":           testPages,
 	}
+	runSuite(t, suite)
+}
+
+// TestStoreAtOnce is the part of the suite in which many call the store at the same time.
+func TestStoreAtOnce(t *testing.T) {
+	t.Parallel()
+	runSuite(t, map[string]func(t *testing.T, open opener){
+		"many claims":   testManyClaims,
+		"many posters":  testManyPosters,
+		"many upgrades": testManyUpgrades,
+		"log waits":     testLogWaits,
+		"everything":    testEverythingAtOnce,
+	})
+}
+
+func runSuite(t *testing.T, suite map[string]func(t *testing.T, open opener)) {
+	t.Helper()
 	for name, test := range suite {
 		for database, open := range map[string]opener{"sqlite": openSQLite, "sqlite and a bucket": openBucket} {
 			t.Run(database+"/"+name, func(t *testing.T) {
@@ -98,13 +113,30 @@ func TestStore(t *testing.T) {
 
 func openSQLite(t testing.TB) *datastore.Store {
 	t.Helper()
-	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	return openAt(t, datastore.Options{Path: emptyPath(t)})
 }
 
 // openBucket opens a store whose blobs are in a bucket that is not a folder.
 func openBucket(t testing.TB) *datastore.Store {
 	t.Helper()
-	return openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db"), BlobURL: "mem://"})
+	return openAt(t, datastore.Options{Path: emptyPath(t), BlobURL: "mem://"})
+}
+
+// emptyDatabase is that of openAt. How a store makes its schema is for the tests of Open.
+var emptyDatabase = emptystore.New(func(path string) datastore.Options {
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{'k'}, seal.KeySize))
+	if err != nil {
+		panic(err) // such a key is one
+	}
+	return datastore.Options{Path: path, Keys: keys, Now: func() time.Time { return noon }}
+})
+
+// emptyPath returns the path of a database of the test's own.
+func emptyPath(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(memory.Dir(t), "holdfast.db")
+	emptyDatabase.Write(t, path)
+	return path
 }
 
 // openAt opens a store with the test's key and clock unless opts say otherwise.

@@ -114,8 +114,14 @@ func testUpgrades(t *testing.T, open opener) {
 			t.Errorf("SaveUpgrade() of %+v is not an error", u)
 		}
 	}
+}
 
-	// Two replicas that both take up the same: one does.
+// testManyUpgrades: of replicas that all take up the same, one does.
+func testManyUpgrades(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	changed := must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{
+		Repo: "fleet", Key: "kubernetes", Template: "kubernetes", Branch: "holdfast/kubernetes", State: holdfast.UpgradeOpen,
+	}))
 	var group sync.WaitGroup
 	won := make(chan error, 8)
 	for range cap(won) {

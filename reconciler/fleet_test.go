@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
@@ -85,8 +85,7 @@ func newFleet(t testing.TB, files map[string]string, with ...func(*reconciler.Op
 	})
 	f.must(err)
 	database := filepath.Join(dir, "db", "holdfast.db")
-	f.must(os.Mkdir(filepath.Dir(database), 0o700))
-	f.must(os.WriteFile(database, emptyDatabase(), 0o600))
+	emptyDatabase.Write(t, database)
 	f.database = database
 	f.store, err = datastore.Open(t.Context(), storeAt(database, f.clock.Now))
 	f.must(err)
@@ -112,28 +111,7 @@ func newFleet(t testing.TB, files map[string]string, with ...func(*reconciler.Op
 	return f
 }
 
-// emptyDatabase is a database that was made once: to bring its schema up to date
-// for each test costs more than most tests do.
-var emptyDatabase = sync.OnceValue(func() []byte {
-	dir, err := os.MkdirTemp("", "holdfast-fleet")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "holdfast.db")
-	store, err := datastore.Open(context.Background(), storeAt(path, time.Now))
-	if err == nil {
-		err = store.Close()
-	}
-	if err != nil {
-		panic(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	return data
-})
+var emptyDatabase = emptystore.New(func(path string) datastore.Options { return storeAt(path, time.Now) })
 
 func storeAt(path string, now func() time.Time) datastore.Options {
 	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))

@@ -29,7 +29,6 @@ func TestPitfalls(t *testing.T) {
 		"a push during a plan is planned":                                   pushDuringPlan,
 		"a record that cannot be written makes no second run":               unwrittenRecord,
 		"a plan that is asked for while it must wait is not forgotten":      askedWhileWaiting,
-		"several replicas make one change":                                  replicasMakeOneChange,
 		"a push to a pull request keeps its history":                        historyIsKept,
 		"a pull request that touches nothing is left alone":                 untouchedIsLeftAlone,
 		"a plan and an apply get the credentials of their kind":             credentialsOfTheirKind,
@@ -386,7 +385,9 @@ func askedWhileWaiting(t *testing.T) {
 	}
 }
 
-func replicasMakeOneChange(t *testing.T) {
+// TestReplicasMakeOneChange: several replicas that decide at the same time make one change.
+func TestReplicasMakeOneChange(t *testing.T) {
+	t.Parallel()
 	f := reviewed(t)
 	f.mergeUnnoticed(1, byMerge)
 	one := f.r

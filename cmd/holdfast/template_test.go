@@ -113,7 +113,9 @@ func cacheDir(t *testing.T) string {
 }
 
 // The engine's word about modules is told as faults, and that it cannot be asked
-// as a note.
+// as a note. Examples and cases are looked at at the same time.
+//
+//holdfast:race
 func TestTemplateEngine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -17,7 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
 const infra = "infra"
@@ -34,19 +36,18 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	h := &host{T: t, repo: gitserver.NewRepo(t, filepath.Join(dir, "infra.git")), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	git, err := gitsource.New(gitsource.Options{
 		Dir: filepath.Join(dir, "mirrors"), Repositories: []gitsource.Repository{{Name: infra, URL: h.repo.Path, Branch: "main"}},
 	})
 	h.must(err)
 	h.git = git
-	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
-	h.must(err)
 	h.path = filepath.Join(dir, "holdfast.db")
-	h.store, err = datastore.Open(t.Context(), datastore.Options{
-		Path: h.path, Keys: keys, Now: func() time.Time { return h.now },
-	})
+	emptyDatabase.Write(t, h.path)
+	opts := storeAt(h.path)
+	opts.Now = func() time.Time { return h.now }
+	h.store, err = datastore.Open(t.Context(), opts)
 	h.must(err)
 	t.Cleanup(func() { _ = h.store.Close() })
 	h.forge, err = local.New(local.Options{
@@ -55,6 +56,16 @@ func newHost(t *testing.T) *host {
 	})
 	h.must(err)
 	return h
+}
+
+var emptyDatabase = emptystore.New(storeAt)
+
+func storeAt(path string) datastore.Options {
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, seal.KeySize))
+	if err != nil {
+		panic(err) // a key of ones is one
+	}
+	return datastore.Options{Path: path, Keys: keys}
 }
 
 func (h *host) must(err error) {
