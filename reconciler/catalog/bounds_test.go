@@ -29,39 +29,35 @@ func (m memory) Diff(context.Context, string, string, string) ([]holdfast.TreeCh
 	return nil, fmt.Errorf("nothing is kept that could differ: %w", holdfast.ErrNotFound)
 }
 
-// TestOneContentUnderManyNames: a tree can give one content thousands of names, and
-// nothing of such a tree is kept for others.
+// TestOneContentUnderManyNames: a tree can give one content many names, and nothing of
+// such a tree is kept for others. Large ones are those of TestLargeContentUnderManyNames.
 func TestOneContentUnderManyNames(t *testing.T) {
 	t.Parallel()
-	const document = "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\n"
-	for name, c := range map[string]struct {
-		text  string
-		files int
-		want  string
-	}{
-		"large": {document + "# " + strings.Repeat("x", 1<<20-100) + "\n", 150, "files that define clusters have more than 134217728 bytes, with this file"},
-		"many":  {document, 20_000, "more than 100 documents have the name a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files := fstest.MapFS{}
-			for i := range c.files {
-				files[fmt.Sprintf("clusters/%05d.yaml", i)] = &fstest.MapFile{Data: []byte(c.text)}
-			}
-			reader := catalog.NewReader(catalog.Options{Git: memory{"head": files}, Globs: map[string][]string{"fleet": {"**/*.yaml"}}})
-			var first *catalog.Catalog
-			for range 2 {
-				cat, err := reader.Read(t.Context(), "fleet", "head")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if cat == first {
-					t.Error("the catalog is kept")
-				}
-				if first = cat; !strings.Contains(cat.Faults().Error(), c.want) {
-					t.Errorf("%.300v", cat.Faults())
-				}
-			}
-		})
+	wantBound(t, claimOfA, 150, "more than 100 documents have the name a")
+}
+
+const claimOfA = "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\n"
+
+// wantBound reads a tree that has a text in so many files twice: it has that fault, and
+// is not kept.
+func wantBound(t *testing.T, text string, count int, want string) {
+	t.Helper()
+	files := fstest.MapFS{}
+	for i := range count {
+		files[fmt.Sprintf("clusters/%05d.yaml", i)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	reader := catalog.NewReader(catalog.Options{Git: memory{"head": files}, Globs: map[string][]string{"fleet": {"**/*.yaml"}}})
+	var first *catalog.Catalog
+	for range 2 {
+		cat, err := reader.Read(t.Context(), "fleet", "head")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cat == first {
+			t.Error("the catalog is kept")
+		}
+		if first = cat; !strings.Contains(cat.Faults().Error(), want) {
+			t.Errorf("%.300v", cat.Faults())
+		}
 	}
 }
