@@ -326,6 +326,9 @@ func (d *driftWriter) table(differs, last string, items []holdfast.DriftItem, mo
 		d.line(header + "\n" + rule)
 	}
 	for _, item := range shown {
+		if d.full() {
+			return // a level with less is next, and nothing of this one is shown
+		}
 		row := "| " + codeText(markdown.Shorten(item.Address, 300)) + " |"
 		if differs != "" {
 			row += " " + d.attributes(item) + " |"

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -331,13 +332,11 @@ func TestDriftIssueOfMany(t *testing.T) {
 	for _, n := range []int{1, 100, 3000} {
 		for _, size := range []int{1, 100, 1000} {
 			r := drifted()
+			changed := attribute(strings.Repeat("a.", size), "1", `"`+strings.Repeat("value", size)+`"`)
+			attributes := slices.Repeat([]holdfast.AttributeChange{changed}, 22)
 			for i := range n {
 				item := r.Items[i%6]
-				item.Address = fmt.Sprintf("%s[%d]", strings.Repeat("long|`", size), i)
-				item.Attributes = nil
-				for range 22 {
-					item.Attributes = append(item.Attributes, attribute(strings.Repeat("a.", size), "1", `"`+strings.Repeat("value", size)+`"`))
-				}
+				item.Address, item.Attributes = fmt.Sprintf("%s[%d]", strings.Repeat("long|`", size), i), attributes
 				r.Items = append(r.Items, item)
 			}
 			_, body, _ := report.DriftIssue(r, now)
