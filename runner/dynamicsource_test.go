@@ -15,7 +15,7 @@ import (
 func TestSourceThatDependsOnValues(t *testing.T) {
 	t.Parallel()
 	_, name := realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	for i, flavour := range []string{"a", "b", "a"} {
 		s := newMemorySession(map[string]string{

@@ -61,7 +61,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
 	ctx := t.Context()
-	e, work := newExecutor(t, nil)
+	e, work := newRealExecutor(t)
 	states := newStateServer(t)
 	run := func(id string, kind holdfast.RunKind, size int, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
 		s := newMemorySession(dataFiles(size))
@@ -71,7 +71,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 		if change != nil {
 			change(&a)
 		}
-		return e.Execute(ctx, a, s), s
+		return e.Execute(ctx, a, watchedSession{s, states}), s
 	}
 
 	planned, s := run("run-1", holdfast.RunPlan, 3, nil)
@@ -141,8 +141,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 // plan that the disk did not take is tried again: it is not one that cannot be read.
 func TestExecuteOnAFaultyDisk(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review, faults map[string][]error) (holdfast.Result, *memorySession) {
 		s := newMemorySession(dataFiles(3))
@@ -180,8 +179,7 @@ func TestExecuteOnAFaultyDisk(t *testing.T) {
 // the repository may not be another than when the plan was reviewed.
 func TestExecuteWithAFileOfTheMachine(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	file := filepath.Join(t.TempDir(), "job")
 	write := func(text string) {
@@ -216,8 +214,7 @@ func TestExecuteWithAFileOfTheMachine(t *testing.T) {
 // has moved. The plan file of another run is never asked for.
 func TestExecuteWhatWasShown(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	run := func(id string, size int, shown string, then holdfast.Result, from *memorySession) (holdfast.Result, *memorySession) {
 		s := newMemorySession(dataFiles(size))
@@ -296,7 +293,7 @@ func TestExecuteStateRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, work := newExecutor(t, nil)
+			e, work := newRealExecutor(t)
 			states := newStateServer(t)
 			s := newMemorySession(dataFiles(1))
 			s.state = states.URL + "/prod-eu"
@@ -348,8 +345,7 @@ func TestExecuteStateRefused(t *testing.T) {
 // shared folder.
 func TestExecuteOtherBackend(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	state := filepath.Join(t.TempDir(), "terraform.tfstate")
 	files := map[string]string{"main.tf": fmt.Sprintf(`
 terraform {
@@ -374,8 +370,7 @@ module "m" { source = "./m" }
 // completes a root module that has none.
 func TestExecuteWithoutServer(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	for name, code := range map[string]string{
 		"http": "terraform {\n  backend \"http\" {}\n}\n", "none": "",
 	} {
@@ -400,8 +395,7 @@ func TestExecuteWithoutServer(t *testing.T) {
 // bound for it.
 func TestHTTPBackendOfAUser(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	store := newStateServer(t)
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "gitlab" || password != "glpat" {
@@ -421,8 +415,7 @@ func TestHTTPBackendOfAUser(t *testing.T) {
 // TestExecuteDiagnostics: what the engine says is wrong comes with its place.
 func TestExecuteDiagnostics(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	s := newMemorySession(map[string]string{"infra/prod/main.tf": "terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" { input = nope.y }\n"})
 	s.state = states.URL + "/a"

@@ -148,6 +148,20 @@ type stateServer struct {
 	mu     sync.Mutex
 	states map[string][]byte
 	refuse int // so many POSTs are refused
+	saw    func(state []byte)
+}
+
+// watchedSession is a session that sees the states of its server, as an agent's does: no
+// engine is started to read them.
+type watchedSession struct {
+	*memorySession
+	states *stateServer
+}
+
+func (s watchedSession) WatchState(saw func(state []byte)) {
+	s.states.mu.Lock()
+	defer s.states.mu.Unlock()
+	s.states.saw = saw
 }
 
 func newStateServer(t *testing.T) *stateServer {
@@ -168,14 +182,22 @@ func (s *stateServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
+		s.see(s.states[r.URL.Path])
 		_, _ = w.Write(s.states[r.URL.Path])
 	case http.MethodPost:
+		s.see(body)
 		if s.refuse > 0 {
 			s.refuse--
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
 		s.states[r.URL.Path] = body
+	}
+}
+
+func (s *stateServer) see(state []byte) {
+	if s.saw != nil {
+		s.saw(state)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/realengine"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -34,20 +35,15 @@ func newLab(t *testing.T, providers ...string) *lab {
 	return newScriptLab(t, `exec "$engine" "$@"`, providers...)
 }
 
-// newScriptLab is a lab with a shell script in the engine's place. In it $engine is
-// the real engine, "$@" its arguments, and WORLD the lab's world.
+// newScriptLab is a lab with a shell script in the engine's place, as in scriptEngine, in
+// which WORLD is the lab's world.
 func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 	t.Helper()
-	dir, name := realEngine(t)
-	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, engine: name, disk: &syncs{}}
-	bin := t.TempDir()
-	text := fmt.Sprintf("#!/bin/sh\nengine=%q\necho \"$*\" >>%q\n%s\n",
-		filepath.Join(dir, name), l.calls, strings.ReplaceAll(script, "WORLD", l.world))
-	if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, disk: &syncs{}}
+	bin, name := scriptEngine(t, fmt.Sprintf("echo \"$*\" >>%q\n", l.calls), strings.ReplaceAll(script, "WORLD", l.world))
+	l.engine = name
 	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
-		o.Engines.Dirs = []string{bin}
+		useEngine(o, bin)
 		if len(providers) > 0 {
 			o.Engines.CLIConfigFile = providerMirror(t, providers...)
 		}
@@ -55,6 +51,38 @@ func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 	l.server.answer = l.stored
 	_, _ = startAgentOn(t, l.disk, runner.AgentOptions{Server: runner.Server{URL: l.server.url}, Dir: t.TempDir(), Executor: e})
 	return l
+}
+
+// scriptEngine returns a folder with a shell script in the engine's place, and the
+// engine's name. In the script $engine is the real engine, "$@" its arguments. What begins
+// it is executed for the version, too, which the engine is asked for once for all scripts.
+func scriptEngine(t *testing.T, begin, script string) (bin, name string) {
+	t.Helper()
+	dir, name := realEngine(t)
+	engine := filepath.Join(dir, name)
+	version, err := realengine.Answer(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin = t.TempDir()
+	text := fmt.Sprintf("#!/bin/sh\nengine=%q\n%s%s%s\n", engine, begin, version, script)
+	if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return bin, name
+}
+
+// useEngine gives an executor the engine in a folder, and none of those on PATH.
+func useEngine(o *runner.ExecutorOptions, bin string) {
+	o.Engines.Dirs = []string{bin}
+	o.Engines.Env["PATH"] = realengine.BarePath("sh", "cat", "sleep", "touch", "git", "ssh")
+}
+
+// newRealExecutor returns an Executor with the real engine, which starts it for runs only.
+func newRealExecutor(t *testing.T) (*runner.Executor, string) {
+	t.Helper()
+	bin, _ := scriptEngine(t, "", `exec "$engine" "$@"`)
+	return newExecutor(t, func(o *runner.ExecutorOptions) { useEngine(o, bin) })
 }
 
 // stored answers for the artefacts of former runs.

@@ -55,8 +55,7 @@ func (l *leaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // of kind state pushes when the backend is back. Nothing is made twice.
 func TestBackendGoesAway(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	backend := &leaving{store: states}
 	server := httptest.NewServer(backend)
@@ -134,7 +133,7 @@ func TestS3GoesAway(t *testing.T) {
 		store.store = s
 		return store
 	})
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	files := b.code(`resource "terraform_data" "x" { input = "made" }`)
 	foreign := func(run string, kind holdfast.RunKind) holdfast.Assignment {
 		a := engineAssignment(run, kind)
@@ -213,8 +212,7 @@ func push(t *testing.T, e *runner.Executor, s *memorySession, a holdfast.Assignm
 // the backend has, and what it refuses is not tried again.
 func TestPushIsChecked(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
 	s := newMemorySession(map[string]string{"main.tf": `resource "terraform_data" "x" {}`})
 	s.state = states.URL + "/x"

@@ -100,7 +100,7 @@ func TestLocksInS3(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "go-on")
 	files := b.code(fmt.Sprintf("resource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" { command = \"touch %[1]s; until [ -e %[2]s ]; do sleep 0.1; done\" }\n}\n",
 		filepath.Join(filepath.Dir(made), "begun"), made))
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	at := new(time.Duration) // what is locked is not waited for
 	run := func(id string, kind holdfast.RunKind, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
 		s := newMemorySession(files)

@@ -63,7 +63,7 @@ func TestRememberedBackendThatIsGone(t *testing.T) {
 		a.Env = map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"}
 		return e.Execute(t.Context(), a, s), s
 	}
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	looks := func(when string, byInit bool) {
 		t.Helper()
 		same, s := look(e)
@@ -80,7 +80,7 @@ func TestRememberedBackendThatIsGone(t *testing.T) {
 		looks("before "+name, false)
 		answers.Store(&answer)
 		got, s := look(e)
-		first, _ := newExecutor(t, nil)
+		first, _ := newRealExecutor(t)
 		want, _ := look(first)
 		if got.Status != holdfast.RunErrored || got.Failure == nil || want.Failure == nil {
 			t.Fatalf("%s: it ended %s, and %s without memory\n%s", name, got.Status, want.Status, s.logged())

@@ -12,8 +12,7 @@ import (
 // credentials of a backend, and no values of variables.
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, _ := newExecutor(t, nil)
+	e, _ := newRealExecutor(t)
 	const elsewhere = "terraform {\n  backend \"s3\" {\n    bucket = \"none\"\n    key    = \"k\"\n    region = \"eu-west-1\"\n  }\n}\n"
 	for name, tc := range map[string]struct {
 		code   string

@@ -16,8 +16,7 @@ import (
 // the plan and in the apply, and in the next run.
 func TestPathsAreThoseOfTheReview(t *testing.T) {
 	t.Parallel()
-	realEngine(t)
-	e, work := newExecutor(t, nil)
+	e, work := newRealExecutor(t)
 	states := newStateServer(t)
 	files := map[string]string{"clusters/a/main.tf": `
 resource "terraform_data" "here" { input = [abspath("."), path.cwd, abspath(path.root), abspath(path.module)] }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/realengine"
 )
 
 // The engine is a real one behind a small script, which notes every call and
@@ -16,9 +18,7 @@ import (
 // start, so what every agent asks for first, the version, has been asked for once.
 
 const engineScript = `#!/bin/sh
-if [ "$*" = "version -json" ]; then
-	exec cat %[3]s
-fi
+%[3]s
 # The first line of a root module's main.tf names its cluster, that of a rendered one's cluster.tf does.
 name= first=
 [ ! -r main.tf ] || IFS= read -r first <main.tf
@@ -86,54 +86,10 @@ func copiedEngine(name, real string) (string, error) {
 	return to, err
 }
 
-var versionAnswers sync.Mutex //nolint:gochecknoglobals // of all tests
-
-// engineVersion returns the file with what an installed engine answers when it is
-// asked for its version.
-func engineVersion(name, real string) (string, error) {
-	versionAnswers.Lock()
-	defer versionAnswers.Unlock()
-	to := filepath.Join(filepath.Dir(binary), name+".version")
-	if _, err := os.Stat(to); err == nil {
-		return to, nil
-	}
-	ask := exec.Command(real, "version", "-json")
-	ask.Dir = filepath.Dir(binary) // where no root module is
-	ask.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1")
-	answer, err := ask.Output()
-	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", real, err)
-	}
-	return to, os.WriteFile(to, answer, 0o644)
-}
-
 // serverPath is the PATH of servers: that of the tests without the folders of engines.
 // A world has engines of its own, and each agent would start those on PATH as well, to
-// learn their versions. A folder that servers and engines need something else from stays.
-var serverPath = sync.OnceValue(func() string {
-	all := filepath.SplitList(os.Getenv("PATH"))
-	bare := slices.DeleteFunc(slices.Clone(all), func(dir string) bool {
-		return firstOnPath([]string{dir}, "tofu")+firstOnPath([]string{dir}, "terraform") != ""
-	})
-	for _, needed := range []string{"sh", "cat", "sleep", "touch", "git", "ssh"} {
-		if firstOnPath(bare, needed) != firstOnPath(all, needed) {
-			bare = all
-		}
-	}
-	return strings.Join(bare, string(os.PathListSeparator))
-})
-
-// firstOnPath returns where a program is in the first of the folders that have it;
-// empty if none does.
-func firstOnPath(dirs []string, program string) string {
-	for _, dir := range dirs {
-		path := filepath.Join(dir, program)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path
-		}
-	}
-	return ""
-}
+// learn their versions.
+var serverPath = sync.OnceValue(func() string { return realengine.BarePath("sh", "sleep", "touch", "git", "ssh") })
 
 // makeEngine puts the script in front of the installed engines. Without one a
 // test is skipped on a laptop and fails in CI.
@@ -146,7 +102,7 @@ func (w *world) makeEngine() {
 			continue
 		}
 		found = true
-		answer, err := engineVersion(name, real)
+		answer, err := realengine.Answer(real)
 		if err != nil {
 			w.t.Fatal(err)
 		}

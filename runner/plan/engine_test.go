@@ -111,7 +111,7 @@ func (e *testEngine) write(name, content string) {
 func (e *testEngine) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.path, args...)
 	cmd.Dir = e.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + e.dir, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + e.dir, "CHECKPOINT_DISABLE=1", "GOGC=400", "TF_IN_AUTOMATION=1"}
 	return cmd
 }
 
