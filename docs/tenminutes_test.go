@@ -86,7 +86,7 @@ func paste(t *testing.T, steps []step) string {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "bin")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(bin, "holdfast"), "github.com/holdfast-dev/holdfast/cmd/holdfast")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(bin, "holdfast"), "github.com/holdfast-dev/holdfast/cmd/holdfast")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build holdfast: %v\n%s", err, out)
 	}

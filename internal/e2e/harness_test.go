@@ -65,7 +65,7 @@ func runTests(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "holdfast")
 	// As it is released, but for the clocks: each process can be given a wrong one.
-	args := []string{"build", "-trimpath", "-ldflags", "-X " + clockVariable + "=" + clockFile, "-o", binary}
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X " + clockVariable + "=" + clockFile, "-o", binary}
 	if hasRaceDetector() {
 		args = append(args, "-race")
 	}

@@ -178,7 +178,8 @@ func loadCode(t *testing.T) *program {
 
 func readCode(t *testing.T) *program {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f",
+	// With the flag of the tests and of the linters, the packages are compiled already.
+	list := exec.CommandContext(t.Context(), "go", "list", "-trimpath", "-export", "-deps", "-f",
 		"{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}", "./...")
 	list.Dir = "../.."
 	var stderr bytes.Buffer
