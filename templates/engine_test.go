@@ -87,7 +87,7 @@ func planned(t *testing.T, bin string, root *templates.Root) map[string]any {
 	engine := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), bin, args...)
 		cmd.Dir = dir
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "GOGC=400", "TF_CLI_CONFIG_FILE=" + config}
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "Warning:") {
 			t.Fatalf("%v: %v\n%s", args, err, out)

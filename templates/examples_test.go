@@ -107,7 +107,7 @@ func plan(t *testing.T, root *templates.Root, want string, env ...string) {
 	for _, args := range [][]string{{"init", "-input=false", "-no-color"}, {"plan", "-input=false", "-no-color"}} {
 		cmd := exec.CommandContext(t.Context(), bin, args...)
 		cmd.Dir = dir
-		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=" + config}, env...)
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "GOGC=400", "TF_CLI_CONFIG_FILE=" + config}, env...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
