@@ -48,21 +48,13 @@ func (g *given) decide(c holdfast.Cluster, p *provider, refused []schema.Violati
 	left := condition.MaxCost
 	if len(refused) > 0 {
 		return p.template.broken(scope, &left, func(name string) bool {
-			return g.has(name, p.template.schema) && !schema.Refused(refused, name)
+			return schema.Valued(p.template.schema, g.plain, g.secrets, name) && !schema.Refused(refused, name)
 		}), nil
 	}
 	broken := p.template.broken(scope, &left, func(string) bool { return true })
 	on, unclear := p.on(scope, &left)
 	g.on = on
 	return append(broken, unclear...), nil
-}
-
-// has reports whether a variable has a value.
-func (g *given) has(name string, s *schema.Schema) bool {
-	_, plain := g.plain[name]
-	_, secret := g.secrets[name]
-	_, fallback := s.Defaults[name]
-	return plain || secret || fallback
 }
 
 // whateverProvider is what is wrong with the variables of a cluster whatever its provider

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
@@ -70,18 +69,6 @@ func (c *logCopy) mask(r *redact.Redactor) (int, error) {
 	if err != nil || len(spans) == 0 {
 		return 0, err
 	}
-	c.to.MaskLog(bounded(spans))
+	c.to.MaskLog(redact.Bounded(spans))
 	return len(spans), nil
-}
-
-// bounded makes one span of the last ones, and of what is between them, if there are too
-// many.
-func bounded(spans []holdfast.LogSpan) []holdfast.LogSpan {
-	if len(spans) <= holdfast.MaxLogSpans {
-		return spans
-	}
-	last := spans[len(spans)-1].To
-	spans = spans[:holdfast.MaxLogSpans]
-	spans[len(spans)-1].To = last
-	return spans
 }

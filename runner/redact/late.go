@@ -75,3 +75,15 @@ func joined(spans []holdfast.LogSpan) []holdfast.LogSpan {
 	}
 	return out
 }
+
+// Bounded makes one span of the last ones, and of what is between them, if there are more
+// than holdfast.MaxLogSpans.
+func Bounded(spans []holdfast.LogSpan) []holdfast.LogSpan {
+	if len(spans) <= holdfast.MaxLogSpans {
+		return spans
+	}
+	last := spans[len(spans)-1].To
+	spans = spans[:holdfast.MaxLogSpans]
+	spans[len(spans)-1].To = last
+	return spans
+}

@@ -74,6 +74,15 @@ func Refused(violations []Violation, variable string) bool {
 	})
 }
 
+// Valued reports whether a variable has a value: one that is given, as it is or as a secret,
+// or a default.
+func Valued[P, S any](s *Schema, plain map[string]P, secrets map[string]S, variable string) bool {
+	_, given := plain[variable]
+	_, secret := secrets[variable]
+	_, fallback := s.Defaults[variable]
+	return given || secret || fallback
+}
+
 // behindCondition reports whether a schema holds only if others do.
 func behindCondition(location string) bool {
 	return slices.ContainsFunc(strings.Split(location, "/"), func(word string) bool {
