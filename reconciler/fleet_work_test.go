@@ -145,7 +145,7 @@ func TestWorkGrowsWithTheChange(t *testing.T) {
 			f.repo.Commit(master, "readme", map[string]string{"README.md": "more"}) // what is at fault is looked at again
 			f.look()
 			if faults := f.cluster("n0").Desired.Faults; len(faults) == 0 {
-				f.t.Error("a former name that nobody knows is no fault")
+				f.t.Error("a former name that nobody knows has no fault")
 			}
 		},
 		"a file of no cluster": func(f *fleet) {
