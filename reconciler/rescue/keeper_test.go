@@ -1,6 +1,9 @@
 package rescue
 
 import (
+	"context"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +51,39 @@ func TestNotSavedCountsWhatWasRefused(t *testing.T) {
 	} {
 		if got := notSaved(holdfast.UnsavedState{Run: "r", Earlier: earlier}); got != want {
 			t.Errorf("with %d before it: %q, want %q", earlier, got, want)
+		}
+	}
+}
+
+// pushes are the runs on record, and a state that can be read.
+type pushes struct {
+	Store
+	runs map[string]holdfast.Run
+}
+
+func (p pushes) Run(_ context.Context, id string) (holdfast.Run, error) {
+	if run, ok := p.runs[id]; ok {
+		return run, nil
+	}
+	return holdfast.Run{}, holdfast.ErrNotFound
+}
+
+func (p pushes) OpenUnsaved(context.Context, holdfast.UnsavedState) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("{}")), nil
+}
+
+// A push that has failed is made again after its pause, and at once if it has ended at a time
+// that has not come yet: the clock was set back since.
+func TestDue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for after, want := range map[time.Duration]bool{0: false, 3 * time.Second: false, 4 * time.Second: true, -10 * time.Minute: true} {
+		job := holdfast.Run{ID: "push", Status: holdfast.RunInterrupted, FinishedAt: now.Add(-after)}
+		k := New(Options{
+			Store: pushes{runs: map[string]holdfast.Run{job.ID: job}}, Delay: time.Second, Now: func() time.Time { return now },
+		})
+		if due, err := k.due(t.Context(), holdfast.UnsavedState{Run: "apply", Job: job.ID, Jobs: 2}); due != want || err != nil {
+			t.Errorf("%s after a push has failed, another one is due: %t, %v", after, due, err)
 		}
 	}
 }
