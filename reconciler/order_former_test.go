@@ -86,3 +86,33 @@ func TestAParentGoesOnceNothingDependsOnIt(t *testing.T) {
 		t.Errorf("written to are %v; base waits for %q (%s)", order, f.cluster("base").Waiting, f.cluster("base").WaitingDetail)
 	}
 }
+
+// Under another name a cluster keeps the parents of all applies that it has left half done,
+// and not only those of the last one.
+func TestARenamedClusterKeepsItsParents(t *testing.T) {
+	t.Parallel()
+	f, web := onBase(t)
+	f.finish(web, failing(web))
+	f.repo.Commit(master, "alone", map[string]string{"clusters/web.yaml": document("web"), "infra/web/main.tf": module("two")})
+	f.look()
+	f.executeAll(withEngine)
+	f.apply("web")
+	if order := f.writes(failing); !slices.Equal(order, []string{"web"}) {
+		t.Fatalf("written to are %v", order)
+	}
+	f.repo.Commit(master, "rename", map[string]string{
+		"clusters/web.yaml": gitserver.Delete, "clusters/site.yaml": renamedDocument("site", "web"), "infra/site/main.tf": module("two"),
+	})
+	f.look()
+	f.open(2, map[string]string{"clusters/base.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(2, byMerge)
+	order, rec := f.writes(withEngine), f.cluster("base")
+	if len(order) > 0 || rec.Waiting != holdfast.ReasonHasDependents || !strings.Contains(rec.WaitingDetail, "site") {
+		t.Fatalf("written to are %v; base waits for %q (%s)", order, rec.Waiting, rec.WaitingDetail)
+	}
+	f.apply("site")
+	if order := f.writes(withEngine); !slices.Equal(order, []string{"site", "base"}) {
+		t.Errorf("afterwards written to are %v; base waits for %q (%s)", order, f.cluster("base").Waiting, f.cluster("base").WaitingDetail)
+	}
+}

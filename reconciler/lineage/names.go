@@ -46,7 +46,7 @@ func (r *Reader) Former(ctx context.Context, repo string, rec holdfast.ClusterRe
 
 // Inherited is what a cluster continues from under another name: what was last
 // applied. What a run has left half done is not as any document says: it has no
-// digest, so that it is planned, and keeps the guard that it had.
+// digest, so that it is planned, and keeps the guard and the parents that it had.
 func (r *Reader) Inherited(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.Applied, error) {
 	runs, err := history.Branch(ctx, r.store, rec.Name)
 	if err != nil {
@@ -61,6 +61,9 @@ func inherited(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Applied
 		applied.SourceDigest, applied.InputDigest = "", ""
 		applied.Document = decision.InForce(applied.Document, rec.Applied)
 		applied.Document.Deletion.Protected = applied.Document.Deletion.Protected || rec.Applied.Document.Deletion.Protected
+		parents := slices.Concat(applied.Document.DependsOn, rec.Applied.Document.DependsOn, rec.FormerParents)
+		slices.Sort(parents)
+		applied.Document.DependsOn = slices.Compact(parents)
 	}
 	return applied
 }
