@@ -329,19 +329,38 @@ func TestPollMissesADeletedComment(t *testing.T) {
 		return asked
 	}
 	poll()
-	f.forge.mu.Lock()
-	for i := range f.forge.comments {
-		if c := &f.forge.comments[i]; c.Bot && c.PullRequest.Number == open {
-			*c = holdfast.Comment{ID: "deleted"}
-		}
-	}
-	f.forge.mu.Unlock()
+	f.forge.delete(open)
 	for range 3 {
 		if asked := poll(); asked == 0 || asked > open/2 {
 			t.Errorf("a poll asks for %d comments with %d open pull requests", asked, open)
 		}
 	}
 	if f.forge.comment(open) == "" {
+		t.Error("after three polls the comment is not written again")
+	}
+}
+
+// A comment that cannot be read keeps no other one from being missed, poll after poll.
+func TestPollMissesADeletedCommentNextToAnUnreadableOne(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	for n := 1; n <= 2; n++ {
+		f.open(n, map[string]string{"infra/prod/main.tf": module(fmt.Sprint("text-", n))})
+	}
+	f.executeAll(good)
+	for _, c := range f.forge.ours() {
+		if c.PullRequest.Number == 1 {
+			f.forge.failWith("Comment "+c.ID, errors.New("the code host answered 500"))
+		}
+	}
+	f.forge.delete(2)
+	for range 3 {
+		f.must(f.r.PollOnce(t.Context(), infra))
+		f.settle()
+		f.post()
+	}
+	if f.forge.comment(2) == "" {
 		t.Error("after three polls the comment is not written again")
 	}
 }

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,7 +61,8 @@ func (t *turns) next(repo string, open []int) []int {
 }
 
 // lookForComments looks for our comments in some open pull requests, and has those written
-// again that somebody has deleted or edited, without a word to us.
+// again that somebody has deleted or edited, without a word to us. One that cannot be looked
+// for does not keep the others waiting, as they may always come after it.
 func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 	if repo.Local {
 		return nil
@@ -69,19 +71,20 @@ func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, number := range p.comments.next(repo.Name, slices.Sorted(maps.Keys(open))) {
 		ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
 		rec, err := p.opts.Store.PullRequest(ctx, ref)
-		if err != nil {
-			return fmt.Errorf("read pull request %s: %w", ref, err)
-		}
 		if rec.Damaged { // code hosts list only what has changed
 			p.Agenda.Look(agenda.Look{Repo: repo.Name, Number: number})
 			continue
 		}
-		if _, err := p.Publisher.Intact(ctx, rec.PullRequest, rec.State); err != nil {
-			return err
+		if err == nil {
+			_, err = p.Publisher.Intact(ctx, rec.PullRequest, rec.State)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("pull request %s: %w", ref, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
