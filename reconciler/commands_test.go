@@ -307,6 +307,26 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
+// The clock is set back, so that the last sign of life is of a time that has not come yet: the
+// lock of an agent that is heard of stays, and that of a silent one can be taken away.
+func TestUnlockAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	a := f.applyOf(1, "two")
+	f.must(f.r.Sweep(t.Context(), 0))
+	f.clock.Advance(-24 * time.Hour)
+	if err := f.r.Unlock(t.Context(), a.Cluster, "root", false); !errors.Is(err, holdfast.ErrLocked) {
+		t.Errorf("a living holder lost its lock: %v", err)
+	}
+	f.must(f.r.Sweep(t.Context(), time.Hour))
+	f.settle()
+	if rec := f.cluster(a.Cluster); rec.Waiting != holdfast.ReasonAgentSilent {
+		t.Fatalf("%s waits for %q", a.Cluster, rec.Waiting)
+	}
+	f.must(f.r.Unlock(t.Context(), a.Cluster, "root", false))
+}
+
 // TestRefusedForSome: who asks for several clusters is told which it was refused
 // for. One that has nothing to cancel is as it was asked to be, if others had.
 func TestRefusedForSome(t *testing.T) {

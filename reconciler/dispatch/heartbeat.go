@@ -75,4 +75,4 @@ func (d *Dispatcher) storeBeat(ctx context.Context, ref holdfast.AttemptRef, ste
 }
 
 // LastSign returns a run with its newest sign of life, which need not be stored yet.
-func (d *Dispatcher) LastSign(run holdfast.Run) holdfast.Run { return d.signs.onto(run) }
+func (d *Dispatcher) LastSign(run holdfast.Run) holdfast.Run { return d.signs.onto(run, d.opts.Now()) }

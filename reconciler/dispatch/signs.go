@@ -111,12 +111,18 @@ func (s *signs) unheard(ref holdfast.AttemptRef) (silence time.Duration, known b
 	return time.Since(b.seen), b.known
 }
 
-// onto returns a run with its newest sign of life and the step of that.
-func (s *signs) onto(run holdfast.Run) holdfast.Run {
+// onto returns a run with its newest sign of life and the step of that. One of a time that
+// has not come yet was told by a clock that is ahead, or was set back since: it came when it
+// was seen here.
+func (s *signs) onto(run holdfast.Run, now time.Time) holdfast.Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.beats[run.Ref()]; b.at.After(run.HeartbeatAt) {
+	b, seen := s.beats[run.Ref()]
+	if b.at.After(run.HeartbeatAt) {
 		run.HeartbeatAt, run.Step = b.at.UTC(), cmp.Or(b.step, run.Step)
+	}
+	if seen && run.HeartbeatAt.After(now) {
+		run.HeartbeatAt = now.Add(-time.Since(b.seen)).UTC()
 	}
 	return run
 }
