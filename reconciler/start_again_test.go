@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
-	"github.com/holdfast-dev/holdfast/reconciler/byname"
 )
 
 // fetchedGit counts the pull requests that are fetched.
@@ -143,50 +140,5 @@ func TestAStartDecidesOnce(t *testing.T) {
 	f.settle()
 	if done := w.done(); done["clusters"] == 0 {
 		t.Error("without its repository no cluster is decided about")
-	}
-}
-
-// meetingStore has reads of many records, once that is wanted, go on in pairs only.
-type meetingStore struct {
-	reconciler.Store
-	wanted *atomic.Bool
-	met    *atomic.Int32
-	meet   chan struct{}
-}
-
-func (s meetingStore) Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
-	if s.wanted.Load() && len(filter.Names) == byname.AtOnce {
-		select {
-		case s.meet <- struct{}{}:
-		case <-s.meet:
-		case <-ctx.Done():
-		}
-		s.met.Add(1)
-	}
-	return s.Store.Clusters(ctx, filter)
-}
-
-// TestAStartReadsRecordsSideBySide: most of a start is to decode the records of the fleet.
-func TestAStartReadsRecordsSideBySide(t *testing.T) {
-	t.Parallel()
-	if runtime.GOMAXPROCS(0) < 2 {
-		runtime.GOMAXPROCS(2)
-	}
-	files := map[string]string{"infra/all/main.tf": module("one")}
-	for i := range 2 * byname.AtOnce {
-		name := fmt.Sprintf("c%03d", i)
-		files["clusters/"+name+".yaml"] = strings.Replace(document(name), "infra/"+name, "infra/all", 1)
-	}
-	meeting := meetingStore{wanted: new(atomic.Bool), met: new(atomic.Int32), meet: make(chan struct{})}
-	f := newFleet(t, files, withoutTemplates, func(o *reconciler.Options) {
-		meeting.Store = o.Store
-		o.Store = meeting
-	})
-	f.must(f.r.TakeIn(t.Context(), infra, 0))
-	f.restart()
-	meeting.wanted.Store(true)
-	f.must(f.r.TakeIn(t.Context(), infra, 0))
-	if met := meeting.met.Load(); met != 2 {
-		t.Errorf("%d parts are read side by side, want 2", met)
 	}
 }

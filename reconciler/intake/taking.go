@@ -3,13 +3,11 @@ package intake
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 )
 
 // createdAtOnce is how many new clusters are recorded in one transaction. Whoever else
@@ -43,8 +41,8 @@ func (t *taking) takeAll(ctx context.Context, names []string) error {
 }
 
 func (t *taking) look(ctx context.Context, names []string) error {
-	for some := range slices.Chunk(names, partsAtOnce*byname.AtOnce) {
-		records, err := t.records(ctx, some)
+	for some := range slices.Chunk(names, byname.AtOnce) {
+		records, err := byname.Records(ctx, t.opts.Store, some)
 		if err != nil {
 			return err
 		}
@@ -55,28 +53,6 @@ func (t *taking) look(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
-}
-
-// partsAtOnce is how many parts of the records are read side by side.
-const partsAtOnce = 4
-
-// records reads the records of clusters, in parts side by side: a start reads those of the
-// whole fleet, and decoding them takes longer than what is done with most of them.
-func (t *taking) records(ctx context.Context, names []string) (map[string]holdfast.ClusterRecord, error) {
-	parts := slices.Collect(slices.Chunk(names, byname.AtOnce))
-	found := make([]map[string]holdfast.ClusterRecord, len(parts))
-	err := parallel.Each(ctx, len(parts), func(i int) (err error) {
-		found[i], err = byname.Records(ctx, t.opts.Store, parts[i])
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	records := make(map[string]holdfast.ClusterRecord, len(names))
-	for _, part := range found {
-		maps.Copy(records, part)
-	}
-	return records, nil
 }
 
 // lookAt records what the head says of a cluster, or has it wait for other new ones. Before
