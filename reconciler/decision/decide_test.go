@@ -219,6 +219,7 @@ func pullRequestSituations() map[string]situation {
 	planAgain := func(reason holdfast.Reason, with ...func(*decision.Decision)) decision.Decision {
 		return act(decision.ActionPlan, reason, with...)
 	}
+	damaged := pr(func(pr *holdfast.PullRequestRecord) { pr.Damaged = true })
 	closed := pr(func(pr *holdfast.PullRequestRecord) { pr.State = holdfast.PullRequestClosed })
 	newHead := pr(func(pr *holdfast.PullRequestRecord) { pr.Head = "h2" })
 	newBase := pr(func(pr *holdfast.PullRequestRecord) { pr.Base = "a2" })
@@ -242,6 +243,7 @@ func pullRequestSituations() map[string]situation {
 				runs(ran("run-1", plan, holdfast.RunPlanned, outdated, func(run *holdfast.Run) { run.Sample = true }))),
 			none(holdfast.ReasonUpToDate),
 		},
+		"its record is damaged":                  {atPullRequest(damaged, runs(queued)), none(holdfast.ReasonUnreadable)},
 		"queued":                                 {atPullRequest(runs(queued)), none(holdfast.ReasonInProgress)},
 		"closed while planned":                   {atPullRequest(closed, runs(queued)), none(holdfast.ReasonClosed, "run-1")},
 		"closed in the end":                      {atPullRequest(closed, runs(first)), none(holdfast.ReasonClosed)},
