@@ -20,12 +20,7 @@ type Names func(ctx context.Context, cl *client.Client) ([]string, error)
 
 // ClusterNames are the clusters of the fleet.
 func ClusterNames(ctx context.Context, cl *client.Client) ([]string, error) {
-	summaries, err := cl.Summaries(ctx, url.Values{"fields": {"name"}})
-	names := make([]string, len(summaries))
-	for i, s := range summaries {
-		names[i] = s.Name
-	}
-	return names, err
+	return ofClusters(ctx, cl, "name", func(s v1.ClusterSummary) string { return s.Name })
 }
 
 // Projects yields the projects of clusters, each once.
@@ -43,6 +38,7 @@ func Repositories(ctx context.Context, cl *client.Client) ([]string, error) {
 	return ofClusters(ctx, cl, "owner", func(s v1.ClusterSummary) string { return s.Owner })
 }
 
+// ofClusters are the values of a field of all clusters, sorted.
 func ofClusters(ctx context.Context, cl *client.Client, field string, value func(v1.ClusterSummary) string) ([]string, error) {
 	summaries, err := cl.Summaries(ctx, url.Values{"fields": {field}})
 	var values []string
