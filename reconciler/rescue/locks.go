@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
@@ -81,12 +82,9 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 // branch returns the newest runs of a cluster's tracked branch that have a root module of
 // their own.
 func (k *Keeper) branch(ctx context.Context, cluster string) ([]holdfast.Run, error) {
-	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{
-		Cluster: cluster, PullRequest: &holdfast.PullRequestRef{}, Limit: runsLooked,
-		Kinds: []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDestroy},
-	})
+	runs, err := history.Branch(ctx, k.opts.Store, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("list runs of %q: %w", cluster, err)
+		return nil, err
 	}
 	return slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Attempt == 0 }), nil // nobody has executed it
 }
