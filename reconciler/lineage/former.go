@@ -72,15 +72,22 @@ func settled(repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) bool
 // nearName is the hint to a former name that nobody knows: the nearest of the clusters
 // that a tree has no more, or else of those that it has.
 func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfast.Cluster) (string, error) {
-	// Documents at fault are looked at with each head: no record is decoded for the hint.
+	// Documents at fault are looked at with each head: only the record of the hint is decoded.
 	names, err := r.store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
 	if err != nil {
 		return "", fmt.Errorf("list clusters of %q: %w", cat.Repo, err)
 	}
 	gone := slices.DeleteFunc(names, func(name string) bool { return len(cat.Named(name)) > 0 })
 	remove := fmt.Sprintf("remove renamedFrom in %s if it is a new cluster", doc.Path)
-	if near := nearest.Of(doc.RenamedFrom, gone); near != "" {
-		return fmt.Sprintf("set renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
+	for near := nearest.Of(doc.RenamedFrom, gone); near != ""; near = nearest.Of(doc.RenamedFrom, gone) {
+		records, err := byname.Records(ctx, r.store, []string{near})
+		if err != nil {
+			return "", err
+		}
+		if records[near].Deletion == nil {
+			return fmt.Sprintf("set renamedFrom: %s if that is the cluster which continues; %s", near, remove), nil
+		}
+		gone = slices.DeleteFunc(gone, func(name string) bool { return name == near })
 	}
 	return "use its recorded name (`holdfast get clusters`); " + remove, nil
 }
