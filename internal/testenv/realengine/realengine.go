@@ -3,6 +3,7 @@
 package realengine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,13 +32,14 @@ func version(path string) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	ask := exec.Command(path, "version", "-json")
-	ask.Dir, ask.Env = dir, append(os.Environ(), "CHECKPOINT_DISABLE=1")
+	// As the store of engines asks: by TF_CLI_CONFIG_FILE, OpenTofu would warn in its answer.
+	ask.Dir, ask.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "CHECKPOINT_DISABLE=1"}
 	out, err := ask.Output()
 	if err != nil {
 		return "", fmt.Errorf("ask %s for its version: %w", path, err)
 	}
 	answer := strings.TrimSpace(string(out))
-	if answer == "" || strings.Contains(answer, "'") {
+	if !json.Valid(out) || strings.Contains(answer, "'") {
 		return "", fmt.Errorf("ask %s for its version: %w", path, errors.New("no answer that a script could give"))
 	}
 	answers[path] = answer
