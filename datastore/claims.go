@@ -11,9 +11,9 @@ import (
 
 // Claimable returns the ids of the runs that an agent may claim, in the order of
 // filter.Turns, and reads no more of them than that; at most one for each state
-// location, none for a location where a run is running or, unless it is that one, where
-// one that writes waits, and only runs that put a state right where one stands that could
-// not be saved.
+// location, none for a location where a run is running or, unless it is that one or
+// releases a lock, where one that writes waits, and only runs that put a state right where
+// one stands that could not be saved.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, q querier) (err error) {
 		ids, err = claimable(ctx, q, filter)
@@ -89,25 +89,25 @@ func aheadOf(passed map[holdfast.Lane]int, lane holdfast.Lane) holdfast.Ahead {
 	return ahead
 }
 
-// takenLocations are the locations of which an agent is offered nothing: where a
-// run is running, and where one that writes waits for its turn. That goes first,
-// also if the agent executes none that write. Few are running, and few that write
-// wait; asking of each claimable run would be asked often.
-func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter) (map[string]bool, error) {
-	taken := map[string]bool{}
-	take := func(row scanner) error {
-		var location string
-		err := row.Scan(&location)
-		taken[holdfast.StateKey(location)] = true
-		return err
+// takenLocations are the locations where a run is running, of which an agent is offered
+// nothing, and those where one that writes waits for its turn. That goes first, also if the
+// agent executes none that write: it is offered only what goes before that. Few are running,
+// and few that write wait; asking of each claimable run would be asked often.
+func takenLocations(ctx context.Context, q querier, filter holdfast.ClaimFilter) (running, awaited map[string]bool, err error) {
+	into := func(locations map[string]bool) func(scanner) error {
+		return func(row scanner) error {
+			var location string
+			err := row.Scan(&location)
+			locations[holdfast.StateKey(location)] = true
+			return err
+		}
 	}
-	if err := q.each(ctx, take, `SELECT state_location FROM runs WHERE status = 'running'`); err != nil {
-		return nil, err
+	running, awaited = map[string]bool{}, map[string]bool{}
+	err = q.each(ctx, into(running), `SELECT state_location FROM runs WHERE status = 'running'`)
+	if err != nil || len(filter.Kinds) == 0 || slices.ContainsFunc(filter.Kinds, holdfast.RunKind.Writes) {
+		return running, awaited, err
 	}
-	if len(filter.Kinds) == 0 || slices.ContainsFunc(filter.Kinds, holdfast.RunKind.Writes) {
-		return taken, nil
-	}
-	return taken, q.each(ctx, take, `SELECT state_location FROM runs
+	return running, awaited, q.each(ctx, into(awaited), `SELECT state_location FROM runs
 		WHERE claim_at IS NOT NULL AND (claim_at <= ? OR claim_at > ?) AND priority = ?`, nanos(filter.Now), nanos(filter.Now.Add(longestPause)), writing)
 }
 
@@ -115,7 +115,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	if filter.Limit <= 0 {
 		return nil, nil
 	}
-	taken, err := takenLocations(ctx, q, filter)
+	taken, awaited, err := takenLocations(ctx, q, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 		return nil, err
 	}
 	w := walk{q: q, now: filter.Now, turns: filter.Turns, due: true, pass: func(lane holdfast.Lane, run waiting) bool {
-		return taken[run.location] || unsaved[run.location] && lane.Kind.Plans()
+		return taken[run.location] || awaited[run.location] && lane.Priority >= writing || unsaved[run.location] && lane.Kind.Plans()
 	}}
 	unplanned := make(map[holdfast.PullRequestRef]bool, len(filter.Unplanned)) // there may be many
 	for _, ref := range filter.Unplanned {

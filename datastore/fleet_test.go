@@ -414,8 +414,8 @@ func testWritesGoFirst(t *testing.T, open opener) {
 	}
 }
 
-// testUnlocksGoFirst: what releases a lock goes before all else with that state, and is
-// offered to agents for plans.
+// testUnlocksGoFirst: what releases a lock goes before all else with that state, also before
+// what writes, and is offered to agents for plans.
 func testUnlocksGoFirst(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	plan, unlock, apply := newRun(1), newRun(2), newRun(3)
@@ -440,6 +440,16 @@ func testUnlocksGoFirst(t *testing.T, open opener) {
 	} {
 		if diff := differ(test.want, offered(test.filter)); diff != "" {
 			t.Errorf("Claimable(%s) (-want +got):\n%s", name, diff)
+		}
+	}
+
+	waits := newRun(4) // for that lock, as its pull request was merged
+	waits.Kind, waits.StateLocation = holdfast.RunApply, "s3:b/k"
+	create(t, store, waits)
+	for name, kinds := range map[string][]holdfast.RunKind{"plans": plans, "all": nil} {
+		got := offered(holdfast.ClaimFilter{Kinds: kinds})
+		if !slices.Contains(got, unlock.ID) || slices.Contains(got, waits.ID) || slices.Contains(got, plan.ID) {
+			t.Errorf("where an apply waits for the lock, %s are offered %v, want %s alone of its state", name, got, unlock.ID)
 		}
 	}
 }
