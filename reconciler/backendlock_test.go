@@ -66,8 +66,8 @@ func TestBackendLock(t *testing.T) {
 	if a.Kind != holdfast.RunState || a.State.Action != holdfast.StateUnlock || a.State.LockID != "left-1" {
 		t.Fatalf("handed out is %+v", a)
 	}
-	if err := unlock("left-1", true); refusedWith(err) != "InProgress holdfast cancel "+a.Run {
-		t.Errorf("a lock is released while a run is running: %v", err)
+	if err := unlock("left-1", true); refusedWith(err) != "InProgress holdfast logs "+a.Run+" --follow" {
+		t.Errorf("a lock is released while a run releases it: %v", err)
 	}
 	f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseCredentials, Failure: &holdfast.Failure{
 		Step: "unlock", Summary: "no valid credential sources found", Cause: holdfast.CauseCredentials,

@@ -60,10 +60,9 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 		return seen, err
 	}
 	for _, one := range sightings(runs) {
-		if seen.ID != "" && (seen.ID == ask.Lock || one.ID != ask.Lock) {
+		if one.by = releaserOf(one, branch); seen.ID != "" && !one.rather(seen, ask.Lock) {
 			continue
 		}
-		one.by = releaserOf(one, branch)
 		if sees, err := visible(ctx, ask, one.by.from); err != nil {
 			return seen, err
 		} else if len(sees) > 0 {
@@ -77,6 +76,16 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 	tried, err := k.tried(ctx, runs)
 	seen.Dead = deadHolder(seen, tried)
 	return seen, err
+}
+
+// rather reports whether a lock is the one that is asked about rather than another, which
+// was found later: it alone has the ID, or both have it and this is of the tracked branch's
+// state. Code of a pull request may print any ID.
+func (s sighting) rather(than sighting, id string) bool {
+	if s.ID != id || than.ID != id {
+		return s.ID == id
+	}
+	return s.by.kind == holdfast.RunState && than.by.kind != holdfast.RunState
 }
 
 // branch returns the newest runs of a cluster's tracked branch that have a root module of
@@ -124,23 +133,28 @@ func visible(ctx context.Context, ask holdfast.BackendUnlock, runs ...holdfast.R
 // sightings are the locks that runs have found, unless they are known to be gone: the last
 // one of each state, the one that was found last first. As a run of the tracked branch has
 // seen it, if one has, since ID and time of a lock are the words of the backend that the
-// run's code names. A run that never got as far as the lock says nothing of it.
+// run's code names. A run that never got as far as the lock says nothing of it. Of one state
+// no two attempts are executed at once: a run that was made later may have been executed
+// before another one.
 func sightings(runs []holdfast.Run) []sighting {
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b holdfast.Run) int { return b.HeartbeatAt.Compare(a.HeartbeatAt) })
 	var list []sighting
-	free := map[string]bool{}     // locations of states at which older locks are gone
-	released := map[string]bool{} // locks, by ID
-	at := map[string]int{}        // by location: its index in the list
+	free := map[string]bool{}        // locations of states at which older locks are gone
+	released := map[[2]string]bool{} // locks, by location and ID
+	at := map[string]int{}           // by location: its index in the list
 	for _, run := range runs {
 		lock, ok := holdfast.LockOf(run)
 		state := location.Written(run.StateLocation)
 		i, seen := at[state]
 		switch {
 		case !ok && releases(run):
-			released[run.State.LockID] = run.Status == holdfast.RunApplied || released[run.State.LockID]
+			gone := [2]string{state, run.State.LockID}
+			released[gone] = run.Status == holdfast.RunApplied || released[gone]
 		case !ok:
 			free[state] = free[state] || hadLock(run)
 		case free[state]:
-		case released[lock.ID]:
+		case released[[2]string{state, lock.ID}]:
 			free[state] = true // and so is what was found before it
 		case !seen:
 			at[state] = len(list)
@@ -236,23 +250,24 @@ func deadHolder(lock sighting, runs []holdfast.Run) string {
 }
 
 // UnlockBackend queues the run that has the engine release a lock of a cluster's
-// own backend (force-unlock), by its ID. ErrConflict, with the reason in its text,
-// if a run is running that may hold it, or if it is not the lock that a run found and
-// that a dead run of ours has left; force passes over the latter. ErrNotFound if nothing
-// is known of the cluster. The release waits for the attempt of a run that was refused
+// own backend (force-unlock), by its ID, or returns the one that is queued. ErrConflict, with
+// the reason in its text, if a run is running that may hold it, or if it is not the lock that a
+// run found and that a dead run of ours has left; force passes over the latter. ErrNotFound if
+// nothing is known of the cluster. The release waits for the attempt of a run that was refused
 // this very lock, and goes before the next one.
 func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error) {
 	seen, err := k.look(ctx, ask)
 	if err != nil {
 		return holdfast.Run{}, err
 	}
-	for _, run := range seen.runs {
-		if run.Status == holdfast.RunRunning && !awaits(run, ask.Lock) {
-			return run, &holdfast.RefusedError{
-				Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
-				Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
-			}
-		}
+	running, err := k.running(ctx, ask)
+	if err != nil {
+		return holdfast.Run{}, err
+	}
+	if shown, err := visible(ctx, ask, running...); err != nil {
+		return holdfast.Run{}, err
+	} else if len(shown) > 0 {
+		return shown[0], inTheWay(shown[0])
 	}
 	by := seen.by
 	if seen.ID != ask.Lock {
@@ -265,18 +280,56 @@ func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) 
 			return holdfast.Run{}, err
 		}
 	}
+	if len(running) > 0 { // who asks sees the lock, and not the run
+		return holdfast.Run{}, &holdfast.RefusedError{
+			Reason: holdfast.ReasonInProgress, Text: "a run of another project is running, and may hold it: wait for its end",
+		}
+	}
+	for _, run := range seen.runs {
+		if releases(run) && run.Status.Pending() && run.State.LockID == ask.Lock && run.State.From == by.from.ID {
+			return run, nil
+		}
+	}
+	return k.queueUnlock(ctx, ask, by, seen.Dead)
+}
+
+// queueUnlock stores the run that releases a lock.
+func (k *Keeper) queueUnlock(ctx context.Context, ask holdfast.BackendUnlock, by releaser, dead string) (holdfast.Run, error) {
 	run, err := k.jobOf(by.from, by.kind, ask.Actor)
 	if err != nil {
 		return run, err
 	}
 	run.State.Action, run.State.LockID, run.Reason = holdfast.StateUnlock, ask.Lock, holdfast.ReasonRequested
 	entry := holdfast.NewAuditEntry(k.opts.Now(), ask.Actor, "state.unlock", ask.Cluster,
-		fmt.Sprintf("%s releases lock %s of the backend with the code of %s, force %t, dead run %q", run.ID, ask.Lock, by.from.ID, ask.Force, seen.Dead))
+		fmt.Sprintf("%s releases lock %s of the backend with the code of %s, force %t, dead run %q", run.ID, ask.Lock, by.from.ID, ask.Force, dead))
 	if err := k.opts.Store.CreateRun(ctx, run, entry); err != nil {
 		return run, fmt.Errorf("queue the unlock: %w", err)
 	}
 	k.opts.Fleet.Queued(ctx)
 	return run, nil
+}
+
+// running returns the runs of a cluster that are executed and may hold a lock, whoever may
+// see them.
+func (k *Keeper) running(ctx context.Context, ask holdfast.BackendUnlock) ([]holdfast.Run, error) {
+	running, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning}})
+	if err != nil {
+		return nil, fmt.Errorf("list running runs of %q: %w", ask.Cluster, err)
+	}
+	return slices.DeleteFunc(running, func(run holdfast.Run) bool { return awaits(run, ask.Lock) }), nil
+}
+
+// inTheWay refuses to release a lock that a run which is executed may hold, or releases.
+func inTheWay(run holdfast.Run) error {
+	refused := &holdfast.RefusedError{
+		Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
+		Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
+	}
+	if releases(run) {
+		refused.Command = "holdfast logs " + run.ID + " --follow"
+		refused.Text = fmt.Sprintf("run %s is releasing the lock %s: wait for its end", run.ID, run.State.LockID)
+	}
+	return refused
 }
 
 // unseen returns what releases a lock that no run has found: the tracked branch's newest

@@ -97,8 +97,13 @@ func TestSightings(t *testing.T) {
 		run.Kind, run.State = holdfast.RunState, &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: id}
 		return run
 	}
-	elsewhere := ended(holdfast.RunPlanned, "", "")
-	elsewhere.StateLocation = "s3:elsewhere"
+	moved := func(run holdfast.Run) holdfast.Run {
+		run.StateLocation = "s3:elsewhere"
+		return run
+	}
+	early := ended(holdfast.RunPlanned, "", "") // it was made later, and executed before
+	early.HeartbeatAt = early.HeartbeatAt.Add(-time.Second)
+	elsewhere := moved(ended(holdfast.RunPlanned, "", ""))
 	waits := ended(holdfast.RunCanceled, "", "")
 	waits.Attempt = 0
 	for name, c := range map[string]struct {
@@ -122,7 +127,10 @@ func TestSightings(t *testing.T) {
 		"another lock":                    {[]holdfast.Run{refused("next", "s3:here", 0)}, "next"},
 		"another that is released":        {[]holdfast.Run{unlock(holdfast.RunApplied, "next"), refused("next", "s3:here", 0)}, ""},
 		"another state's":                 {[]holdfast.Run{refused("next", "s3:elsewhere", 0)}, "next"},
-		"another state's, released":       {[]holdfast.Run{unlock(holdfast.RunApplied, "next"), refused("next", "s3:elsewhere", 0)}, "left"},
+		"another state's, released":       {[]holdfast.Run{moved(unlock(holdfast.RunApplied, "next")), refused("next", "s3:elsewhere", 0)}, "left"},
+		"a release of the other state's":  {[]holdfast.Run{unlock(holdfast.RunApplied, "next"), refused("next", "s3:elsewhere", 0)}, "next"},
+		"that ID in another, released":    {[]holdfast.Run{moved(unlock(holdfast.RunApplied, "left"))}, "left"},
+		"a plan that went before it":      {[]holdfast.Run{early}, "left"},
 		"the same, of a pull request":     {[]holdfast.Run{refused("left", "s3:here", 7)}, "left"},
 		"the same, after it had been got": {[]holdfast.Run{refused("left", "s3:here", 7), ended(holdfast.RunPlanned, "", "")}, "left of 7"},
 	} {
