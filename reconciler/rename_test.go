@@ -327,3 +327,24 @@ func TestAFormerNameThatLeadsNowhere(t *testing.T) {
 		}
 	}
 }
+
+// The hint at a misspelt former name is not a cluster that was destroyed: it has nothing that could
+// be continued.
+func TestAFormerNameNearOneThatWasDestroyed(t *testing.T) {
+	t.Parallel()
+	f := built(t, twoClusters())
+	f.open(1, map[string]string{"clusters/preprod.yaml": gitserver.Delete})
+	f.executeAll(withEngine)
+	f.merge(1, byMerge)
+	f.executeAll(withEngine)
+	f.look()
+	if rec := f.cluster("preprod"); rec.Deletion == nil {
+		t.Fatalf("preprod is %s and waits for %q", rec.Phase, rec.Waiting)
+	}
+	f.repo.Commit(master, "misspelt", map[string]string{"clusters/prod.yaml": renamedDocument("live", "prprod"), "infra/live/main.tf": module("two")})
+	f.look()
+	faults := f.cluster("live").Desired.Faults.Error()
+	if strings.Contains(faults, "preprod") || !strings.Contains(faults, "set renamedFrom: prod if") {
+		t.Errorf("live has %s", faults)
+	}
+}
