@@ -75,7 +75,8 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 			return in, err
 		}
 		in.Window = decision.LookAtWindows(in)
-		return in, nil
+		in.Released, err = history.Released(ctx, o.opts.Store, decision.Newest(in.Runs))
+		return in, err
 	}
 	pr, err := o.opts.Store.PullRequest(ctx, req.PullRequest)
 	if err != nil {
@@ -85,7 +86,10 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 	if err := o.observeProposal(ctx, &in); err != nil {
 		return in, err
 	}
-	in.Runs, err = history.PullRequest(ctx, o.opts.Store, req.PullRequest, req.Cluster)
+	if in.Runs, err = history.PullRequest(ctx, o.opts.Store, req.PullRequest, req.Cluster); err != nil {
+		return in, err
+	}
+	in.Released, err = history.Released(ctx, o.opts.Store, decision.Newest(in.Runs))
 	return in, err
 }
 

@@ -58,18 +58,26 @@ type Input struct {
 	// Unseen is true until this process has looked at the cluster's repository:
 	// what belongs to one push may be on record in part.
 	Unseen bool
+	// Released: the newest run is a plan that did not get the lock of its state, and this
+	// was released after the plan had failed.
+	Released bool
 	// Parents are the clusters that this one depends on, Dependents those that
 	// depend on it and are to be gone before it is destroyed.
 	Parents, Dependents []holdfast.Relation
-	// Removals is how many clusters of the repository are gone from its branch
-	// and still to be destroyed, and Fleet how many of it were applied. Zero unless
-	// this one is gone.
-	Removals, Fleet int
+	Leaving
 
 	// Window tells whether the cluster's apply windows allow an apply now.
 	Window Window
 
 	Resumes Resumes
+}
+
+// Leaving counts the clusters of a repository that one is gone from.
+type Leaving struct {
+	// Removals is how many clusters of the repository are gone from its branch
+	// and still to be destroyed, and Fleet how many of it were applied. Zero unless
+	// this one is gone.
+	Removals, Fleet int
 }
 
 // Resumes bound how an apply that failed in the middle for a transient cause is

@@ -148,7 +148,8 @@ func upToDate(in *decision.Input)    { in.Cluster.Applied.SourceDigest = newDige
 func movesFrom(suspended string) func(*decision.Input) {
 	return func(in *decision.Input) { in.Suspended, in.Cluster.Applied.Document.Project = suspended, "former" }
 }
-func stateMoved(in *decision.Input) { in.Cluster.StateSerial = 5 }
+func stateMoved(in *decision.Input)   { in.Cluster.StateSerial = 5 }
+func lockReleased(in *decision.Input) { in.Released = true }
 func fresh(in *decision.Input) {
 	in.Cluster.Applied, in.Last, in.LastApply = holdfast.Applied{}, holdfast.Applied{}, ""
 }
@@ -274,6 +275,8 @@ func pullRequestSituations() map[string]situation {
 		},
 		"failed":                         {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
 		"canceled":                       {atPullRequest(runs(ran("run-1", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
+		"its lock is released":           {atPullRequest(runs(ran("run-1", plan, holdfast.RunErrored)), lockReleased), planAgain(holdfast.ReasonRequested)},
+		"its lock is released too late":  {atPullRequest(closed, runs(ran("run-1", plan, holdfast.RunErrored)), lockReleased), none(holdfast.ReasonClosed)},
 		"canceled before it was begun":   {atPullRequest(stateMoved, runs(ran("run-1", plan, holdfast.RunCanceled, neverClaimed))), wait(holdfast.ReasonCanceled)},
 		"a cluster that is in no branch": {atPullRequest(fresh, func(in *decision.Input) { in.Cluster = holdfast.ClusterRecord{} }), planAgain(holdfast.ReasonNewRevision)},
 	}
@@ -466,6 +469,8 @@ func branchSituations() map[string]situation {
 		"a direct push":                  {onBranch(), doPlan(holdfast.ReasonUnreviewed, on())},
 		"a direct push, planned":         {onBranch(runs(planned)), wait(holdfast.ReasonUnreviewed)},
 		"a direct push, planning failed": {onBranch(runs(ran("run-2", plan, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
+		"a direct push, lock released":   {onBranch(runs(ran("run-2", plan, holdfast.RunErrored)), lockReleased), doPlan(holdfast.ReasonRequested, on())},
+		"an apply, and lock released":    {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored)), lockReleased), wait(holdfast.ReasonPlanFailed)},
 		"a direct push, planning died":   {onBranch(later(time.Hour), runs(ran("run-2", plan, holdfast.RunInterrupted))), doPlan(holdfast.ReasonInterrupted)},
 		"a direct push, canceled":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled))), wait(holdfast.ReasonCanceled)},
 		"a direct push, given up":        {onBranch(runs(ran("run-2", plan, holdfast.RunCanceled, forReason(holdfast.ReasonSuspended)))), doPlan(holdfast.ReasonUnreviewed, on())},

@@ -377,14 +377,16 @@ func unreviewed(in Input) (Decision, bool) {
 	if !current(in, last) || last.Kind != holdfast.RunPlan {
 		return planUnreviewed(in), true
 	}
-	switch last.Status {
-	case holdfast.RunInterrupted:
+	switch {
+	case last.Status == holdfast.RunInterrupted:
 		d := again(in, holdfast.ReasonInterrupted)
 		d.Background = d.Action == ActionPlan && firstSeen(in) && last.First() // not if a person asked for it
 		return d, true
-	case holdfast.RunErrored:
+	case last.Status == holdfast.RunErrored && in.Released: // what it gave up waiting for
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonRequested, Reviews: reviews(in)}, true
+	case last.Status == holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
-	case holdfast.RunCanceled:
+	case last.Status == holdfast.RunCanceled:
 		if GivenUp(last) {
 			return planUnreviewed(in), true
 		}

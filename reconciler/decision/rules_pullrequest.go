@@ -117,8 +117,12 @@ func settledSince(in Input, plan holdfast.Run) bool {
 	return !slices.ContainsFunc(plan.Provisional, func(name string) bool { return slices.Contains(ahead, name) })
 }
 
+// endedPlan makes a plan again that gave up waiting for a lock which somebody has released
+// since: they have asked for that, so that it is made.
 func endedPlan(in Input) (Decision, bool) {
 	switch last := Newest(in.Runs); {
+	case last.Status == holdfast.RunErrored && in.Released:
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonRequested}, true
 	case last.Status == holdfast.RunErrored:
 		return Decision{Action: ActionWait, Reason: holdfast.ReasonPlanFailed}, true
 	case GivenUp(last): // it was closed, a draft or in conflict meanwhile

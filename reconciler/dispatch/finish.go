@@ -137,7 +137,9 @@ func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
 	if run.State == nil || run.State.Action != holdfast.StateUnlock || run.Status != holdfast.RunApplied {
 		return
 	}
-	waiting, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: run.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRetrying}})
+	waiting, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
+		Cluster: run.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRetrying}, Limit: 10_000,
+	})
 	if err != nil {
 		d.opts.Logger.WarnContext(ctx, "runs that wait for the lock were not found", "run", run.ID, "err", err)
 		return

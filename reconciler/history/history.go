@@ -88,3 +88,26 @@ func PullRequest(
 	}
 	return runs, nil
 }
+
+// releasesLooked is how many releases of locks of a cluster are looked through.
+const releasesLooked = 20
+
+// Released reports whether the lock that a plan did not get, and no longer waits for, was
+// released since: by a run that has ended well, after the plan had failed.
+func Released(ctx context.Context, from Runs, plan holdfast.Run) (bool, error) {
+	lock, known := holdfast.LockOf(plan)
+	if !known || plan.Kind != holdfast.RunPlan || plan.Status != holdfast.RunErrored {
+		return false, nil
+	}
+	runs, err := from.Runs(ctx, holdfast.RunFilter{
+		Cluster: plan.Cluster, Kinds: []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock},
+		Statuses: []holdfast.RunStatus{holdfast.RunApplied}, Limit: releasesLooked,
+	})
+	if err != nil {
+		return false, fmt.Errorf("list releases of locks of %q: %w", plan.Cluster, err)
+	}
+	return slices.ContainsFunc(runs, func(run holdfast.Run) bool {
+		return run.State != nil && run.State.Action == holdfast.StateUnlock && run.State.LockID == lock.ID &&
+			run.StateKey() == plan.StateKey() && run.FinishedAt.After(plan.FinishedAt)
+	}), nil
+}

@@ -1,0 +1,232 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler"
+)
+
+// release claims a release of a lock, and ends it.
+func (f *fleet) release(job holdfast.Run, result holdfast.Result) {
+	f.t.Helper()
+	a := f.claim()
+	if a.Run != job.ID {
+		f.t.Fatalf("handed out is %q, want the release %q: %v", a.Run, job.ID, f.runs(job.Cluster))
+	}
+	f.finish(a, result)
+}
+
+// noSuchLock is the result of a release that finds no lock.
+var noSuchLock = holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
+	Step: "unlock", Summary: "Failed to unlock state: no such lock", Cause: holdfast.CauseStateBackend,
+}}
+
+// TestPlansAfterARelease: a plan that gave up waiting for a lock is made again once that is
+// released, and once only. A release that failed has nothing made.
+func TestPlansAfterARelease(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters()) // without a wait for locks
+	f.adopt()
+	locked := func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) }
+	f.open(1, freshAt("one"))
+	f.executeAll(locked)
+	head := f.forge.get(1).Head
+	if got := f.forge.status(head, holdfast.ContextPlan); got == holdfast.StatusPending || got == holdfast.StatusSuccess {
+		t.Fatalf("%s is %q, want the plan to have given up: %v", holdfast.ContextPlan, got, f.runs("fresh"))
+	}
+	job, err := f.unlockBackend("fresh", "left-1", true)
+	f.must(err)
+	f.release(job, noSuchLock)
+	f.expectRuns("fresh", "plan errored StateLocked", "unlock errored StateBackend")
+
+	job, err = f.unlockBackend("fresh", "left-1", true)
+	f.must(err)
+	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.expectRuns("fresh", "plan errored StateLocked", "unlock errored StateBackend", "unlock applied", "plan queued Requested")
+	f.executeAll(locked)
+	f.expectRuns("fresh", "plan errored StateLocked", "unlock errored StateBackend", "unlock applied", "plan errored StateLocked")
+
+	job, err = f.unlockBackend("fresh", "left-1", true)
+	f.must(err)
+	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.executeAll(good)
+	if got := f.forge.status(head, holdfast.ContextPlan); got != holdfast.StatusSuccess {
+		t.Errorf("%s is %q in the end: %v", holdfast.ContextPlan, got, f.runs("fresh"))
+	}
+}
+
+// TestPlansAfterAReleaseOnTheBranch: so is one of the tracked branch, which nobody has
+// reviewed.
+func TestPlansAfterAReleaseOnTheBranch(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.look()
+	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		if a.Cluster == "prod" {
+			return foundLocked(noon)
+		}
+		return good(a)
+	})
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonPlanFailed {
+		t.Fatalf("prod waits for %q: %v", rec.Waiting, f.runs("prod"))
+	}
+	job, err := f.unlockBackend("prod", "left-1", true)
+	f.must(err)
+	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.executeAll(good)
+	f.expectRuns("prod", "plan errored StateLocked", "state applied", "plan planned")
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
+		t.Errorf("prod waits for %q once it is planned", rec.Waiting)
+	}
+}
+
+// TestUnlockTwice: who asks for a release that is queued gets that one. One whose agent dies
+// is tried again. Meanwhile, and when it fails in the end, the pull request's status is that of
+// its plan, and the lock is known.
+func TestUnlockTwice(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, freshAt("one"))
+	plan := f.claim()
+	f.finish(plan, foundLocked(noon))
+	unlock := func() holdfast.Run {
+		t.Helper()
+		job, err := f.unlockBackend("fresh", "left-1", true)
+		f.must(err)
+		return job
+	}
+	job := unlock()
+	if again := unlock(); again.ID != job.ID {
+		t.Errorf("a second release is queued: %v", f.runs("fresh"))
+	}
+	f.release(job, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
+	f.expectRuns("fresh", "plan retrying StateLocked", "unlock retrying AgentKilled")
+	if again := unlock(); again.ID != job.ID {
+		t.Errorf("a second release is queued while the first is to be tried again: %v", f.runs("fresh"))
+	}
+	f.clock.Advance(10 * time.Minute)
+	f.release(job, noSuchLock)
+	f.post()
+	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusPending {
+		t.Errorf("%s is %q after a release that failed: %v", holdfast.ContextPlan, got, f.runs("fresh"))
+	}
+	if lock, err := f.backendLock("fresh"); err != nil || lock.ID != "left-1" {
+		t.Errorf("BackendLock() = %+v, %v, after a release that failed", lock, err)
+	}
+	if again := unlock(); again.ID == job.ID {
+		t.Errorf("%s has ended, and is to release the lock", job.ID)
+	}
+}
+
+// TestUnlockAfterItsPullRequest: a release outlives the pull request whose code it has, and
+// can be asked for after that: nobody else could release the lock.
+func TestUnlockAfterItsPullRequest(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, freshAt("one"))
+	f.finish(f.claim(), foundLocked(noon))
+	unlock := func() holdfast.Run {
+		t.Helper()
+		job, err := f.unlockBackend("fresh", "left-1", true)
+		f.must(err)
+		return job
+	}
+	job := unlock()
+	f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed })
+	f.expectRuns("fresh", "plan canceled Closed", "unlock queued Requested")
+	f.release(job, noSuchLock)
+	f.release(unlock(), holdfast.Result{Status: holdfast.RunApplied})
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("%s is handed out for a pull request that is closed: %v", a.Run, f.runs("fresh"))
+	}
+}
+
+// TestUnlockOfOneIDInTwoStates: code of a pull request may print the ID of any lock. That of
+// the tracked branch's state is released, with the tracked branch's code.
+func TestUnlockOfOneIDInTwoStates(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	f.api("alice", holdfast.VerbPlan, "prod")
+	dead := f.claim()
+	made := f.clock.Now()
+	f.clock.Advance(time.Minute)
+	f.finish(dead, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
+		Step: "plan", Summary: "the backend is away", Cause: holdfast.CauseStateBackend,
+	}})
+	f.api("alice", holdfast.VerbPlan, "prod")
+	found := f.execute(func(holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	f.open(1, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(f.clock.Now()) })
+	if plan := f.newest("prod"); plan.PullRequest.Number != 1 || plan.StateLocation == found.StateLocation {
+		t.Fatalf("the plan of the pull request is %+v", plan.RunSpec)
+	}
+	job, err := f.unlockBackend("prod", "left-1", false)
+	if err != nil || job.Kind != holdfast.RunState || !job.PullRequest.IsZero() || job.StateLocation != found.StateLocation {
+		t.Errorf("the lock is released by a %q run of %s at %q, %v", job.Kind, job.PullRequest, job.StateLocation, err)
+	}
+}
+
+// TestUnlockNamesNoOtherRuns: who does not see a run that is running does not hear of it: where
+// they see no lock either, there is nothing.
+func TestUnlockNamesNoOtherRuns(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, freshAt("one"))
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
+	f.open(2, freshAt("two"))
+	running := f.claim()
+	unlock := func(number int) error {
+		sees := func(_ context.Context, run holdfast.Run) (bool, error) { return run.PullRequest.Number == number, nil }
+		_, err := f.r.Rescue().UnlockBackend(t.Context(), holdfast.BackendUnlock{
+			Cluster: "fresh", Lock: "left-1", Actor: "ana", Force: true, Sees: sees,
+		})
+		return err
+	}
+	if err := unlock(1); refusedWith(err) != "InProgress " || strings.Contains(err.Error(), running.Run) {
+		t.Errorf("who sees the lock alone hears %v", err)
+	}
+	if err := unlock(2); refusedWith(err) != "InProgress holdfast cancel "+running.Run {
+		t.Errorf("who sees the run hears %v", err)
+	}
+	if err := unlock(3); !errors.Is(err, holdfast.ErrNotFound) || strings.Contains(err.Error(), running.Run) {
+		t.Errorf("who sees neither hears %v", err)
+	}
+}
+
+// TestReleaseWakesAll: however many runs wait for a lock, all may be claimed once it is
+// released.
+func TestReleaseWakesAll(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) { opts.Limits.LockTimeout = time.Hour })
+	f.adopt()
+	f.open(1, freshAt("one"))
+	f.finish(f.claim(), foundLocked(noon))
+	first := f.newest("fresh")
+	const others = 101
+	for i := range others {
+		other := first
+		other.ID, other.CreatedAt = fmt.Sprintf("run-0-%03d", i), first.CreatedAt.Add(-time.Hour)
+		other.NotBefore = f.clock.Now().Add(time.Hour)
+		f.must(f.store.CreateRun(t.Context(), other))
+	}
+	job, err := f.unlockBackend("fresh", "left-1", true)
+	f.must(err)
+	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "fresh", Statuses: []holdfast.RunStatus{holdfast.RunRetrying}, Limit: 1000})
+	f.must(err)
+	now := f.clock.Now()
+	if len(runs) != others+1 || slices.ContainsFunc(runs, func(run holdfast.Run) bool { return run.NotBefore.After(now) }) {
+		t.Errorf("%d runs wait, and some of them still for the end of their pause", len(runs))
+	}
+}
