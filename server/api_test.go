@@ -87,7 +87,7 @@ func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	w := fleet()
 	w.held = true
-	url := serve(t, newServer(t, w).API())
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Rescuer = rescuer{} }).API())
 	const ok, no, forbidden = 200, 401, 403
 	for _, tc := range []struct {
 		method, path, body                     string
@@ -130,6 +130,9 @@ func TestAuthorization(t *testing.T) {
 		{"POST", "/api/v1/resume", `{"project":"payments"}`, no, no, forbidden, ok, ok},
 		{"DELETE", "/api/v1/locks/prod-eu", "", no, no, forbidden, ok, ok},
 		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", no, no, forbidden, forbidden, ok},
+		{"GET", "/api/v1/states/prod-eu/lock", "", no, no, ok, ok, ok},
+		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, no, no, forbidden, 202, 202},
+		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1","force":true}`, no, no, forbidden, forbidden, 202},
 	} {
 		for token, want := range map[string]int{
 			"": tc.nobody, agentToken: tc.agent, viewerToken: tc.viewer, operatorToken: tc.operator, adminToken: tc.admin,
@@ -139,6 +142,29 @@ func TestAuthorization(t *testing.T) {
 				t.Errorf("%s %s with %q = %d %s, want %d", tc.method, tc.path, token, got.status, got.body, want)
 			}
 		}
+	}
+}
+
+// TestUnlockTakesTheIDOfALock: an engine gets the ID as an argument, which is neither an option
+// nor more than one.
+func TestUnlockTakesTheIDOfALock(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, fleet(), func(o *server.Options) { o.API.Rescuer = rescuer{} }).API())
+	for id, want := range map[string]int{
+		"left-1": 202, "1709294400123456": 202, "acme/prod": 202, "b/k-md5": 202, "3F2A=": 202, strings.Repeat("a", 200): 202,
+		"": 400, "-force": 400, "--help": 400, "left 1": 400, "left-1\n": 400, "left\x001": 400, "../left": 400, "$(id)": 400, "ü": 400,
+		strings.Repeat("a", 201): 400,
+	} {
+		body, err := json.Marshal(map[string]string{"lock": id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := request(t, "POST", url+"/api/v1/states/prod-eu/unlock", operatorToken, string(body)); got.status != want {
+			t.Errorf("the release of %.20q = %d %s, want %d", id, got.status, got.body, want)
+		}
+	}
+	if got := request(t, "POST", url+"/api/v1/states/prod-eu/unlock", operatorToken, `{"lock":"left-1","as":"apply"}`); got.status != 400 {
+		t.Errorf("a release with more than the ID of a lock = %d %s", got.status, got.body)
 	}
 }
 

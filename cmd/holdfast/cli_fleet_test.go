@@ -167,7 +167,7 @@ func TestFleetRequests(t *testing.T) {
 		},
 		"check what cannot be": {
 			line: "drift check young", answers: map[string]any{"POST /clusters/young/drift/check": refusal{409, v1.Problem{Detail: `cluster "young": it was never applied`}}},
-			code: 1, err: "Error: cluster \"young\": it was never applied\n",
+			code: 3, err: "Error: cluster \"young\": it was never applied\n",
 		},
 		"describe one that is suspended": {
 			line: "describe cluster prod-eu", answers: map[string]any{

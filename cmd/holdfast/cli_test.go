@@ -417,6 +417,26 @@ func TestRequests(t *testing.T) {
 			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1"}`,
 			out:   planID + " releases the lock with the code of shop#7 and the credentials for plans; follow it with: holdfast logs " + planID + " --follow\n",
 		},
+		"unlock by another ID": {
+			line: "unlock fresh --lock left-2", answers: map[string]any{
+				"POST /states/fresh/unlock": refusal{409, v1.Problem{Detail: "run x found lock left-1", Command: "holdfast unlock fresh --lock left-1"}},
+			},
+			code: 3, err: "Error: run x found lock left-1\nHint:  try `holdfast unlock fresh --lock left-1`\n",
+		},
+		"unlock by force, and may not": {
+			line: "unlock fresh --lock left-1 --force", answers: map[string]any{
+				"POST /states/fresh/unlock": refusal{403, v1.Problem{Detail: `token "otto" has role operator; force takes admin`}},
+			},
+			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1","force":true}`, code: 1, err: "force takes admin",
+		},
+		"describe a release": {
+			line: "describe run " + applyID, answers: map[string]any{"GET /runs/" + applyID: v1.Run{
+				ID: applyID, Cluster: "fresh", Kind: holdfast.RunUnlock, Status: holdfast.RunApplied,
+				RunSpec: v1.RunSpec{State: &v1.StateJob{Action: holdfast.StateUnlock, LockID: "left-1"}},
+			}},
+			out: "Releases lock:  left-1\n",
+		},
+		"unlock by an ID that is empty": {line: "unlock prod-eu --lock= --force", code: 2, err: "--lock is empty"},
 		"unlock the dead": {
 			line: "unlock prod-eu", answers: map[string]any{"GET /locks/prod-eu": lock, "DELETE /locks/prod-eu": lock},
 			asked: "DELETE /api/v1/locks/prod-eu?force=false", out: "released the lock of prod-eu\n",

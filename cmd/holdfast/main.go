@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint" // time zones of schedules, in images that have none
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/internal/clock"
@@ -50,9 +51,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	code := cli.ExitError
 	var exit *cli.ExitCodeError
+	var answered *client.Error
 	switch {
 	case errors.As(err, &exit):
 		code = exit.Code
+	case errors.As(err, &answered) && answered.Refused():
+		code = cli.ExitRun
 	case isUnknownCommand(err):
 		code = cli.ExitUsage
 	}

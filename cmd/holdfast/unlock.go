@@ -37,6 +37,9 @@ Where only a pull request has that state, the agent runs the pull request's code
 the credentials for plans.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("lock") && lock == "" { // of a script: without it, a run is ended
+				return cli.UsageError("--lock is empty: want the ID of a lock")
+			}
 			cl, err := a.Connect(conn)
 			if err != nil {
 				return err

@@ -83,7 +83,7 @@ func TestUnlockOfAClusterThatOnlyAPullRequestHas(t *testing.T) {
 	})
 	w.until("another lock is not released", func() (bool, string) { // it is refused while the plan is tried again
 		out, errs, code := w.cli("unlock", "fresh", "--lock", "another", "--force")
-		return code == 1 && strings.Contains(errs, left), out + errs
+		return code == 3 && strings.Contains(errs, left), out + errs
 	})
 	if store.heldBy("fresh") != left {
 		t.Fatalf("the lock is %q now, want %q", store.heldBy("fresh"), left)

@@ -60,6 +60,12 @@ func (e *Error) Error() string { return e.text }
 // Hint says what to do, if the server says so.
 func (e *Error) Hint() string { return e.hint }
 
+// Refused reports whether the server does not do now what it was asked for, such as because a
+// run is in progress: neither is the request wrong, nor is its caller not allowed to make it.
+func (e *Error) Refused() bool {
+	return e.Status == http.StatusConflict || e.Status == http.StatusLocked
+}
+
 // Is makes errors.Is find the root package's errors behind the status.
 func (e *Error) Is(target error) bool {
 	switch target {

@@ -99,6 +99,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Provisional", provisionalText(r.Provisional)},
 		[2]string{"Reviewed as", r.Matched},
 		[2]string{"Applies plan of", r.Shown},
+		[2]string{"Releases lock", releasedLock(r)},
 		[2]string{"Asked for by", r.Actor},
 		[2]string{"Created", a.When(r.CreatedAt)},
 		[2]string{"Started", a.When(r.StartedAt)},
@@ -119,6 +120,14 @@ func (a *app) runText(d runDescription) string {
 		out += table.Section("Plan", a.planText(*d.Plan))
 	}
 	return out
+}
+
+// releasedLock is the ID of the lock that a run is to release.
+func releasedLock(r v1.Run) string {
+	if r.State == nil {
+		return ""
+	}
+	return r.State.LockID
 }
 
 func provisionalText(parents []string) string {
