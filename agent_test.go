@@ -37,3 +37,19 @@ func TestAgentIDOf(t *testing.T) {
 		}
 	}
 }
+
+// Who may apply puts states right, too, and who may plan releases locks.
+func TestAgentsOfEachKind(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[holdfast.RunKind]holdfast.RunKind{
+		holdfast.RunPlan: holdfast.RunPlan, holdfast.RunApply: holdfast.RunApply, holdfast.RunDrift: holdfast.RunDrift,
+		holdfast.RunDestroy: holdfast.RunDestroy, holdfast.RunState: holdfast.RunApply, holdfast.RunUnlock: holdfast.RunPlan,
+	} {
+		for _, bound := range holdfast.AgentKinds() {
+			req := holdfast.ClaimRequest{Bound: []holdfast.RunKind{bound}}
+			if got := req.MayHave(holdfast.Run{Kind: kind}); got != (bound == want) {
+				t.Errorf("an agent with a token for %s may have runs of kind %s: %t", bound, kind, got)
+			}
+		}
+	}
+}

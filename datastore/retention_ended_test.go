@@ -146,20 +146,22 @@ func TestRetentionOfClustersThatAreGone(t *testing.T) {
 }
 
 // TestRetentionOfStatesThatAreSaved: a backend that refuses for days has a state pushed every
-// few minutes, which takes nothing away of what people look for.
+// few minutes, or a lock released, which takes nothing away of what people look for.
 func TestRetentionOfStatesThatAreSaved(t *testing.T) {
 	t.Parallel()
-	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 3})
-	apply := p.run(holdfast.RunApply, nil)
-	want := []string{apply.ID}
-	for i := range 60 {
-		if id := p.run(holdfast.RunState, nil).ID; i >= 57 {
-			want = append(want, id)
+	for _, kind := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
+		p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 3})
+		apply := p.run(holdfast.RunApply, nil)
+		want := []string{apply.ID}
+		for i := range 60 {
+			if id := p.run(kind, nil).ID; i >= 57 {
+				want = append(want, id)
+			}
 		}
-	}
-	p.sweep()
-	if diff := differ(want, p.left()); diff != "" {
-		t.Errorf("runs after Sweep() (-want +got):\n%s", diff)
+		p.sweep()
+		if diff := differ(want, p.left()); diff != "" {
+			t.Errorf("runs after Sweep() of those of kind %s (-want +got):\n%s", kind, diff)
+		}
 	}
 }
 

@@ -230,3 +230,31 @@ func TestReleaseWakesAll(t *testing.T) {
 		t.Errorf("%d runs wait, and some of them still for the end of their pause", len(runs))
 	}
 }
+
+// TestReleaseMakesNoRoom: a release is over soon, and changes nothing that a suspension is
+// there for. It steps back neither for that nor for an apply of its cluster.
+func TestReleaseMakesNoRoom(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, foreignState())
+	f.adopt()
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
+	f.executeAll(good)
+	f.open(2, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLock("mine-1", noon) })
+	job, err := f.unlockBackend("prod", "mine-1", true)
+	f.must(err)
+	f.suspend("prod", true, "ana", "")
+	f.settle()
+	a := f.claim()
+	if a.Run != job.ID {
+		t.Fatalf("handed out is %q, want the release %q: %v", a.Run, job.ID, f.runs("prod"))
+	}
+	f.suspend("prod", false, "ana", "")
+	f.merge(1, byMerge)
+	if runs := f.runs("prod"); !slices.Contains(runs, "apply queued Merged") {
+		t.Fatalf("the merge has led to %v", runs)
+	}
+	if job, err = f.store.Run(t.Context(), job.ID); err != nil || job.Kind != holdfast.RunUnlock || job.Cancel != "" || job.Status != holdfast.RunRunning {
+		t.Errorf("the release is %s, and is to stop for %q, %v", job.Status, job.Cancel, err)
+	}
+}

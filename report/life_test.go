@@ -320,6 +320,20 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
+// A lock that a run could not release is to be released again, whatever code that had: there
+// is nothing to plan.
+func TestFailureOfARelease(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
+		run := failures["not unlocked"]
+		run.Kind, run.PullRequest = kind, holdfast.PullRequestRef{Repo: "acme/fleet", Number: 7}
+		text := report.FailureText(run)
+		if !strings.Contains(text, "holdfast unlock prod-eu --lock left-1") || strings.Contains(text, "replan") {
+			t.Errorf("of a run of kind %s: %s", kind, text)
+		}
+	}
+}
+
 // terminal is a command for a terminal.
 var terminal = regexp.MustCompile(`(?:^|[^/\w])holdfast ((?:[a-z]+)(?: [a-z]+)?)`)
 

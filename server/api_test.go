@@ -218,6 +218,7 @@ func TestQueries(t *testing.T) {
 		"clusters?label=a":                          `400 label "a": want key=value`,
 		"clusters?projects=p":                       `400 unknown parameter "projects"`,
 		"runs":                                      `runs {"Cluster":"","PullRequest":null,"Kinds":null,"Statuses":null,"Limit":100}`,
+		"runs?kind=unlock":                          `runs {"Cluster":"","PullRequest":null,"Kinds":["unlock"],"Statuses":null,"Limit":100}`,
 		"runs?cluster=c&kind=apply&kind=destroy&status=errored&limit=5": `runs {"Cluster":"c","PullRequest":null,"Kinds":["apply","destroy"],"Statuses":["errored"],"Limit":5}`,
 		"runs?repo=shop&number=7": `runs {"Cluster":"","PullRequest":{"repo":"shop","number":7},"Kinds":null,"Statuses":null,"Limit":100}`,
 		"runs?number=7":           `400 repo of the pull request is missing`,

@@ -296,6 +296,7 @@ func TestRequests(t *testing.T) {
 			line:  "get runs --pull-request shop#7 --kind apply,destroy --status errored --cluster c --limit 3",
 			asked: "GET /api/v1/runs?cluster=c&kind=apply&kind=destroy&limit=3&number=7&repo=shop&status=errored",
 		},
+		"get releases of locks":  {line: "get runs --kind unlock", asked: "GET /api/v1/runs?kind=unlock&limit=50"},
 		"get some of the queue":  {line: "get queue --limit 3", out: "prod-eu", err: "only the first 3 are shown, there may be more: see --limit\n"},
 		"get open pull requests": {line: "get prs", asked: "GET /api/v1/pullrequests?limit=50&state=open"},
 		"get all pull requests":  {line: "get prs --all --repo shop", asked: "GET /api/v1/pullrequests?limit=50&repo=shop"},

@@ -98,16 +98,16 @@ func (k *Keeper) branch(ctx context.Context, cluster string) ([]holdfast.Run, er
 	return slices.DeleteFunc(runs, func(run holdfast.Run) bool { return run.Attempt == 0 }), nil // nobody has executed it
 }
 
-// releaserOf returns what a lock is released with: the newest run of the tracked branch or,
-// if that has its state elsewhere than where the lock was seen, what was applied last. Where
-// neither has that state, as only a pull request has it, it is the run that found the
-// lock, which may do no more than it could: whoever wrote that code could have released it.
+// releaserOf returns what a lock is released with: the newest run of the tracked branch that
+// has the state where the lock was seen, back to the last one that began to apply. Where none
+// has that state, as only a pull request has it, it is the run that found the lock, which may
+// do no more than it could: whoever wrote that code could have released it.
 func releaserOf(seen sighting, branch []holdfast.Run) releaser {
 	for _, run := range branch {
 		if location.Same(run.StateLocation, seen.in.StateLocation) {
 			return releaser{run, holdfast.RunState}
 		}
-		if run.Kind.Writes() {
+		if run.Kind.Writes() && run.Begun {
 			break
 		}
 	}

@@ -146,3 +146,33 @@ func TestSightings(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaserOf: what was applied last, and what the tracked branch has had since, releases
+// locks of its state; what was planned elsewhere before releases none.
+func TestReleaserOf(t *testing.T) {
+	t.Parallel()
+	ran := func(id string, kind holdfast.RunKind, location string, begun bool) holdfast.Run {
+		run := holdfast.Run{ID: id, Kind: kind}
+		run.Attempt, run.Begun, run.StateLocation = 1, begun, location
+		return run
+	}
+	apply := ran("applied", holdfast.RunApply, "s3:here", true)
+	for name, c := range map[string]struct {
+		branch []holdfast.Run
+		want   string
+	}{
+		"nothing is applied":                  {nil, "found unlock"},
+		"only a plan elsewhere":               {[]holdfast.Run{ran("plan", holdfast.RunPlan, "s3:there", false)}, "found unlock"},
+		"a plan":                              {[]holdfast.Run{ran("plan", holdfast.RunPlan, "s3:here", false)}, "plan state"},
+		"a plan since the apply":              {[]holdfast.Run{ran("plan", holdfast.RunPlan, "s3:here", false), apply}, "plan state"},
+		"a plan elsewhere since the apply":    {[]holdfast.Run{ran("plan", holdfast.RunPlan, "s3:there", false), apply}, "applied state"},
+		"an apply elsewhere that never began": {[]holdfast.Run{ran("refused", holdfast.RunApply, "s3:there", false), apply}, "applied state"},
+		"an apply elsewhere since":            {[]holdfast.Run{ran("moved", holdfast.RunApply, "s3:there", true), apply}, "found unlock"},
+		"its store is of the environment":     {[]holdfast.Run{ran("plan", holdfast.RunPlan, "s3:here"+holdfast.StoreOfEnvironment, false)}, "plan state"},
+	} {
+		by := releaserOf(sighting{in: ran("found", holdfast.RunPlan, "s3:here", false)}, c.branch)
+		if got := by.from.ID + " " + string(by.kind); got != c.want {
+			t.Errorf("%s: the lock is released by %q, want %q", name, got, c.want)
+		}
+	}
+}
