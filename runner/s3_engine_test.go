@@ -92,7 +92,7 @@ func (b bucket) ask(method, key, body string, unlessThere bool) (status int) {
 }
 
 // TestLocksInS3: who holds the lock of a state in S3 keeps others out, an apply of ours
-// among them; a run releases a lock that was left behind.
+// among them; a run releases a lock that was left behind, and no other.
 func TestLocksInS3(t *testing.T) {
 	t.Parallel()
 	realEngine(t)
@@ -131,12 +131,25 @@ func TestLocksInS3(t *testing.T) {
 			t.Fatalf("a second lock was answered %d: the store proves nothing", status)
 		}
 		refused("locked-"+string(kind), left)
-		got, s := run("run-"+string(kind), kind, func(a *holdfast.Assignment) {
-			a.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: left}
-		})
+		release := func(id, lock string) (holdfast.Result, *memorySession) {
+			return run(id+string(kind), kind, func(a *holdfast.Assignment) {
+				a.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: lock}
+			})
+		}
+		got, s := release("other-", strings.Replace(left, "7a3f", "0000", 1))
+		wantStatus(t, got, holdfast.RunErrored, holdfast.CauseStateBackend, s)
+		if !b.has(stateKey + ".tflock") {
+			t.Errorf("another lock was released by a run of kind %s", kind)
+		}
+		got, s = release("run-", left)
 		wantStatus(t, got, holdfast.RunApplied, "", s)
 		if b.has(stateKey + ".tflock") {
 			t.Errorf("the lock is still there after a run of kind %s", kind)
+		}
+		got, s = release("gone-", left)
+		wantStatus(t, got, holdfast.RunErrored, holdfast.CauseStateBackend, s)
+		if !strings.Contains(got.Failure.Hint, "may be gone already") {
+			t.Errorf("the hint at a lock that is gone: %s", got.Failure.Hint)
 		}
 	}
 
