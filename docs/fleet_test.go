@@ -190,7 +190,7 @@ func TestGuards(t *testing.T) {
 	applied := holdfast.Applied{Run: "run-1", SourceDigest: "sha256:1", Document: holdfast.Cluster{Name: "prod"}}
 	gone := func(change func(*decision.Input)) decision.Input {
 		in := decision.Input{
-			Now: now, Request: holdfast.Request{Cluster: "prod"}, Last: applied, Removals: 1, Fleet: 100,
+			Now: now, Request: holdfast.Request{Cluster: "prod"}, Last: applied, Leaving: decision.Leaving{Removals: 1, Fleet: 100},
 			Cluster: holdfast.ClusterRecord{
 				Name: "prod", Applied: applied, Desired: holdfast.Desired{Removed: true, RemovedWith: 1},
 			},
