@@ -184,7 +184,7 @@ func TestUnlockNamesNoOtherRuns(t *testing.T) {
 	f.adopt()
 	f.open(1, freshAt("one"))
 	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
-	f.open(2, freshAt("two"))
+	f.open(2, freshAt("one"))
 	running := f.claim()
 	unlock := func(number int) error {
 		sees := func(_ context.Context, run holdfast.Run) (bool, error) { return run.PullRequest.Number == number, nil }
@@ -201,6 +201,26 @@ func TestUnlockNamesNoOtherRuns(t *testing.T) {
 	}
 	if err := unlock(3); !errors.Is(err, holdfast.ErrNotFound) || strings.Contains(err.Error(), running.Run) {
 		t.Errorf("who sees neither hears %v", err)
+	}
+}
+
+// TestUnlockWhileAnotherStateIsPlanned: a run that has another state cannot hold the lock, and
+// does not keep anybody from releasing that.
+func TestUnlockWhileAnotherStateIsPlanned(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, twoClusters())
+	f.adopt()
+	f.open(1, freshAt("one"))
+	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
+	f.open(2, freshAt("two"))
+	running := f.claim()
+	job, err := f.unlockBackend("fresh", "left-1", true)
+	f.must(err)
+	if a := f.claim(running.AttemptRef); a.Run != job.ID {
+		t.Errorf("handed out is %q, want the release %s: %v", a.Run, job.ID, f.runs("fresh"))
+	}
+	if _, err := f.unlockBackend("fresh", "left-2", true); refusedWith(err) != "InProgress holdfast logs "+job.ID+" --follow" {
+		t.Errorf("a lock that nobody has found is released while runs are running: %v", err)
 	}
 }
 

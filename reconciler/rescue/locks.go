@@ -260,7 +260,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) 
 	if err != nil {
 		return holdfast.Run{}, err
 	}
-	running, err := k.running(ctx, ask)
+	running, err := k.running(ctx, ask, seen)
 	if err != nil {
 		return holdfast.Run{}, err
 	}
@@ -310,13 +310,16 @@ func (k *Keeper) queueUnlock(ctx context.Context, ask holdfast.BackendUnlock, by
 }
 
 // running returns the runs of a cluster that are executed and may hold a lock, whoever may
-// see them.
-func (k *Keeper) running(ctx context.Context, ask holdfast.BackendUnlock) ([]holdfast.Run, error) {
+// see them: not those that are known to have another state.
+func (k *Keeper) running(ctx context.Context, ask holdfast.BackendUnlock, seen sighting) ([]holdfast.Run, error) {
 	running, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning}})
 	if err != nil {
 		return nil, fmt.Errorf("list running runs of %q: %w", ask.Cluster, err)
 	}
-	return slices.DeleteFunc(running, func(run holdfast.Run) bool { return awaits(run, ask.Lock) }), nil
+	return slices.DeleteFunc(running, func(run holdfast.Run) bool {
+		elsewhere := seen.ID == ask.Lock && !location.Same(run.StateLocation, seen.in.StateLocation)
+		return elsewhere || awaits(run, ask.Lock)
+	}), nil
 }
 
 // inTheWay refuses to release a lock that a run which is executed may hold, or releases.
