@@ -140,7 +140,7 @@ func runOutcomeOf(r holdfast.RunOutcome) RunOutcome {
 // Run returns the run in the vocabulary of Holdfast, with what is needed to say in words
 // what it did and what became of it.
 func (r Run) Run() holdfast.Run {
-	return holdfast.Run{
+	run := holdfast.Run{
 		ID: r.ID, Cluster: r.Cluster, Kind: r.Kind, Status: r.Status, Reason: r.Reason, Detail: r.Detail,
 		RunSpec: holdfast.RunSpec{
 			PullRequest: holdfast.PullRequestRef(r.PullRequest), Repo: r.Repo, Revision: r.Revision, Base: r.Base, SourceDigest: r.SourceDigest,
@@ -153,6 +153,10 @@ func (r Run) Run() holdfast.Run {
 		},
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
+	if r.State != nil {
+		run.State = &holdfast.StateJob{Action: r.State.Action, From: r.State.From, LockID: r.State.LockID}
+	}
+	return run
 }
 
 // StateJob is what a run of the kind state or unlock does with the state of its cluster.

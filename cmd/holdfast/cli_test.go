@@ -437,6 +437,14 @@ func TestRequests(t *testing.T) {
 			}},
 			out: "Releases lock:  left-1\n",
 		},
+		"describe a release that failed": {
+			line: "describe run " + applyID, answers: map[string]any{"GET /runs/" + applyID: v1.Run{
+				ID: applyID, Cluster: "fresh", Kind: holdfast.RunUnlock, Status: holdfast.RunErrored,
+				RunSpec:    v1.RunSpec{State: &v1.StateJob{Action: holdfast.StateUnlock, LockID: "left-1"}},
+				RunOutcome: v1.RunOutcome{Failure: &v1.Failure{Step: "unlock", Summary: "no such lock", Cause: holdfast.CauseStateBackend}},
+			}},
+			out: "What you can do:\n    holdfast unlock fresh --lock left-1  retries, once the cause is fixed\n",
+		},
 		"unlock by an ID that is empty": {line: "unlock prod-eu --lock= --force", code: 2, err: "--lock is empty"},
 		"unlock the dead": {
 			line: "unlock prod-eu", answers: map[string]any{"GET /locks/prod-eu": lock, "DELETE /locks/prod-eu": lock},
