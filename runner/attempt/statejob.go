@@ -31,23 +31,13 @@ func (t *stateJob) putRight(ctx context.Context, job holdfast.StateJob) error {
 	case holdfast.StatePush:
 		err = t.pushRescued(ctx)
 	case holdfast.StateUnlock:
-		err = t.releaseLock(ctx, job.LockID)
+		t.begin(stepUnlock)
+		err = failure.OfRelease(t.start(ctx, nil, false, "force-unlock", "-force", job.LockID))
 	default:
 		err = &failure.Error{Cause: holdfast.CauseInternal, Err: fmt.Errorf("state: there is no action %q", job.Action)}
 	}
 	if err == nil {
 		t.result.Status = holdfast.RunApplied
-	}
-	return err
-}
-
-// releaseLock has the engine release the lock with that ID. Most backends release no other.
-func (t *stateJob) releaseLock(ctx context.Context, id string) error {
-	t.begin(stepUnlock)
-	err := t.start(ctx, nil, false, "force-unlock", "-force", id)
-	var known *failure.Error
-	if errors.As(err, &known) && known.Cause == holdfast.CauseStateBackend && !known.Transient {
-		known.Hint = "the lock may be gone already, or another one may be held by now; if not, " + known.Hint
 	}
 	return err
 }

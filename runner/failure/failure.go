@@ -32,6 +32,16 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// OfRelease adds a hint to why an engine did not release a lock by its ID: the lock may be
+// gone, since most backends release no other one.
+func OfRelease(err error) error {
+	var known *Error
+	if errors.As(err, &known) && known.Cause == holdfast.CauseStateBackend && !known.Transient {
+		known.Hint = "the lock may be gone already, or another one may be held by now; if not, " + known.Hint
+	}
+	return err
+}
+
 // NoLeave is why an apply was not begun that has waited for that: unkept, if what has to
 // outlast it could not be written to disk, or else the server.
 func NoLeave(unkept error) *Error {
