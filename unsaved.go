@@ -48,3 +48,6 @@ type StateJob struct {
 	// Unsaved is what push pushes; zero for another action.
 	Unsaved UnsavedState `json:"unsaved,omitzero"`
 }
+
+// Unlocks reports whether it releases a lock; nil does not.
+func (j *StateJob) Unlocks() bool { return j != nil && j.Action == StateUnlock }

@@ -97,19 +97,13 @@ func TestUnlockTwice(t *testing.T) {
 	f.open(1, freshAt("one"))
 	plan := f.claim()
 	f.finish(plan, foundLocked(noon))
-	unlock := func() holdfast.Run {
-		t.Helper()
-		job, err := f.unlockBackend("fresh", "left-1", true)
-		f.must(err)
-		return job
-	}
-	job := unlock()
-	if again := unlock(); again.ID != job.ID {
+	job := f.forcedUnlock("fresh", "left-1")
+	if again := f.forcedUnlock("fresh", "left-1"); again.ID != job.ID {
 		t.Errorf("a second release is queued: %v", f.runs("fresh"))
 	}
 	f.release(job, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
 	f.expectRuns("fresh", "plan retrying StateLocked", "unlock retrying AgentKilled")
-	if again := unlock(); again.ID != job.ID {
+	if again := f.forcedUnlock("fresh", "left-1"); again.ID != job.ID {
 		t.Errorf("a second release is queued while the first is to be tried again: %v", f.runs("fresh"))
 	}
 	f.clock.Advance(10 * time.Minute)
@@ -121,7 +115,7 @@ func TestUnlockTwice(t *testing.T) {
 	if lock, err := f.backendLock("fresh"); err != nil || lock.ID != "left-1" {
 		t.Errorf("BackendLock() = %+v, %v, after a release that failed", lock, err)
 	}
-	if again := unlock(); again.ID == job.ID {
+	if again := f.forcedUnlock("fresh", "left-1"); again.ID == job.ID {
 		t.Errorf("%s has ended, and is to release the lock", job.ID)
 	}
 }
@@ -134,17 +128,11 @@ func TestUnlockAfterItsPullRequest(t *testing.T) {
 	f.adopt()
 	f.open(1, freshAt("one"))
 	f.finish(f.claim(), foundLocked(noon))
-	unlock := func() holdfast.Run {
-		t.Helper()
-		job, err := f.unlockBackend("fresh", "left-1", true)
-		f.must(err)
-		return job
-	}
-	job := unlock()
+	job := f.forcedUnlock("fresh", "left-1")
 	f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed })
 	f.expectRuns("fresh", "plan canceled Closed", "unlock queued Requested")
 	f.release(job, noSuchLock)
-	f.release(unlock(), holdfast.Result{Status: holdfast.RunApplied})
+	f.release(f.forcedUnlock("fresh", "left-1"), holdfast.Result{Status: holdfast.RunApplied})
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("%s is handed out for a pull request that is closed: %v", a.Run, f.runs("fresh"))
 	}

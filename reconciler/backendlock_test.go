@@ -303,6 +303,14 @@ func (f *fleet) unlockBackend(cluster, id string, force bool) (holdfast.Run, err
 	return f.r.Rescue().UnlockBackend(f.t.Context(), holdfast.BackendUnlock{Cluster: cluster, Lock: id, Actor: "ana", Force: force})
 }
 
+// forcedUnlock returns the run that releases a lock, whoever holds it.
+func (f *fleet) forcedUnlock(cluster, id string) holdfast.Run {
+	f.t.Helper()
+	job, err := f.unlockBackend(cluster, id, true)
+	f.must(err)
+	return job
+}
+
 // refusedWith returns the reason and the command of a refusal.
 func refusedWith(err error) string {
 	var refused *holdfast.RefusedError

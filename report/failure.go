@@ -98,7 +98,7 @@ func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
 // stateChoices are what can be done about a state that could not be saved, or pushed,
 // and about a lock that could not be released.
 func stateChoices(run holdfast.Run) []choice {
-	if run.State != nil && run.State.Action == holdfast.StateUnlock {
+	if run.State.Unlocks() {
 		return []choice{{
 			terminal: "holdfast unlock " + run.Cluster + " --lock " + run.State.LockID,
 			does:     "retries, once the cause is fixed",

@@ -134,7 +134,7 @@ func (d *Dispatcher) end(
 // unlocked lets runs that pause until a lock is released be claimed at once, if run
 // has released it.
 func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
-	if run.State == nil || run.State.Action != holdfast.StateUnlock || run.Status != holdfast.RunApplied {
+	if !run.State.Unlocks() || run.Status != holdfast.RunApplied {
 		return
 	}
 	waiting, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{

@@ -107,7 +107,7 @@ func Released(ctx context.Context, from Runs, plan holdfast.Run) (bool, error) {
 		return false, fmt.Errorf("list releases of locks of %q: %w", plan.Cluster, err)
 	}
 	return slices.ContainsFunc(runs, func(run holdfast.Run) bool {
-		return run.State != nil && run.State.Action == holdfast.StateUnlock && run.State.LockID == lock.ID &&
+		return run.State.Unlocks() && run.State.LockID == lock.ID &&
 			run.StateKey() == plan.StateKey() && run.FinishedAt.After(plan.FinishedAt)
 	}), nil
 }

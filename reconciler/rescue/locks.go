@@ -148,7 +148,7 @@ func sightings(runs []holdfast.Run) []sighting {
 		state := location.Written(run.StateLocation)
 		i, seen := at[state]
 		switch {
-		case !ok && releases(run):
+		case !ok && run.State.Unlocks():
 			gone := [2]string{state, run.State.LockID}
 			released[gone] = run.Status == holdfast.RunApplied || released[gone]
 		case !ok:
@@ -164,11 +164,6 @@ func sightings(runs []holdfast.Run) []sighting {
 		}
 	}
 	return list
-}
-
-// releases reports whether a run is there to release a lock.
-func releases(run holdfast.Run) bool {
-	return run.State != nil && run.State.Action == holdfast.StateUnlock
 }
 
 // hadLock reports whether a run's engine has got the state's lock, which so was free: the
@@ -210,7 +205,7 @@ func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run
 // mayLeaveLock reports whether a run that is over may not have released its lock: its
 // engine died, also by our hand, or did not reach the backend.
 func mayLeaveLock(run holdfast.Run) bool {
-	if releases(run) {
+	if run.State.Unlocks() {
 		return false // it takes none
 	}
 	if run.Status == holdfast.RunInterrupted {
@@ -286,7 +281,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) 
 		}
 	}
 	for _, run := range seen.runs {
-		if releases(run) && run.Status.Pending() && run.State.LockID == ask.Lock && run.State.From == by.from.ID {
+		if run.State.Unlocks() && run.Status.Pending() && run.State.LockID == ask.Lock && run.State.From == by.from.ID {
 			return run, nil
 		}
 	}
@@ -328,7 +323,7 @@ func inTheWay(run holdfast.Run) error {
 		Reason: holdfast.ReasonInProgress, Command: "holdfast cancel " + run.ID,
 		Text: fmt.Sprintf("run %s is running, and may hold it: cancel it first", run.ID),
 	}
-	if releases(run) {
+	if run.State.Unlocks() {
 		refused.Command = "holdfast logs " + run.ID + " --follow"
 		refused.Text = fmt.Sprintf("run %s is releasing the lock %s: wait for its end", run.ID, run.State.LockID)
 	}
