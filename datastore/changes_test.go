@@ -14,7 +14,7 @@ import (
 )
 
 // testChanges: each write of a cluster, a run or a pull request is a change, a
-// heartbeat is none, and of an object only the newest change is kept.
+// heartbeat is not, and of an object only the newest change is kept.
 func testChanges(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	seen := int64(0)

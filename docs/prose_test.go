@@ -18,8 +18,13 @@ const gap = `\s+(?:(?://|#) ?)?`
 // phrase matches at the beginning of a sentence, too.
 func phrase(pattern string) *regexp.Regexp { return regexp.MustCompile("(?i)" + pattern) }
 
-// isNo is a habit that tests and their helpers must not have either.
-var isNo = phrase(`(?:\S+` + gap + `)?\b(?:is|are|was|were)` + gap + `no` + gap + `[a-z]+`)
+// Habits that tests and their helpers must not have either, in text and in names of tests.
+var (
+	isNo     = phrase(`(?:\S+` + gap + `)?\b(?:is|are|was|were)` + gap + `no` + gap + `[a-z]+`)
+	isNone   = phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `none\b(?:` + gap + `of\b)?`)
+	namedNo  = regexp.MustCompile(`func Test\w*(?:Is|Are|Was|Were)No(?:ne)?(?:[A-Z]\w*)?\(`)
+	noLonger = regexp.MustCompile(`(?:Is|Are|Was|Were)No(?:Longer|More)`)
+)
 
 // habits are phrases that read as if they were translated, with what to write. Each has a
 // word in it that is looked for first: to match all phrases everywhere takes much longer.
@@ -55,7 +60,7 @@ var habits = []struct {
 	{"drift", phrase(`\b[Cc]hecks?` + gap + `for` + gap + `drift\b`), "drift check"},
 	{"told", phrase(`\bcannot` + gap + `be` + gap + `told\b|\b(?:was|were|been)` + gap + `told` + gap + `already\b`), "is not known, was reported"},
 	{"no", isNo, "is not a"},
-	{"none", phrase(`(?:^|\S+` + gap + `)(?:is|are)` + gap + `none\b(?:` + gap + `of\b)?`), "is not one"},
+	{"none", isNone, "is not one"},
 }
 
 // shownHabits are phrases that people do not read: on pages, and in what is made of
@@ -124,7 +129,7 @@ var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh|sql)$|/Makefile$|/
 var applied = regexp.MustCompile(`Network beside the cluster`)
 
 // usual are the places where "is no" is plain English.
-var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|\bisolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
+var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|isolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
 
 // shownText is what people read of a file: all of a page but code, the strings of Go code.
 // What is in other files is for ourselves.
@@ -188,7 +193,7 @@ func TestProse(t *testing.T) {
 		data = applied.ReplaceAll(data, nil)
 		ofTests := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.ToSlash(path), "../internal/testenv/")
 		for _, habit := range habits {
-			if ofTests && habit.phrase != isNo {
+			if ofTests && habit.phrase != isNo && habit.phrase != isNone {
 				continue
 			}
 			for _, part := range around(data, habit.word) {
@@ -198,6 +203,11 @@ func TestProse(t *testing.T) {
 						t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(string(data[:from]), "\n"), found, habit.write)
 					}
 				}
+			}
+		}
+		for _, name := range namedNo.FindAll(data, -1) {
+			if !noLonger.Match(name) {
+				t.Errorf("%s: %q: name it IsNot, or by what happens", path, name)
 			}
 		}
 		if ofTests || strings.Contains(path, "/adr/") || strings.Contains(path, "/bench/") {

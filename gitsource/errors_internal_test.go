@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestLocalFaultsAreNoRefusals: what Git's program says of this machine's disk is not
+// TestLocalFaultsAreNotRefusals: what Git's program says of this machine's disk is not
 // the word of a server.
-func TestLocalFaultsAreNoRefusals(t *testing.T) {
+func TestLocalFaultsAreNotRefusals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{
 		"error: cannot lock ref 'refs/heads/x': unable to create '/r/x.lock': Read-only file system": holdfast.ErrUnavailable,
@@ -26,9 +26,9 @@ func TestLocalFaultsAreNoRefusals(t *testing.T) {
 	}
 }
 
-// TestAMissingPackIsNoMissingPath: whoever asks what is in a tree must not take a file that
+// TestAMissingPackIsNotAMissingPath: whoever asks what is in a tree must not take a file that
 // its mirror has lost for one that the tree does not have.
-func TestAMissingPackIsNoMissingPath(t *testing.T) {
+func TestAMissingPackIsNotAMissingPath(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{syscall.ENOENT, syscall.EMFILE} {
 		err := new(mirror).broken(&fs.PathError{Op: "open", Path: "pack", Err: cause})

@@ -96,7 +96,7 @@ func TestAnApprovalIsOfWhatWasLookedAt(t *testing.T) {
 }
 
 // Who approves a cluster that is applied by command has not asked for its apply.
-func TestAnApprovalIsNoApply(t *testing.T) {
+func TestAnApprovalIsNotAnApply(t *testing.T) {
 	t.Parallel()
 	for name, apply := range map[string]string{
 		"with a condition": "apply: {onMerge: false, requires: [approved]}", "without": "apply: {onMerge: false}",

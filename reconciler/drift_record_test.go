@@ -93,9 +93,9 @@ func TestCancelledCheckIsNotMadeAtOnceAgain(t *testing.T) {
 	f.checks(holdfast.Plan{})
 }
 
-// TestUnappliedChangeIsNoDrift: the check is of what was applied, and the report
+// TestUnappliedChangeIsNotDrift: the check is of what was applied, and the report
 // keeps what waits apart.
-func TestUnappliedChangeIsNoDrift(t *testing.T) {
+func TestUnappliedChangeIsNotDrift(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, hourly)
 	f.repo.Commit(master, "pushed", map[string]string{"infra/prod/main.tf": module("two")})

@@ -136,7 +136,7 @@ func TestAnApprovalThroughTheAPIIsOfWhatIsShown(t *testing.T) {
 }
 
 // What is refused approves nothing.
-func TestARefusedApprovalIsNone(t *testing.T) {
+func TestARefusedApprovalDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after func(*fleet)

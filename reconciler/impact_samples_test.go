@@ -24,8 +24,8 @@ func farShop(name string, variables ...string) map[string]string {
 }
 
 // A sample has the credentials of the project and environment that its document
-// names, and reads its state: a document that its repository may not define is
-// none, whoever opens a pull request on the template.
+// names, and reads its state: a document that its repository may not define is not
+// sampled, whoever opens a pull request on the template.
 func TestSamplesAreHeldToWhatTheirRepositoriesMayDefine(t *testing.T) {
 	t.Parallel()
 	f := newShops(t, func(o *reconciler.Options) {
@@ -405,8 +405,8 @@ func (f *fleet) execAny() bool {
 	return true
 }
 
-// A plan that was a sample is none that people have reviewed, when the same comes
-// to be what the merge applies.
+// A plan that was a sample has not been reviewed by people, even if the merge applies
+// the same.
 func TestASampleDoesNotStandForAPlan(t *testing.T) {
 	t.Parallel()
 	for _, sample := range []bool{true, false} {

@@ -300,7 +300,7 @@ func TestTheBudgetOfSamplesIsKept(t *testing.T) {
 	f := newShops(t, none)
 	f.open(1, shop("1.1.0", "two"))
 	if got := f.samples(1); len(got) > 0 {
-		t.Errorf("samples %v, though there shall be none", got)
+		t.Errorf("samples %v, want none", got)
 	}
 	if got := len(f.impact(1).Groups); got != 1 {
 		t.Errorf("%d groups", got)

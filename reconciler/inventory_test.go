@@ -114,9 +114,9 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestInventoryIsNoPartOfARun: what goes wrong with it fails nothing, and the
+// TestInventoryIsNotPartOfARun: what goes wrong with it fails nothing, and the
 // next run puts it right.
-func TestInventoryIsNoPartOfARun(t *testing.T) {
+func TestInventoryIsNotPartOfARun(t *testing.T) {
 	t.Parallel()
 	broken := &brokenInventory{err: errors.New("out of reach")}
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})

@@ -367,7 +367,7 @@ func TestMergesThatWait(t *testing.T) {
 	}
 }
 
-func TestApplyIsNoWayAroundApproval(t *testing.T) {
+func TestApplyDoesNotBypassApproval(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t, "apply: {requires: [approved]}")
 	f.merge(1, byMerge)

@@ -76,7 +76,7 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 
 // A bucket is the same one in all environments, as long as none of them leads to a store of
 // its own.
-func TestAnotherEnvironmentIsNoOtherBucket(t *testing.T) {
+func TestAnotherEnvironmentIsNotAnotherBucket(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["clusters/prod.yaml"] = document("prod", oldState)

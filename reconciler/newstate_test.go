@@ -111,7 +111,7 @@ func TestAStateThatWasCopiedIsNotHeld(t *testing.T) {
 
 // A plan without changes is not a copy: nothing in an empty state, and nothing that the
 // document asks for, agree. A person may confirm it all the same.
-func TestAnEmptyStateIsNoCopy(t *testing.T) {
+func TestAnEmptyStateIsNotACopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ has, found []string }{
 		"empty":                {[]string{"a.a", "a.b"}, nil},

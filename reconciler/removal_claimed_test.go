@@ -106,7 +106,7 @@ func TestNameOfAnotherRemovesNothing(t *testing.T) {
 }
 
 // A pull request that does so plans no destroy, and says which document it may be.
-func TestNameOfAnotherIsNoPlannedRemoval(t *testing.T) {
+func TestNameOfAnotherIsNotAPlannedRemoval(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()

@@ -50,8 +50,8 @@ func TestARemovalIsProvenByEachHead(t *testing.T) {
 	}
 }
 
-// A word in a pull request that has changed a cluster is none about another one
-// that has removed it since.
+// A confirmation in a pull request that has changed a cluster does not count for another
+// one that has removed it since.
 func TestAWordAboutAnotherPullRequestDestroysNothing(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()

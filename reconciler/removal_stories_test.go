@@ -13,7 +13,7 @@ import (
 
 // Of many that go at once one by one, those that nobody has confirmed wait, also
 // when so many are confirmed that the others are few.
-func TestAWordForSomeIsNoneForTheOthers(t *testing.T) {
+func TestConfirmingSomeDoesNotConfirmTheOthers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("has many clusters")

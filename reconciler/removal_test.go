@@ -333,7 +333,7 @@ func TestARenameToATakenName(t *testing.T) {
 	}
 }
 
-func TestARenameThatIsNone(t *testing.T) {
+func TestWhatIsNotARename(t *testing.T) {
 	t.Parallel()
 	f := built(t, twoClusters())
 	f.open(1, map[string]string{"clusters/live.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one")})

@@ -145,7 +145,7 @@ func TestAPlanThatWasRefusedIsNotReviewed(t *testing.T) {
 	}
 }
 
-// The plan that counts is the last one that people saw, and a failure is none.
+// The plan that counts is the last one that people saw, and a failure is not a plan.
 func TestAPlanThatFailedIsNotReviewed(t *testing.T) {
 	t.Parallel()
 	again := func(f *fleet, result func(holdfast.Assignment) holdfast.Result) {

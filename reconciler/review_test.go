@@ -38,7 +38,7 @@ func TestReviewIsNotUsedTwice(t *testing.T) {
 
 // A pull request that was reviewed against the tracked branch and merged
 // elsewhere is not a review of what comes to the tracked branch by a push.
-func TestRetargetedPullRequestIsNoReview(t *testing.T) {
+func TestRetargetedPullRequestIsNotAReview(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.change(1, func(pr *holdfast.PullRequest) { pr.BaseBranch = "staging" })

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// The examples and tests of a template look like clusters, and are none: not at
+// The examples and tests of a template look like clusters, and are not: not at
 // the first look, not with a push, and not with a template that comes later.
-func TestExamplesOfATemplateAreNoClusters(t *testing.T) {
+func TestExamplesOfATemplateAreNotClusters(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
 	files["blue/template.yaml"] = webTemplate("one")["templates/web/template.yaml"]

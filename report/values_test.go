@@ -101,7 +101,7 @@ func TestAttributesOfATable(t *testing.T) {
 			[]string{"`\"a\"` → `\"a\\u200b\"`"},
 			nil,
 		},
-		"a space that is none": {
+		"what looks like a space": {
 			holdfast.ResourceChange{Attributes: []holdfast.AttributeChange{attr("name", `"a b"`, "\"a\u2800b\"")}},
 			[]string{"`\"a b\"` → `\"a\\u2800b\"`"},
 			nil,

@@ -586,9 +586,9 @@ func wantSmallLog(t *testing.T, _ holdfast.Result, s *memorySession) {
 	}
 }
 
-// TestTheRunIsNoSecret: the secret in a run's token is left out of its log, and the run's
+// TestTheRunIsNotSecret: the secret in a run's token is left out of its log, and the run's
 // id, which names folders, is not.
-func TestTheRunIsNoSecret(t *testing.T) {
+func TestTheRunIsNotSecret(t *testing.T) {
 	t.Parallel()
 	run := holdfast.NewID("run", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	secret := strings.Repeat("0123456789abcdef", 4)

@@ -167,7 +167,7 @@ func TestSecretIsNotFound(t *testing.T) {
 		},
 		"dots":   {secretRun{ref: `{"file": "` + dir + "/../" + filepath.Base(outside) + `/key"}`, change: files}, false, []string{"not in any of the run's secret folders"}},
 		"prefix": {secretRun{ref: `{"file": "` + dir + `x/key"}`, change: files}, false, []string{"not in any of the run's secret folders"}},
-		"the root folder is none": {
+		"the root folder is ignored": {
 			secretRun{ref: ref("file", outside, "key"), change: func(a *holdfast.Assignment) { a.SecretDirs = []string{"/", "", "."} }},
 			false,
 			[]string{"not in any of the run's secret folders"},

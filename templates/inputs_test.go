@@ -45,7 +45,7 @@ spec:
 `
 
 // TestInputTypes: what the engine would refuse for every value is a fault of the
-// template; what it may accept is none.
+// template; what it may accept is not.
 func TestInputTypes(t *testing.T) {
 	t.Parallel()
 

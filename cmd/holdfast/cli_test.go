@@ -356,8 +356,8 @@ func TestRequests(t *testing.T) {
 			}},
 			out: "prod-eu: it is up to date: nothing to apply\n",
 		},
-		"a phase that is none": {line: "get clusters --phase actve", code: 2, err: `phase "actve": want Pending, Provisioning`},
-		"the version":          {line: "--version", out: "holdfast "},
+		"an unknown phase": {line: "get clusters --phase actve", code: 2, err: `phase "actve": want Pending, Provisioning`},
+		"the version":      {line: "--version", out: "holdfast "},
 		"approve a run": {
 			line: "approve " + planID, answers: map[string]any{"POST /commands": done},
 			asked: `POST /api/v1/commands {"verb":"approve","run":"` + planID + `"}`,

@@ -88,7 +88,7 @@ func TestHugeAnswer(t *testing.T) {
 	}
 }
 
-// An answer without what was asked for is none: neither an empty list of reviews,
+// An answer without what was asked for does not count: it is neither an empty list of reviews,
 // nor a user without a permission, nor a comment or status that was written.
 func TestAnswersWithoutContent(t *testing.T) {
 	t.Parallel()

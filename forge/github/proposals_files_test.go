@@ -22,7 +22,7 @@ func TestProposeRefuses(t *testing.T) {
 		"a folder that is not":  {func(p *holdfast.Proposal) { p.Files["none/none.yaml"] = []byte("x") }, "no such file"},
 		"a folder":              {func(p *holdfast.Proposal) { p.Files["clusters"] = []byte("x") }, "not an ordinary file"},
 		"a link":                {func(p *holdfast.Proposal) { p.Files["link"] = []byte("x") }, "not an ordinary file"},
-		"a path that is none":   {func(p *holdfast.Proposal) { p.Files["/x"] = []byte("x") }, "not a path"},
+		"not a path":            {func(p *holdfast.Proposal) { p.Files["/x"] = []byte("x") }, "not a path"},
 		"a base that is not":    {func(p *holdfast.Proposal) { p.Base = head }, "not found"},
 		"a base branch that is": {func(p *holdfast.Proposal) { p.BaseBranch = "none" }, "base"},
 		"what changes nothing": {func(p *holdfast.Proposal) {

@@ -203,7 +203,7 @@ resource "cloud_cluster" "main" {
 
 // What was merged and waits is not drift: it stands apart, whether there is drift
 // besides or not.
-func TestWaitingChangeIsNoDrift(t *testing.T) {
+func TestWaitingChangeIsNotDrift(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
 	w.start()

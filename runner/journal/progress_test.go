@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
-// A key of for_each may look like other words of an engine. What a provisioner prints may,
-// too, and is none.
+// A key of for_each may look like other words of an engine. What a provisioner prints may
+// look like an address, and is not.
 func TestProgressReadsAddresses(t *testing.T) {
 	t.Parallel()
 	long := `cloud_network.b["` + strings.Repeat("x", 5000) + `"]`

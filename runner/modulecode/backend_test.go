@@ -29,7 +29,7 @@ func TestBackendText(t *testing.T) {
 	}
 	plain := backendText(t, block("bucket = \"b\"\nkey = \"k\"\nassume_role = { arn = \"r\" }"))
 	if plain == "" {
-		t.Fatal("constants are none")
+		t.Fatal("a backend of constants has no text")
 	}
 	for name, files := range map[string]map[string]string{
 		"another order, comments": block("# of the fleet\nkey = \"k\" # its own\nassume_role = {\n  arn = \"r\"\n}\nbucket     = \"${\"b\"}\""),

@@ -326,7 +326,7 @@ func r4k(random *rand.Rand) string {
 
 // A sensitive document names things that are not secrets: the endpoint of a cluster
 // is in its kubeconfig, too.
-func TestWordsOfDocumentsAreNoSecrets(t *testing.T) {
+func TestWordsOfDocumentsAreNotSecrets(t *testing.T) {
 	t.Parallel()
 	const endpoint = "https://dev-local.platform.clusters.example.internal:6443"
 	r := redact.New([]string{"apiVersion: v1\nkind: Config\nclusters:\n- cluster: {server: \"" + endpoint + "\"}\n  name: a\n" +

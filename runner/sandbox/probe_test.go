@@ -58,7 +58,7 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: "strong"}); !errors.Is(err, sandbox.ErrUnavailable) {
-		t.Errorf("a mode that is none: got %v", err)
+		t.Errorf("an unknown mode: got %v", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// standIns makes a mirror of providers that are none: each has the schemas of
+// standIns makes a mirror of providers that stand in for real ones: each has the schemas of
 // the facts, and a cloud that does whatever it is asked to. It returns the engine's
 // configuration for it. The program is in HOLDFAST_TEST_PROVIDERS, else where
 // `go install` puts it; on a laptop a test may go without, in CI it may not.

@@ -146,7 +146,7 @@ func TestFaults(t *testing.T) {
 				`f:6:53: retention.pullRequests: must be at least 720h`,
 			},
 		},
-		"a site that is none":         {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is not an http or https URL`}},
+		"an address without a scheme": {"server: {api: {url: holdfast.example.com}}\n", []string{`f:1:21: server.api.url: "holdfast.example.com" is not an http or https URL`}},
 		"a schedule that never comes": {"drift: {schedule: \"0 0 30 2 *\"}\n", []string{`f:1:19: drift.schedule: "0 0 30 2 *" is not a schedule`}},
 		"a key twice":                 {"dataDir: a\ndataDir: b\n", []string{`f:2:1: key "dataDir" is given twice`}},
 		"not YAML":                    {"a: [", []string{"f: line 1"}},
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 				`f:6:9: server.agents.tokens[2]: has no token`,
 			},
 		},
-		"agents whose ids would be none": {
+		"agents whose ids would be empty": {
 			"server:\n  agents:\n    tokens:\n      - {name: team/, kinds: [plan], token: {env: T}}\n      - {name: \"a b\", kinds: [plan], token: {env: T}}\n      - {name: a/b, kinds: [plan], token: {env: T}}\n      - {name: team/аpply, kinds: [apply], token: {env: T}}\n",
 			[]string{
 				`f:4:16: server.agents.tokens[0].name: "team/" has a slash with nothing before or after it`,

@@ -109,6 +109,6 @@ func TestSlotUsersOfAgents(t *testing.T) {
 		}
 	}
 	if err := slotUsersFault(agent(2000, 4000), nil); err != nil {
-		t.Errorf("agents are no other users: %v", err)
+		t.Errorf("agents that run as the server: %v", err)
 	}
 }

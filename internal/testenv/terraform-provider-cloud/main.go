@@ -74,7 +74,7 @@ func (cloud) EphemeralResources(context.Context) []func() ephemeral.EphemeralRes
 	return []func() ephemeral.EphemeralResource{func() ephemeral.EphemeralResource { return token{} }}
 }
 
-// DataSources are none.
+// DataSources returns nothing: the provider has no data sources.
 func (cloud) DataSources(context.Context) []func() datasource.DataSource { return nil }
 
 // Resources are all of one kind.

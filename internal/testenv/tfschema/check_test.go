@@ -295,7 +295,7 @@ func TestCheckHoldsVersionsToTheFacts(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatIsNoFact(t *testing.T) {
+func TestLoadRefusesWhatIsNotAFact(t *testing.T) {
 	t.Parallel()
 
 	for _, attr := range []string{`"string"`, `"required strin"`, `"optional list("`, `3`} {
