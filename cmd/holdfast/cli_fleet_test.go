@@ -244,22 +244,21 @@ func TestDriftCheck(t *testing.T) {
 			run := v1.Run{ID: driftID, Cluster: "prod-eu", Kind: holdfast.RunDrift, Status: holdfast.RunQueued}
 			f.set("POST /clusters/prod-eu/drift/check", run)
 			looks, reports := 0, 0
-			f.set("GET /runs/"+driftID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.set("GET /runs/"+driftID, answering(func(*http.Request) any {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				looks++
 				switch {
 				case looks == 1:
-					w.WriteHeader(http.StatusServiceUnavailable) // a restart
-					return
+					return nil // a restart
 				case looks > 3:
 					run.Status = tc.status
 				default:
 					run.Status, run.Step = holdfast.RunRunning, "plan"
 				}
-				_ = json.NewEncoder(w).Encode(run)
+				return run
 			}))
-			f.set("GET /clusters/prod-eu/drift", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.set("GET /clusters/prod-eu/drift", answering(func(*http.Request) any {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				reports++
@@ -267,7 +266,7 @@ func TestDriftCheck(t *testing.T) {
 				if reports > 2 {
 					report.State = v1.DriftState{Run: driftID, Status: holdfast.DriftFound, Counts: v1.DriftCounts{Changed: 1}}
 				}
-				_ = json.NewEncoder(w).Encode(report)
+				return report
 			}))
 			got := against(t, f, "drift", "check", "prod-eu", "--wait")
 			progress := driftID + ": queued\n" + driftID + ": running: plan\n"

@@ -23,6 +23,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 )
 
 var update = flag.Bool("update", false, "write golden files again")
@@ -34,38 +35,77 @@ const (
 	planID  = "run-01jnv5c3hw0987654321"
 )
 
-// fakeAPI answers with what a test gives it, and notes what it is asked.
+// fakeAPI answers with what a test gives it, and notes what it is asked. Requests and
+// answers are held to the description of the API: others would prove nothing.
 type fakeAPI struct {
+	t       *testing.T // the test that it is served for
 	mu      sync.Mutex
-	answers map[string]any // "GET /clusters" → value, http.HandlerFunc or v1.Problem with a status
+	answers map[string]any // "GET /clusters" → value, refusal, answering, or an http.HandlerFunc for what is not JSON
 	asked   []string
 }
 
+// refusal is a problem, of which a test gives what is particular to it.
 type refusal struct {
 	status int
 	answer v1.Problem
 }
 
+// answering returns a value or a refusal; nil if there is only a proxy, as its server
+// restarts.
+type answering func(r *http.Request) any
+
+// serve returns the API behind real HTTP, for the caller to close.
+func (f *fakeAPI) serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	f.t = t
+	return httptest.NewServer(f)
+}
+
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
 	_, _ = body.ReadFrom(r.Body)
+	if err := apicheck.CheckRequest(r.Method, r.URL.RequestURI(), body.Bytes()); err != nil {
+		f.t.Errorf("%s %s is not as it is described: %v\n%s", r.Method, r.URL, err, body.Bytes())
+	}
 	f.mu.Lock()
 	f.asked = append(f.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+body.String()))
-	answer, ok := f.answers[r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v1")]
+	value, ok := f.answers[r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v1")]
 	f.mu.Unlock()
-	switch answer := answer.(type) {
-	case http.HandlerFunc:
-		answer(w, r)
-	case refusal:
-		w.WriteHeader(answer.status)
-		_ = json.NewEncoder(w).Encode(answer.answer)
-	default:
-		if !ok {
-			w.WriteHeader(http.StatusNotFound)
-			answer = v1.ProblemOf(http.StatusNotFound, r.URL.Path+": not found", "")
-		}
-		_ = json.NewEncoder(w).Encode(answer)
+	if !ok {
+		value = refusal{http.StatusNotFound, v1.Problem{Detail: r.URL.Path + ": not found"}}
 	}
+	switch made := value.(type) {
+	case http.HandlerFunc:
+		made(w, r)
+	case answering:
+		if value = made(r); value == nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		f.answer(w, r, value)
+	default:
+		f.answer(w, r, value)
+	}
+}
+
+// answer answers as a server does.
+func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, value any) {
+	status, media := apicheck.Success(r.Method, r.URL.Path), "application/json"
+	if refused, ok := value.(refusal); ok {
+		problem := v1.ProblemOf(refused.status, refused.answer.Detail, refused.answer.Hint)
+		problem.Reason, problem.Command, problem.Instance = refused.answer.Reason, refused.answer.Command, r.URL.Path
+		value, status, media = problem, refused.status, v1.ProblemType
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		f.t.Error(err)
+	}
+	w.Header().Set("Content-Type", media)
+	if err := apicheck.Check(r.Method, r.URL.RequestURI(), apicheck.Answer{Status: status, Header: w.Header(), Body: data}); err != nil {
+		f.t.Errorf("the answer to %s %s is not as it is described: %v\n%s", r.Method, r.URL, err, data)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
 }
 
 func (f *fakeAPI) set(path string, answer any) {
@@ -104,14 +144,14 @@ func against(t *testing.T, f *fakeAPI, args ...string) result {
 
 func againstAt(t *testing.T, now func() time.Time, f *fakeAPI, args ...string) result {
 	t.Helper()
-	srv := httptest.NewServer(f)
+	srv := f.serve(t)
 	defer srv.Close()
 	got := holdfastAt(t, now, map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}, args...)
 	got.err = strings.ReplaceAll(got.err, srv.URL, "SERVER")
 	return got
 }
 
-func list[T any](items ...T) v1.List[T] { return v1.List[T]{Items: items} }
+func list[T any](items ...T) v1.List[T] { return v1.List[T]{Items: append([]T{}, items...)} }
 
 func fleet() *fakeAPI {
 	cluster := v1.Cluster{
@@ -189,7 +229,7 @@ func fleet() *fakeAPI {
 				ID: "lab-2", Living: true, Kinds: []holdfast.RunKind{holdfast.RunPlan}, Isolation: "none",
 				Refused: "isolation none is weaker than the server demands (slots)", SeenAt: testNow.Add(-time.Second),
 			},
-			v1.Agent{ID: "old-1", Living: true, SeenAt: testNow.Add(-time.Second)}),
+			v1.Agent{ID: "old-1", Living: true, Kinds: []holdfast.RunKind{}, SeenAt: testNow.Add(-time.Second)}),
 		"GET /queue": list(
 			v1.QueuedRun{
 				Position: 1, Run: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunRetrying, Project: "payments",
@@ -304,7 +344,7 @@ func TestRequests(t *testing.T) {
 			line: "get clusters", answers: map[string]any{"GET /clusters": list[v1.ClusterSummary]()}, out: "no clusters\n",
 		},
 		"nothing there in JSON": {
-			line: "get clusters -o json", answers: map[string]any{"GET /clusters": v1.List[v1.ClusterSummary]{}}, out: "[]\n",
+			line: "get clusters -o json", answers: map[string]any{"GET /clusters": list[v1.ClusterSummary]()}, out: "[]\n",
 		},
 		"not there": {line: "describe cluster none", code: 1, err: "Error: /api/v1/clusters/none: not found"},
 		"apply clusters that wait with no plan": {
@@ -526,20 +566,19 @@ func TestWait(t *testing.T) {
 			})
 			f.set("GET /runs", list(run))
 			looks, logs := 0, 0
-			f.set("GET /runs/"+applyID, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.set("GET /runs/"+applyID, answering(func(*http.Request) any {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				looks++
 				switch {
 				case looks == 2:
-					w.WriteHeader(http.StatusServiceUnavailable) // a restart
-					return
+					return nil // a restart
 				case looks > 4:
 					run.Status, run.Attempt = tc.status, 2
 				case looks > 2:
 					run.Status, run.Attempt = holdfast.RunRunning, 1
 				}
-				_ = json.NewEncoder(w).Encode(run)
+				return run
 			}))
 			f.set("GET /runs/"+applyID+"/log", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				f.mu.Lock()
@@ -583,7 +622,7 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 			queued := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow}
 			applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
 			f.set("GET /pullrequests/get", merged(ref, v1.PullRequestCluster{Name: "prod-eu"}, v1.PullRequestCluster{Name: "dev", Sample: true}))
-			f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f.set("GET /runs", answering(func(r *http.Request) any {
 				items := list(applied)
 				if cluster := r.URL.Query().Get("cluster"); cluster != "prod-eu" {
 					t.Errorf("it waits for runs of %s", cluster)
@@ -594,15 +633,15 @@ func TestApplyWaitsForThePlan(t *testing.T) {
 					}
 					looks++
 				}
-				_ = json.NewEncoder(w).Encode(items)
+				return items
 			}))
 			f.set("GET /runs/"+planID, queued)
 			f.set("GET /runs/"+applyID, applied)
-			f.set("POST /commands", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.set("POST /commands", answering(func(*http.Request) any {
 				planned = looks > 3
 				command.Verb, command.Status, command.CreatedAt = holdfast.VerbApply, holdfast.CommandDone, testNow.Add(-time.Hour)
 				command.Reply = "`prod-eu`: apply queued"
-				_ = json.NewEncoder(w).Encode(command)
+				return command
 			}))
 			got := against(t, f, "apply", target, "--wait")
 			if got.code != 0 || !planned || !strings.Contains(got.err, "prod-eu: waiting for its plan "+planID) {
@@ -632,12 +671,11 @@ func TestApplyEndsWhereAPlanWaitsForDays(t *testing.T) {
 			first := v1.Run{ID: planID, Cluster: "prod-eu", Kind: holdfast.RunPlan, Status: holdfast.RunQueued, CreatedAt: testNow.Add(-time.Hour)}
 			first.Background = true
 			tt.change(&first)
-			f.set("GET /runs", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				items := list(first)
+			f.set("GET /runs", answering(func(*http.Request) any {
 				if looks.Add(1) > 5 {
-					items = list[v1.Run]()
+					return list[v1.Run]()
 				}
-				_ = json.NewEncoder(w).Encode(items)
+				return list(first)
 			}))
 			f.set("POST /commands", v1.Command{
 				Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Refused: []string{"prod-eu"}, Status: holdfast.CommandRefused,
@@ -669,12 +707,12 @@ func TestApplyWaitsForTheRecord(t *testing.T) {
 	applied := v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow}
 	f.set("GET /runs", list(applied))
 	f.set("GET /runs/"+applyID, applied)
-	f.set("GET /clusters/prod-eu", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	f.set("GET /clusters/prod-eu", answering(func(*http.Request) any {
 		rec := v1.Cluster{Name: "prod-eu", Applied: v1.Applied{Run: planID}}
 		if looks++; looks > 2 {
 			rec.Applied.Run = applyID
 		}
-		_ = json.NewEncoder(w).Encode(rec)
+		return rec
 	}))
 	f.set("POST /commands", v1.Command{
 		Verb: holdfast.VerbApply, Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow.Add(-time.Hour),
@@ -742,7 +780,7 @@ func TestLogs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	srv := httptest.NewServer(f)
+	srv := f.serve(t)
 	defer srv.Close()
 	var errOut bytes.Buffer
 	a := app{&cli.App{Printer: table.Printer{Out: &errOut, Err: &errOut, Now: time.Now}, Getenv: func(key string) string {
@@ -775,22 +813,21 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
-	f := &fakeAPI{answers: map[string]any{"GET /runs": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	f := &fakeAPI{answers: map[string]any{"GET /runs": answering(func(*http.Request) any {
 		looks++
 		status := holdfast.RunRunning
 		switch {
 		case looks == 2:
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
+			return nil
 		case looks > 4:
 			status = holdfast.RunApplied
 		}
-		_ = json.NewEncoder(w).Encode(list(v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status}))
 		if looks == 8 {
 			cancel()
 		}
+		return list(v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status})
 	})}}
-	srv := httptest.NewServer(f)
+	srv := f.serve(t)
 	defer srv.Close()
 	var out bytes.Buffer
 	a := app{&cli.App{

@@ -1,24 +1,23 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 func TestClientConfig(t *testing.T) {
 	t.Parallel()
-	f := &fakeAPI{answers: map[string]any{}}
 	seen := ""
-	f.answers["GET /runs"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := &fakeAPI{answers: map[string]any{"GET /runs": answering(func(r *http.Request) any {
 		seen = r.Header.Get("Authorization")
-		fmt.Fprint(w, `{"items":[]}`)
-	})
-	srv := httptest.NewServer(f)
+		return list[v1.Run]()
+	})}}
+	srv := f.serve(t)
 	defer srv.Close()
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {

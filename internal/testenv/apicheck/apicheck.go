@@ -1,4 +1,5 @@
-// Package apicheck holds answers of the API to their description, for tests.
+// Package apicheck holds requests to the API, and its answers, to their description, for
+// tests.
 package apicheck
 
 import (
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,9 +61,72 @@ func Check(method, address string, answer Answer) error {
 	case answer.Status != op.Status && (op.ID != "command" || answer.Status != http.StatusAccepted):
 		return fmt.Errorf("status %d, described is %d", answer.Status, op.Status)
 	}
-	pointer := "#/paths/" + strings.NewReplacer("~", "~0", "/", "~1").Replace("/api/v1"+path) + "/" + strings.ToLower(method) +
-		"/responses/" + fmt.Sprint(answer.Status) + "/content/application~1json/schema"
-	return validate(pointer, answer.Body, at.Query().Has("fields"))
+	return validate(
+		operationAt(method, path)+"/responses/"+fmt.Sprint(answer.Status)+"/content/application~1json/schema", answer.Body, at.Query().Has("fields"),
+	)
+}
+
+// CheckRequest returns in what a request to the API is not as it is described; nil for one
+// that is, and for paths that are not the API's.
+func CheckRequest(method, address string, body []byte) error {
+	at, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(at.Path, "/api/v1/") {
+		return nil
+	}
+	op, path, ok := find(method, at.Path)
+	if !ok {
+		return fmt.Errorf("%s %s is not described", method, at.Path)
+	}
+	described := parameters(op.Query)
+	for name := range at.Query() {
+		if !slices.Contains(described, name) {
+			return fmt.Errorf("the parameter %q is not described", name)
+		}
+	}
+	text := string(bytes.TrimSpace(body))
+	switch {
+	case text == "":
+		return nil
+	case op.Body == nil && text != "{}":
+		return fmt.Errorf("a body is not described: %s", text)
+	case op.Body == nil:
+		return nil
+	}
+	return validate(operationAt(method, path)+"/requestBody/content/application~1json/schema", body, false)
+}
+
+// parameters are the names of those that a query may have.
+func parameters(query reflect.Type) []string {
+	if query == nil {
+		return nil
+	}
+	var names []string
+	for i := range query.NumField() {
+		field := query.Field(i)
+		if field.Anonymous {
+			names = append(names, parameters(field.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("query"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// Success is the status with which an operation that succeeds answers.
+func Success(method, path string) int {
+	if op, _, ok := find(method, path); ok {
+		return op.Status
+	}
+	return http.StatusOK
+}
+
+// operationAt is where the description has an operation.
+func operationAt(method, path string) string {
+	return "#/paths/" + strings.NewReplacer("~", "~0", "/", "~1").Replace("/api/v1"+path) + "/" + strings.ToLower(method)
 }
 
 // find returns the operation of a path. One without parameters goes before others.
