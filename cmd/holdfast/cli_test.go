@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -444,6 +445,10 @@ func TestRequests(t *testing.T) {
 			line: "reconcile --repo shop", answers: map[string]any{"POST /reconcile": struct{}{}},
 			asked: `POST /api/v1/reconcile {"repo":"shop"}`, out: "asked to reconcile shop\n",
 		},
+		"reconcile, as JSON": {
+			line: "reconcile --all -o json", answers: map[string]any{"POST /reconcile": struct{}{}},
+			asked: `POST /api/v1/reconcile {"all":true}`, out: "{}\n",
+		},
 		"unlock what is free":            {line: "unlock prod-eu", out: "nobody holds the lock of prod-eu\n"},
 		"unlock what is not there":       {line: "unlock none", code: 1, err: "clusters/none: not found", answers: map[string]any{"GET /runs": list[v1.Run]()}},
 		"unlock what a pull request has": {line: "unlock fresh", out: "nobody holds the lock of fresh\n"},
@@ -841,6 +846,30 @@ func TestWatch(t *testing.T) {
 	}
 	if got := out.String(); strings.Count(got, "running") != 1 || strings.Count(got, "applied") != 1 {
 		t.Errorf("get runs --watch printed\n%s\nwant each state once", got)
+	}
+}
+
+// TestAnswersHaveFormats: -o is there for whatever a server answers, except for logs and
+// states, which are printed as they are, and agents, which print nothing.
+func TestAnswersHaveFormats(t *testing.T) {
+	t.Parallel()
+	var walk func(*cobra.Command)
+	asking := 0
+	walk = func(c *cobra.Command) {
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+		others := []string{"holdfast logs", "holdfast state get", "holdfast agent"}
+		if c.Flag("server") == nil || slices.Contains(others, c.CommandPath()) {
+			return
+		}
+		if asking++; c.Flag("output") == nil {
+			t.Errorf("%s has no -o", c.CommandPath())
+		}
+	}
+	walk(newRootCommand(&app{&cli.App{}}))
+	if asking < 20 {
+		t.Errorf("only %d commands ask a server", asking)
 	}
 }
 

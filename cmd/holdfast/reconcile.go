@@ -13,9 +13,10 @@ import (
 
 func newReconcileCommand(a *app) *cobra.Command {
 	var (
-		conn cli.Connection
-		repo string
-		all  bool
+		conn   cli.Connection
+		format string
+		repo   string
+		all    bool
 	)
 	c := &cobra.Command{
 		Use:   "reconcile CLUSTER | --repo REPOSITORY | --all",
@@ -45,11 +46,11 @@ func newReconcileCommand(a *app) *cobra.Command {
 			if err := cl.Reconcile(c.Context(), req); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "asked to reconcile %s\n", what)
-			return err
+			return a.Print(format, struct{}{}, func() string { return fmt.Sprintf("asked to reconcile %s\n", what) })
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
+	cli.AddFormatFlag(c, &format)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	c.Flags().StringVar(&repo, "repo", "", "a repository, as the server's configuration names it")
 	c.Flags().BoolVar(&all, "all", false, "all repositories")
