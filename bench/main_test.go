@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,33 @@ func TestFiguresAreKeptAndShown(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("table:\n%swant:\n%s", &out, want)
+	}
+}
+
+// README.md shows five figures, as long as as many were measured: with those of applies the
+// memory of a small fleet is left out.
+func TestHeadlines(t *testing.T) {
+	t.Parallel()
+	var figures []figure
+	for _, h := range headlines {
+		figures = append(figures, figure{Name: h.name, N: h.n, Value: 3, Unit: "s"})
+	}
+	for name, test := range map[string]struct {
+		figures []figure
+		want    []int // of the headlines
+	}{
+		"all":          {figures, []int{0, 1, 2, 3, 4}},
+		"never merged": {slices.Delete(slices.Clone(figures), 1, 2), []int{0, 2, 3, 4, 5}},
+		"few":          {figures[4:5], []int{4}},
+	} {
+		want := "| | Measured | Floor | Ratio |\n|---|--:|--:|--:|\n"
+		for _, i := range test.want {
+			want += "| " + headlines[i].words + " | 3.00 s |  |  |\n"
+		}
+		var out strings.Builder
+		if err := printHeadlines(&out, test.figures); err != nil || out.String() != want {
+			t.Errorf("%s: %v\n%swant:\n%s", name, err, &out, want)
+		}
 	}
 }
 
