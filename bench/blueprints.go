@@ -26,57 +26,85 @@ const (
 )
 
 // blueprints measures what a change of a template takes that all clusters of a
-// fleet are made from, at several sizes of fleets.
+// fleet are made from, and then its release, at several sizes of fleets. A fleet has
+// its release after the change of the next one: until then its server rests.
 func (b *bench) blueprints(s *stage) {
 	s.rendering()
+	var resting *blueprintWorld
 	for _, n := range b.fleetSizes {
-		began := time.Now()
-		s.blueprintsOf(n)
-		fmt.Fprintf(b.log, "a template of %d took %s\n", n, time.Since(began).Round(time.Second))
+		w := s.changeOf(n)
+		if resting != nil {
+			resting.releaseOf()
+		}
+		resting = w
+	}
+	if resting != nil {
+		resting.releaseOf()
 	}
 }
 
-func (s *stage) blueprintsOf(n int) {
-	w := s.newBlueprintWorld(n)
-	add := func(name string, n int, value float64, unit string, floor ...float64) {
-		f := figure{Name: templatePrefix + name, N: n, Value: value, Unit: unit}
-		if len(floor) > 0 {
-			f = f.against(floor[0])
-		}
-		s.add(f)
-		fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
+// blueprintWorld is a fleet whose template has changed, and is to be released.
+type blueprintWorld struct {
+	*fleetWorld
+	rests time.Time // since when nobody has done anything
+}
+
+// measured keeps a figure of a fleet, and its floor if there is one.
+func (w *fleetWorld) measured(name string, value float64, unit string, floor ...float64) {
+	f := figure{Name: templatePrefix + name, N: len(w.members), Value: value, Unit: unit}
+	if len(floor) > 0 {
+		f = f.against(floor[0])
 	}
+	w.add(f)
+	fmt.Fprintln(w.bench.log, strings.Join(f.cells(), "  "))
+}
+
+// changeOf measures a change of the template of n clusters.
+func (s *stage) changeOf(n int) *blueprintWorld {
+	began := time.Now()
+	w := s.newBlueprintWorld(n)
 	w.start()
 	w.stop()
 	w.rest()
 	w.startAll()
 	resident, _ := w.resident(w.cmd.Process.Pid)
-	add("memory at rest, resident", n, resident, "MiB")
+	w.measured("memory at rest, resident", resident, "MiB")
 
-	number, recorded, told := w.change()
+	number, recorded, shown := w.change()
 	bare := w.floorOfAssessing()
-	add("pull request on it, to what it would do", n, recorded.Seconds(), "s", bare.Seconds())
-	add("the same, to the comment", n, told.Seconds(), "s", bare.Seconds())
-	add("memory while that is found out, peak", n, w.peak(), "MiB")
+	w.measured("pull request on it, to what it would do", recorded.Seconds(), "s", bare.Seconds())
+	w.measured("the same, to the comment", shown.Seconds(), "s", bare.Seconds())
+	w.measured("memory while that is found out, peak", w.peak(), "MiB")
 
 	push, beyond, floor, _ := w.pushes(fleetPushes)
-	add("push of one document next to it, to decision", n, inMS(push), "ms", inMS(floor))
-	add("the same beyond the fetch", n, inMS(beyond), "ms")
-	add("what it would do, again after a push", n, w.lookAgain(number).Seconds(), "s", bare.Seconds())
-	add("get templates", n, inMS(w.ask("templates")), "ms", inMS(w.floorOfRecords("summaries")))
+	w.measured("push of one document next to it, to decision", inMS(push), "ms", inMS(floor))
+	w.measured("the same beyond the fetch", inMS(beyond), "ms")
+	w.measured("what it would do, again after a push", w.lookAgain(number).Seconds(), "s", bare.Seconds())
+	w.measured("get templates", inMS(w.ask("templates")), "ms", inMS(w.floorOfRecords("summaries")))
 	w.tpl.hub.Close(number)
 	w.quiet()
-	time.Sleep(2 * betweenLooks)
+	s.Logf("a change of a template of %d took %s", n, time.Since(began).Round(time.Second))
+	return &blueprintWorld{fleetWorld: w, rests: time.Now()}
+}
 
+// releaseOf measures the release of what has changed.
+func (w *blueprintWorld) releaseOf() {
+	began := time.Now()
+	select {
+	case <-w.ctx.Done():
+		w.Fatal("the server rests before the release")
+	case <-time.After(time.Until(w.rests.Add(2 * betweenLooks))):
+	}
 	w.forgetPeak()
 	upgrade := w.release()
-	add("release to the pull request of a tenth", n, upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
-	add("memory while that is proposed, peak", n, w.peak(), "MiB")
+	w.measured("release to the pull request of a tenth", upgrade.Seconds(), "s", w.floorOfProposing().Seconds())
+	w.measured("memory while that is proposed, peak", w.peak(), "MiB")
 	w.quiet()
-	push, beyond, floor, _ = w.pushes(w.bench.repeat) // each has the whole pull request decided about
-	add("push of one document next to that, to decision", n, inMS(push), "ms", inMS(floor))
-	add("the same next to that, beyond the fetch", n, inMS(beyond), "ms")
+	push, beyond, floor, _ := w.pushes(w.bench.repeat) // each has the whole pull request decided about
+	w.measured("push of one document next to that, to decision", inMS(push), "ms", inMS(floor))
+	w.measured("the same next to that, beyond the fetch", inMS(beyond), "ms")
 	w.stop()
+	w.Logf("the release of a template of %d took %s", len(w.members), time.Since(began).Round(time.Second))
 }
 
 // newBlueprintWorld prepares a world whose clusters are made from a released

@@ -26,7 +26,7 @@ import (
 const (
 	fleetSize   = 10 // clusters of the server that is looked at
 	connections = 8
-	loadFor     = 5 * time.Second
+	loadFor     = 4 * time.Second
 	bodySize    = 8 << 10
 	settleFor   = 5 * time.Second // before memory is read
 )

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	openPushes = 5               // the median counts
+	openPushes = 3               // the median counts
 	pushWindow = 2 * time.Second // in which everything that follows from a push is done
 
 	pushWithOpen = "push with open pull requests, processor time"

@@ -159,10 +159,15 @@ func TestAllPartsEndInTime(t *testing.T) {
 		t.Errorf("all parts together may take %s", wholeLimit)
 	}
 	b.began = time.Now()
+	var all time.Duration
 	for _, p := range b.parts() {
 		if got := b.allowed(p); got != p.limit || got <= 0 || got > wholeLimit/4 {
 			t.Errorf("%s may take %s, and its limit is %s", p.name, got, p.limit)
 		}
+		all += p.limit
+	}
+	if all > wholeLimit {
+		t.Errorf("the limits of the parts are %s together, and all may take %s", all, wholeLimit)
 	}
 	b.began = time.Now().Add(-wholeLimit)
 	o := b.measurePart(t.Context(), part{"late", time.Hour, func(*stage) { t.Error("a part begins after the end") }})

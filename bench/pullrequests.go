@@ -58,9 +58,9 @@ type pullRound struct{ planFloor, applyFloor, first, later, applied time.Duratio
 
 // pullSize are the rounds of one size.
 type pullSize struct {
-	rounds                []pullRound
-	planWidth, applyWidth int           // of the floors; 0: not known yet
-	took                  time.Duration // the last round
+	rounds []pullRound
+	width  int           // of the floors; 0: not known yet
+	took   time.Duration // the last round
 }
 
 // pullRequests measures pull requests that bring n clusters each: the first one
@@ -86,15 +86,15 @@ func (b *bench) pullRequests(s *stage, m module) {
 			r := s.pullRound(m, n, config, &sizes[i])
 			sizes[i].rounds = append(sizes[i].rounds, r)
 			sizes[i].took = time.Since(began)
-			fmt.Fprintf(b.log, "%s, %d clusters: floor %s (%d at once), first %s, later %s; floor of the apply %s (%d at once), apply %s\n",
-				m.name, n, ms(r.planFloor), sizes[i].planWidth, ms(r.first), ms(r.later), ms(r.applyFloor), sizes[i].applyWidth, ms(r.applied))
+			fmt.Fprintf(b.log, "%s, %d clusters: floor %s (%d at once), first %s, later %s; floor of the apply %s, apply %s\n",
+				m.name, n, ms(r.planFloor), sizes[i].width, ms(r.first), ms(r.later), ms(r.applyFloor), ms(r.applied))
 		}
 	}
 }
 
 func (s *stage) pullRound(m module, n int, config string, size *pullSize) (r pullRound) {
-	r.planFloor = s.floor(m, n, config, planScript, &size.planWidth)
-	r.applyFloor = s.floor(m, n, config, applyScript, &size.applyWidth)
+	r.planFloor = s.floor(m, n, config, planScript, &size.width)
+	r.applyFloor = s.bare(m, n, config, applyScript, size.width) // what is better for plans is so for applies
 	w := s.newWorld(config)
 	w.start()
 	first, took := w.pullRequest(m, n, "first")

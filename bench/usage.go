@@ -22,7 +22,7 @@ const (
 
 	// usageClusters is of how many clusters processor time is measured at least: it is
 	// counted in hundredths of a second.
-	usageClusters = 50
+	usageClusters = 30
 )
 
 // processor measures the processor time for each cluster of a pull request and of its merge,
@@ -34,26 +34,51 @@ func (b *bench) processor(s *stage) {
 	first, _ := w.pullRequest(plainModule, 1, "first") // asks for versions, and prepares what is shared
 	w.hub.Close(first)
 	for _, n := range b.cpuSizes {
-		var plan, apply usage
-		var afterPlan, afterApply time.Duration
-		times := max(1, usageClusters/n)
-		for i := range times {
-			p := w.propose(plainModule, n, fmt.Sprintf("cpu-%d-%d", n, i))
-			before := w.rested()
-			w.open(p)
-			w.planned(p)
-			afterPlan = max(afterPlan, sinceLastEnd(w.log.String(), time.Now()))
-			planned := w.rested()
-			w.merge(p.number, p.branch)
-			afterApply = max(afterApply, sinceLastEnd(w.log.String(), time.Now()))
-			plan, apply = plan.plus(planned.since(before)), apply.plus(w.rested().since(planned))
-		}
-		s.add(perCluster(planTime, n, plan.by(n*times), s.figures)...)
-		s.add(perCluster(applyTime, n, apply.by(n*times), s.figures)...)
-		s.add(figure{Name: planShown, N: n, Value: afterPlan.Seconds(), Unit: "s"}, figure{Name: applyShown, N: n, Value: afterApply.Seconds(), Unit: "s"})
-		fmt.Fprintf(b.log, "%d pull requests of %d clusters: plan %s, apply %s\n", times, n, plan.by(n*times), apply.by(n*times))
+		w.processorOf(n)
 	}
 	w.stop()
+}
+
+// processorOf measures pull requests of n clusters each, and their merges. Figures of plans
+// count also if the part is cut before the applies have ended.
+func (w *world) processorOf(n int) {
+	var plan, apply spent
+	defer func() {
+		w.add(plan.figures(planTime, planShown, n, w.figures)...)
+		w.add(apply.figures(applyTime, applyShown, n, w.figures)...)
+	}()
+	for i := range max(1, usageClusters/n) {
+		p := w.propose(plainModule, n, fmt.Sprintf("cpu-%d-%d", n, i))
+		before := w.rested()
+		w.open(p)
+		w.planned(p)
+		shown := sinceLastEnd(w.log.String(), time.Now())
+		planned := w.rested()
+		plan.add(n, planned.since(before), shown)
+		w.merge(p.number, p.branch)
+		shown = sinceLastEnd(w.log.String(), time.Now())
+		apply.add(n, w.rested().since(planned), shown)
+		w.Logf("a pull request of %d clusters: plan %s, apply %s", n, plan.used.by(plan.clusters), apply.used.by(apply.clusters))
+	}
+}
+
+// spent is what plans, or applies, have taken so far.
+type spent struct {
+	clusters int
+	used     usage
+	shown    time.Duration // after the last run, at worst
+}
+
+func (t *spent) add(clusters int, used usage, shown time.Duration) {
+	t.clusters, t.used, t.shown = t.clusters+clusters, t.used.plus(used), max(t.shown, shown)
+}
+
+// figures are those of each cluster, and of how soon all of them were shown.
+func (t spent) figures(of, soon string, n int, before []figure) []figure {
+	if t.clusters == 0 {
+		return nil
+	}
+	return append(perCluster(of, n, t.used.by(t.clusters), before), figure{Name: soon, N: n, Value: t.shown.Seconds(), Unit: "s"})
 }
 
 var attemptEnded = regexp.MustCompile(`(?m)^time=(\S+) .*msg="attempt has ended"`)
