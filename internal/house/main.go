@@ -13,11 +13,34 @@ import (
 func main() {
 	all := flag.Bool("all", false, "show the largest within the bounds, too")
 	falls := flag.Bool("lower", false, "write lower numbers to the list of what is allowed")
+	whole := flag.Bool("figures", false, "only print what all code together is like")
+	root := flag.String("root", ".", "the folder of the code, such as an older worktree")
 	flag.Parse()
-	if err := run(os.Stdout, ".", *all, *falls); err != nil {
+	var err error
+	if *whole {
+		err = printFigures(os.Stdout, *root)
+	} else {
+		err = run(os.Stdout, *root, *all, *falls)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
+}
+
+func printFigures(w io.Writer, root string) error {
+	measures, err := measureAll(root)
+	if err != nil {
+		return err
+	}
+	// Of those that are equally large the first by name is shown.
+	slices.SortFunc(measures, func(a, b measure) int { return cmp.Compare(a.name, b.name) })
+	f, err := figuresOf(root)
+	if err != nil {
+		return err
+	}
+	f.show(w, measures)
+	return nil
 }
 
 // listFile is where what is allowed stands, in the repository.
