@@ -29,7 +29,8 @@ help: ## show this
 build: ## build bin/holdfast
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/holdfast ./cmd/holdfast
 
-test: lint unit ## what CI runs, test-tofu aside: lint and all tests, with the race detector where there is concurrency
+# What has to be installed is asked for first, and not after ten minutes of lint.
+test: needs lint unit ## what CI runs, test-tofu aside: lint and all tests, with the race detector where there is concurrency
 
 check: test ## the same as test
 
@@ -74,7 +75,7 @@ unit-plain:
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
 	$(GO) build -trimpath ./...
 	$(GO) vet -trimpath ./...
-	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short -trimpath -vet=off -timeout 80m $$(sort -u <<<"$$packages")
+	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short $(TESTFLAGS) $$(sort -u <<<"$$packages")
 
 e2e: needs tools ## the end-to-end tests only, without the race detector
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
