@@ -127,6 +127,34 @@ func walkFiles(t *testing.T, visit func(file string)) {
 	}
 }
 
+// notShipped are folders of packages that are for developers.
+var notShipped = regexp.MustCompile(`^(?:\.|bench|examples/.*|internal/(?:e2e|testenv)|internal/(?:e2e|testenv)/.*|(?:.*/)?testdata(?:/.*)?)$`)
+
+// TestMapHasAllPackages: architecture.md says of each package what it does, of one that is
+// internal to another one there.
+func TestMapHasAllPackages(t *testing.T) {
+	t.Parallel()
+	page, packages := read(t, "architecture.md"), map[string]bool{}
+	walkFiles(t, func(file string) {
+		dir := path.Dir(strings.TrimPrefix(filepath.ToSlash(file), "../"))
+		if path.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && !notShipped.MatchString(dir) {
+			packages[dir] = true
+		}
+	})
+	for dir := range packages {
+		name := dir
+		if _, below, nested := strings.Cut(dir, "/internal/"); nested {
+			name = "internal/" + below
+		}
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("architecture.md does not say what %s does", dir)
+		}
+	}
+	if len(packages) < 70 {
+		t.Errorf("only %d packages were found", len(packages))
+	}
+}
+
 // TestReadmeIsShort: it is for somebody who has a minute.
 func TestReadmeIsShort(t *testing.T) {
 	t.Parallel()
