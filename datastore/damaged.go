@@ -42,7 +42,7 @@ func readable[T any](what string, want int, read func(limit int) (found []T, dam
 
 // tell logs once that a record cannot be read.
 func (s *records) tell(ctx context.Context, kind, name string, err error) {
-	if _, told := s.told.LoadOrStore(kind+" "+name, true); !told {
+	if _, logged := s.damagedLogged.LoadOrStore(kind+" "+name, true); !logged {
 		s.log.WarnContext(ctx, "a record cannot be read", "kind", kind, "id", name, "err", err)
 	}
 }

@@ -66,15 +66,15 @@ type Store struct {
 
 // records are what all parts of a Store share.
 type records struct {
-	keys    *seal.Keyring
-	log     *slog.Logger
-	now     func() time.Time
-	db      *database
-	blobs   *bucket
-	wakers  *broadcaster // who waits for log lines
-	free    func(dir string) (bytes int64, known bool)
-	decoded kept.PullRequests
-	told    sync.Map // names of records that cannot be read, of which that was logged
+	keys          *seal.Keyring
+	log           *slog.Logger
+	now           func() time.Time
+	db            *database
+	blobs         *bucket
+	wakers        *broadcaster // who waits for log lines
+	free          func(dir string) (bytes int64, known bool)
+	decoded       kept.PullRequests
+	damagedLogged sync.Map // names of records that cannot be read, of which that was logged
 
 	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
 }

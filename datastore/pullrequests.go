@@ -223,7 +223,7 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 
 // showAgain has the comment of a pull request written again, if there is one.
 func (s *PullRequestStore) showAgain(ctx context.Context, q querier, ref holdfast.PullRequestRef) error {
-	s.told.Delete("pull request " + ref.String())
+	s.damagedLogged.Delete("pull request " + ref.String())
 	_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + 1, wanted_at = ?, posted_runs = '[]', posted_head = ''
 		WHERE pr_repo = ? AND pr_number = ? AND kind = 'comment' AND posted > 0`, nanos(s.now()), ref.Repo, ref.Number)
 	return err

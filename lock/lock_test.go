@@ -63,7 +63,7 @@ func conform(t *testing.T, open func(testing.TB) both) {
 		"nonsense is refused":              testNonsense,
 		"every subscriber is woken":        testWake,
 		"a done subscription returns nil":  testUnsubscribe,
-		"a canceled context is its answer": testCancelled,
+		"a canceled context is its answer": testCanceled,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func testUnsubscribe(t *testing.T, l both) {
 	}
 }
 
-func testCancelled(t *testing.T, l both) {
+func testCanceled(t *testing.T, l both) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := l.Acquire(ctx, "state", "run-1/1", time.Minute); !errors.Is(err, context.Canceled) {

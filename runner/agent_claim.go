@@ -111,7 +111,7 @@ func (a *Agent) present(ctx context.Context) {
 // claim asks until there is a run or ctx is done, or until the server has refused
 // the agent for good and nothing is left to deliver: a *RefusedError then.
 func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, error) {
-	var told time.Time // when the log last said that there is trouble; zero: there is none
+	var troubleLoggedAt time.Time // when the log last said that there is trouble; zero: there is none
 	for ctx.Err() == nil {
 		a.turn.begin()
 		asked := time.Now()
@@ -127,19 +127,19 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 			a.accepted = true
 			return assignment, serverTime, nil
 		case errors.Is(err, holdfast.ErrNotFound) && !uplink.Final(err):
-			if !told.IsZero() {
+			if !troubleLoggedAt.IsZero() {
 				a.opts.Logger.InfoContext(ctx, "server was reached again", "agent", a.opts.About.ID)
 			}
-			a.accepted, told = true, time.Time{}
+			a.accepted, troubleLoggedAt = true, time.Time{}
 			// A server that does not wait must not be asked without a pause.
 			pause = time.Second - time.Since(asked)
 		default:
 			if a.refused(err) && len(a.all()) == 0 {
 				return holdfast.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server.URL, Err: err}
 			}
-			if told.IsZero() || time.Since(told) >= tellEvery {
+			if troubleLoggedAt.IsZero() || time.Since(troubleLoggedAt) >= tellEvery {
 				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.About.ID, "err", err)
-				told = time.Now()
+				troubleLoggedAt = time.Now()
 			}
 			pause = time.Second
 			if uplink.Final(err) { // somebody has to act

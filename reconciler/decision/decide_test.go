@@ -316,7 +316,7 @@ func branchSituations() map[string]situation {
 		run.Status = holdfast.RunInterrupted
 		return run
 	}
-	cancelledFor := func(reason holdfast.Reason) holdfast.Run {
+	canceledFor := func(reason holdfast.Reason) holdfast.Run {
 		return ran("run-2", apply, holdfast.RunCanceled, forReason(reason))
 	}
 	return map[string]situation{
@@ -353,7 +353,7 @@ func branchSituations() map[string]situation {
 		"suspended, and an apply":                   {onBranch(suspended, merged, asks(holdfast.VerbApply, "")), refuse(holdfast.ReasonSuspended)},
 		"suspended, and a plan":                     {onBranch(suspended, merged, asks(holdfast.VerbPlan, "")), refuse(holdfast.ReasonSuspended)},
 		"applied once more":                         {onBranch(upToDate, runs(ran("run-2", apply, holdfast.RunApplied, hasBegun))), record(holdfast.ReasonApplied, "run-2")},
-		"resumed":                                   {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuspended))), doApply(holdfast.ReasonMerged, on(seen))},
+		"resumed":                                   {onBranch(merged, runs(canceledFor(holdfast.ReasonSuspended))), doApply(holdfast.ReasonMerged, on(seen))},
 		"what waits is of an older revision": {
 			onBranch(merged, runs(ran("run-2", apply, holdfast.RunQueued, ofOld))),
 			act(decision.ActionNone, holdfast.ReasonSuperseded, cancels("run-2"), after(time.Nanosecond)),
@@ -419,11 +419,11 @@ func branchSituations() map[string]situation {
 		// What did not begin.
 		"the plan differs":                     {onBranch(merged, runs(changed)), wait(holdfast.ReasonPlanChanged)},
 		"the plan differs, alice looked again": {onBranch(merged, runs(asked, changed)), wait(holdfast.ReasonPlanChanged)},
-		"canceled":                             {onBranch(merged, runs(cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled":                             {onBranch(merged, runs(canceledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
 		"canceled, the forge's clock is ahead": {onBranch(mergedAt(noon.Add(time.Minute)), runs(ran("run-2", apply, holdfast.RunCanceled, withReviews(seen)))), wait(holdfast.ReasonCanceled)},
 		"canceled, then another merge":         {onBranch(mergedAt(noon.Add(time.Minute)), runs(ran("run-2", apply, holdfast.RunCanceled, withReviews(holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: "infra", Number: 99}})))), doApply(holdfast.ReasonMerged, on(seen))},
-		"canceled, alice looked again":         {onBranch(merged, runs(asked, cancelledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
-		"canceled by a newer revision":         {onBranch(merged, runs(cancelledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
+		"canceled, alice looked again":         {onBranch(merged, runs(asked, canceledFor(holdfast.ReasonCanceled))), wait(holdfast.ReasonCanceled)},
+		"canceled by a newer revision":         {onBranch(merged, runs(canceledFor(holdfast.ReasonSuperseded))), doApply(holdfast.ReasonMerged, on(seen))},
 		"the apply could not plan":             {onBranch(merged, runs(ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonPlanFailed)},
 		"the apply could not plan, and alice's plan could": {
 			onBranch(merged, runs(asked, ran("run-3", apply, holdfast.RunErrored))), wait(holdfast.ReasonReplanned),
@@ -443,7 +443,7 @@ func branchSituations() map[string]situation {
 		// What did not begin, was taken back, and was reviewed and merged once more.
 		"the plan differed, and was seen since":          {onBranch(mergedAfterFailure, runs(changed)), doApply(holdfast.ReasonMerged, on(since))},
 		"the plan differed, looked at, seen since":       {onBranch(mergedAfterFailure, runs(asked, changed)), doApply(holdfast.ReasonMerged, on(since))},
-		"canceled, and seen since":                       {onBranch(mergedAfterFailure, runs(cancelledFor(holdfast.ReasonCanceled))), doApply(holdfast.ReasonMerged, on(since))},
+		"canceled, and seen since":                       {onBranch(mergedAfterFailure, runs(canceledFor(holdfast.ReasonCanceled))), doApply(holdfast.ReasonMerged, on(since))},
 		"the apply could not plan, and was seen since":   {onBranch(mergedAfterFailure, runs(ran("run-3", apply, holdfast.RunErrored))), doApply(holdfast.ReasonMerged, on(since))},
 		"the plan differed, and was seen since, manual":  {onBranch(mergedAfterFailure, manual, runs(changed)), wait(holdfast.ReasonManual)},
 		"apply a manual merge that was seen since":       {onBranch(mergedAfterFailure, manual, runs(changed), asks(holdfast.VerbApply, "")), doApply(holdfast.ReasonApproved, on(since), alice)},

@@ -11,7 +11,7 @@ type Trouble struct {
 	next        time.Time       // when it is said again
 	pause       time.Duration   // between the last time that it was said and next; zero: there was none
 	said        map[string]bool // what was said of it
-	told        bool            // that it fails was said, and not yet that this is over
+	failureSaid bool            // and not yet that it is over
 }
 
 const (
@@ -29,7 +29,7 @@ func (t *Trouble) Says(err error, now time.Time) bool {
 	t.failing, t.last = true, now
 	due := !now.Before(t.next)
 	if cause := err.Error(); due || !t.said[cause] && len(t.said) < troubleCauses {
-		t.said[cause], t.told = true, true
+		t.said[cause], t.failureSaid = true, true
 		if due {
 			t.pause = min(max(2*t.pause, troubleAgain), troubleMost)
 			t.next = now.Add(t.pause)
@@ -41,6 +41,6 @@ func (t *Trouble) Says(err error, now time.Time) bool {
 
 // Over notes a success. It reports whether that is to be said, and since when it had failed.
 func (t *Trouble) Over() (since time.Time, said bool) {
-	said, t.told, t.failing = t.told, false, false
+	said, t.failureSaid, t.failing = t.failureSaid, false, false
 	return t.since, said
 }

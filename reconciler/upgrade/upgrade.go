@@ -96,11 +96,11 @@ type Keeper struct {
 	one    queue.Locks          // looks at one repository, too
 	checks *upgradeChecks
 
-	mu      sync.Mutex
-	every   time.Duration
-	looked  map[string]time.Time       // by repository
-	settled map[string]holdfast.Digest // what the open pull requests were last made from, by branch
-	refused map[string]refusedProposal // what forges did not take at all, by branch
+	mu       sync.Mutex
+	every    time.Duration
+	lastLook map[string]time.Time       // by repository
+	settled  map[string]holdfast.Digest // what the open pull requests were last made from, by branch
+	refused  map[string]refusedProposal // what forges did not take at all, by branch
 }
 
 // refusedProposal is what a forge did not take, for a reason that does not pass.
@@ -114,8 +114,8 @@ func NewKeeper(opts Options) *Keeper {
 	k := &Keeper{
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
 		asked: queue.NewLanes(func(repo string) string { return repo }), every: upgradesEvery,
-		checks: &upgradeChecks{last: make(map[string]map[upgradeCheck]holdfast.Faults)},
-		looked: make(map[string]time.Time), settled: make(map[string]holdfast.Digest),
+		checks:   &upgradeChecks{last: make(map[string]map[upgradeCheck]holdfast.Faults)},
+		lastLook: make(map[string]time.Time), settled: make(map[string]holdfast.Digest),
 		refused: make(map[string]refusedProposal),
 	}
 	for _, repo := range opts.Repositories {
@@ -187,7 +187,7 @@ func (k *Keeper) refusedAt(rec holdfast.Upgrade, digest holdfast.Digest) time.Ti
 // Ask asks for a look at the upgrades of a repository, soon.
 func (k *Keeper) Ask(repo string) {
 	k.mu.Lock()
-	wait := k.every - time.Since(k.looked[repo])
+	wait := k.every - time.Since(k.lastLook[repo])
 	k.mu.Unlock()
 	k.asked.AddAfter(repo, wait)
 }
@@ -199,7 +199,7 @@ func (k *Keeper) Look(ctx context.Context, name string) error {
 		return nil
 	}
 	k.mu.Lock()
-	k.looked[name] = time.Now()
+	k.lastLook[name] = time.Now()
 	k.mu.Unlock()
 	ours, err := k.opts.Store.Lease(ctx, "upgrades:"+name, k.opts.Identity, k.opts.Now(), upgradesLease)
 	if err != nil {
