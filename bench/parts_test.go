@@ -320,6 +320,28 @@ func TestProcessorTimeOfManyAgainstFew(t *testing.T) {
 	}
 }
 
+// What plans took counts, whether or not the part is cut before an apply has ended.
+func TestPlansCountWithoutApplies(t *testing.T) {
+	t.Parallel()
+	var plan, apply spent
+	plan.add(10, usage{server: 40 * time.Millisecond, agents: 60 * time.Millisecond}, 2*time.Second)
+	plan.add(10, usage{server: 60 * time.Millisecond, agents: 40 * time.Millisecond}, time.Second)
+	var got []string
+	for _, f := range append(plan.figures(planTime, planShown, 10, nil), apply.figures(applyTime, applyShown, 10, nil)...) {
+		got = append(got, strings.Join(append(f.cells(), f.aims()), " | "))
+	}
+	want := []string{
+		"processor time of a plan: server and agents | 10 | 10.0 ms |  |  | ≤ 10 ms met",
+		"processor time of a plan: server | 10 | 5.00 ms |  |  | ",
+		"processor time of a plan: agents | 10 | 5.00 ms |  |  | ",
+		"processor time of a plan: sandboxes and engines | 10 | 0.00 ms |  |  | ",
+		"last plan of a pull request, from its end to comment and status | 10 | 2.00 s |  |  | ≤ 2 s met",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("figures:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // How soon an end is shown counts from the last one that the server has logged.
 func TestSinceLastEnd(t *testing.T) {
 	t.Parallel()
