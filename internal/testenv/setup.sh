@@ -64,7 +64,8 @@ install_packages() {
     fi
     echo "setup: installing ${packages[*]} with apt-get" >&2
     "${sudo[@]}" apt-get update -qq >&2
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "${apt[@]}" -qq >/dev/null
+    # A machine that has just started may be installing updates.
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "${apt[@]}" -o DPkg::Lock::Timeout=300 -qq >/dev/null
   elif command -v brew >/dev/null; then
     [[ ${SETUP:-} != no ]] || say_how "brew install ${packages[*]}"
     echo "setup: installing ${packages[*]} with brew" >&2
