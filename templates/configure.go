@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -117,9 +118,9 @@ func (b engineBlock) values() []any {
 }
 
 // eachReference calls visit with each reference and its place.
-func (b engineBlock) eachReference(visit func(ref part, at *yaml.Node)) {
+func (b engineBlock) eachReference(visit func(ref hclvalue.Part, at *yaml.Node)) {
 	for _, name := range sortedKeys(b.arguments) {
-		references(b.arguments[name], func(ref part) { visit(ref, b.keys[name]) })
+		hclvalue.References(b.arguments[name], func(ref hclvalue.Part) { visit(ref, b.keys[name]) })
 	}
 	for _, below := range b.blocks {
 		below.eachReference(visit)

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/holdfast-dev/holdfast/templates/condition"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/schema"
 	"github.com/holdfast-dev/holdfast/templates/wording"
@@ -56,7 +57,7 @@ func (l *templateLoader) fit(v any, want cty.Type, path string) *mismatch {
 		return nil
 	}
 	switch v := v.(type) {
-	case []part:
+	case []hclvalue.Part:
 		return l.fitText(v, want, path)
 	case []any:
 		return l.fitList(v, want, path)
@@ -65,7 +66,7 @@ func (l *templateLoader) fit(v any, want cty.Type, path string) *mismatch {
 	case nil:
 		return nil
 	}
-	return fitScalar(scalarValue(v), want, path)
+	return fitScalar(hclvalue.Scalar(v), want, path)
 }
 
 func fitScalar(v cty.Value, want cty.Type, path string) *mismatch {
@@ -93,7 +94,7 @@ func misfit(v modules.Variable, value any) *mismatch {
 func literal(v any) any {
 	switch v := v.(type) {
 	case string:
-		return []part{{literal: v}}
+		return []hclvalue.Part{{Literal: v}}
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
@@ -111,34 +112,34 @@ func literal(v any) any {
 }
 
 // fitText compares a text, or a reference that keeps its type.
-func (l *templateLoader) fitText(parts []part, want cty.Type, path string) *mismatch {
-	if len(parts) == 1 && parts[0].ref != nil {
+func (l *templateLoader) fitText(parts []hclvalue.Part, want cty.Type, path string) *mismatch {
+	if len(parts) == 1 && parts[0].Words != nil {
 		return l.fitReference(parts[0], want, path)
 	}
 	var literal strings.Builder
 	for _, p := range parts {
-		if p.ref != nil { // known only to the engine
+		if p.Words != nil { // known only to the engine
 			if want.IsPrimitiveType() {
 				return nil
 			}
 			return &mismatch{path, typeWords(want), "this is a text"}
 		}
-		literal.WriteString(p.literal)
+		literal.WriteString(p.Literal)
 	}
 	return fitScalar(cty.StringVal(literal.String()), want, path)
 }
 
-func (l *templateLoader) fitReference(ref part, want cty.Type, path string) *mismatch {
+func (l *templateLoader) fitReference(ref hclvalue.Part, want cty.Type, path string) *mismatch {
 	var given *schema.Shape
 	what := ""
 	switch {
-	case len(ref.ref) < 2:
+	case len(ref.Words) < 2:
 		return nil
-	case ref.ref[0] == "cluster":
-		given, what = &schema.Shape{Kind: schema.String}, ref.text
-	case ref.ref[0] == "var" && l.t.schema.Shapes[ref.ref[1]] != nil:
-		given, _, _ = l.t.schema.Shapes[ref.ref[1]].At(ref.ref[2:])
-		what = fmt.Sprintf("variable %q", strings.TrimPrefix(ref.text, "var."))
+	case ref.Words[0] == "cluster":
+		given, what = &schema.Shape{Kind: schema.String}, ref.Text
+	case ref.Words[0] == "var" && l.t.schema.Shapes[ref.Words[1]] != nil:
+		given, _, _ = l.t.schema.Shapes[ref.Words[1]].At(ref.Words[2:])
+		what = fmt.Sprintf("variable %q", strings.TrimPrefix(ref.Text, "var."))
 	}
 	if given == nil {
 		return nil // of another module, or told already
@@ -296,11 +297,11 @@ func sameWhen(a, b *condition.Expression) bool { return a != nil && b != nil && 
 // leftOut reports inputs that are null when a variable is left out, where the
 // called module takes no null and has no default.
 func (l *templateLoader) leftOut(p *provider, call templateCall, input string, v modules.Variable) {
-	parts, _ := call.inputs[input].([]part)
-	if len(parts) != 1 || len(parts[0].ref) != 2 || parts[0].ref[0] != "var" || v.Nullable || !v.Required {
+	parts, _ := call.inputs[input].([]hclvalue.Part)
+	if len(parts) != 1 || len(parts[0].Words) != 2 || parts[0].Words[0] != "var" || v.Nullable || !v.Required {
 		return
 	}
-	name := parts[0].ref[1]
+	name := parts[0].Words[1]
 	s := l.t.schema
 	_, referred := s.SecretDefaults[name]
 	if s.Properties[name] == nil || referred || p.always(name) || l.mayRequire(name) {

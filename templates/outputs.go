@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -45,9 +46,9 @@ func (l *templateLoader) readOutputs(o *decode.Object) {
 			out.refers = modulesIn(out.value)
 			out.written = asWritten(l.Value(value))
 		}
-		references(out.value, func(ref part) {
-			if ref.ref[0] == "var" && len(ref.ref) > 1 && l.t.schema.Secrets[ref.ref[1]] && !out.sensitive {
-				l.Add(key, fmt.Sprintf("output %s shows %s, which is secret", out.name, ref.ref[1]), "add sensitive: true")
+		hclvalue.References(out.value, func(ref hclvalue.Part) {
+			if ref.Words[0] == "var" && len(ref.Words) > 1 && l.t.schema.Secrets[ref.Words[1]] && !out.sensitive {
+				l.Add(key, fmt.Sprintf("output %s shows %s, which is secret", out.name, ref.Words[1]), "add sensitive: true")
 			}
 		})
 		l.t.outputs = append(l.t.outputs, out)

@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 )
 
 const (
@@ -35,9 +36,9 @@ func (t *Template) renderMain(on parts, effect bool) []byte {
 	file := hclwrite.NewEmptyFile()
 	out := blocks{body: file.Body()}
 	used := map[string]bool{}
-	on.references(func(ref part) {
-		if ref.ref[0] == "var" && len(ref.ref) > 1 {
-			used[ref.ref[1]] = true
+	on.references(func(ref hclvalue.Part) {
+		if ref.Words[0] == "var" && len(ref.Words) > 1 {
+			used[ref.Words[1]] = true
 		}
 	})
 	for _, name := range t.schema.Names {
@@ -50,9 +51,9 @@ func (t *Template) renderMain(on parts, effect bool) []byte {
 	}
 	for _, o := range on.outputs {
 		inner := out.add("output", o.name)
-		inner.SetAttributeRaw("value", tokens(o.value))
+		inner.SetAttributeRaw("value", hclvalue.Tokens(o.value))
 		if o.description != "" && !effect {
-			inner.SetAttributeRaw("description", tokens(o.description))
+			inner.SetAttributeRaw("description", hclvalue.Tokens(o.description))
 		}
 		if o.sensitive {
 			inner.SetAttributeValue("sensitive", cty.True)
@@ -80,12 +81,12 @@ func renderCall(body *hclwrite.Body, call templateCall) {
 	if call.dir != "" {
 		source = path.Join("..", modulesDir, call.dir) // ".." keeps it a local source
 	}
-	body.SetAttributeRaw("source", tokens(source))
+	body.SetAttributeRaw("source", hclvalue.Tokens(source))
 	if call.version != "" {
-		body.SetAttributeRaw("version", tokens(call.version))
+		body.SetAttributeRaw("version", hclvalue.Tokens(call.version))
 	}
 	for _, input := range sortedKeys(call.inputs) {
-		body.SetAttributeRaw(input, tokens(call.inputs[input]))
+		body.SetAttributeRaw(input, hclvalue.Tokens(call.inputs[input]))
 	}
 	if len(call.dependsOn) > 0 {
 		items := make([]hclwrite.Tokens, len(call.dependsOn))
@@ -99,14 +100,14 @@ func renderCall(body *hclwrite.Body, call templateCall) {
 func (t *Template) renderVariable(body *hclwrite.Body, name string, described bool) {
 	property, _ := t.schema.Properties[name].(map[string]any)
 	if description, ok := property["description"].(string); ok && described {
-		body.SetAttributeRaw("description", tokens(description))
+		body.SetAttributeRaw("description", hclvalue.Tokens(description))
 	}
-	body.SetAttributeRaw("type", raw(hclsyntax.TokenIdent, t.schema.Shapes[name].EngineType()))
+	body.SetAttributeRaw("type", hclvalue.Raw(hclsyntax.TokenIdent, t.schema.Shapes[name].EngineType()))
 	_, referred := property["default"] // where a secret is, if it is one
 	if fallback, ok := t.schema.Defaults[name]; ok {
-		body.SetAttributeRaw("default", tokens(fallback))
+		body.SetAttributeRaw("default", hclvalue.Tokens(fallback))
 	} else if !slices.Contains(t.schema.Required, name) && !referred {
-		body.SetAttributeRaw("default", tokens(nil))
+		body.SetAttributeRaw("default", hclvalue.Tokens(nil))
 	}
 	if t.schema.Secrets[name] {
 		body.SetAttributeValue("sensitive", cty.True)
@@ -124,9 +125,9 @@ func renderProviders(configure []engineProvider) []byte {
 	out := blocks{body: file.Body()}
 	required := out.add("terraform").AppendNewBlock("required_providers", nil).Body()
 	for _, c := range configure {
-		attrs := []hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForIdentifier("source"), Value: tokens(c.source)}}
+		attrs := []hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForIdentifier("source"), Value: hclvalue.Tokens(c.source)}}
 		if c.version != "" {
-			attrs = append(attrs, hclwrite.ObjectAttrTokens{Name: hclwrite.TokensForIdentifier("version"), Value: tokens(c.version)})
+			attrs = append(attrs, hclwrite.ObjectAttrTokens{Name: hclwrite.TokensForIdentifier("version"), Value: hclvalue.Tokens(c.version)})
 		}
 		required.SetAttributeRaw(c.name, hclwrite.TokensForObject(attrs))
 	}
@@ -140,7 +141,7 @@ func renderProviders(configure []engineProvider) []byte {
 
 func (b engineBlock) render(body *hclwrite.Body) {
 	for _, name := range sortedKeys(b.arguments) {
-		body.SetAttributeRaw(name, tokens(b.arguments[name]))
+		body.SetAttributeRaw(name, hclvalue.Tokens(b.arguments[name]))
 	}
 	for i, below := range b.blocks {
 		if i > 0 || len(b.arguments) > 0 {
@@ -160,7 +161,7 @@ func renderCluster(c holdfast.Cluster, backend string, config map[string]any, pr
 	if c.Engine.Version != "" {
 		writeAttributes(&b, "  ", map[string]any{"required_version": c.Engine.Version}, false)
 	}
-	b.WriteString("  backend " + string(tokens(backend).Bytes()) + " {\n")
+	b.WriteString("  backend " + string(hclvalue.Tokens(backend).Bytes()) + " {\n")
 	writeAttributes(&b, "    ", config, false)
 	b.WriteString("  }\n}\n")
 	if len(said) > 0 {
@@ -191,9 +192,9 @@ func writeAttributes(b *bytes.Buffer, indent string, values map[string]any, item
 		lines = lines[:0]
 	}
 	for _, name := range sortedKeys(values) {
-		l := line{name, string(tokens(values[name]).Bytes())}
+		l := line{name, string(hclvalue.Tokens(values[name]).Bytes())}
 		if items {
-			l.name = string(tokens(name).Bytes())
+			l.name = string(hclvalue.Tokens(name).Bytes())
 		}
 		if strings.Contains(l.value, "\n") { // never of a text: there it is escaped
 			flush()

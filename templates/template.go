@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/condition"
 	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/lru"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/schema"
@@ -253,7 +254,7 @@ func (l *templateLoader) readLockFile() error {
 
 // template parses a value that may have references.
 func (l *templateLoader) template(n *yaml.Node) any {
-	return parseTemplate(l.Value(n), func(err error) {
+	return hclvalue.Parse(l.Value(n), func(err error) {
 		l.Add(n, err.Error(), "write ${var.x}, ${module.x.y} or ${cluster.x}, and $${ for a literal ${")
 	})
 }
@@ -327,9 +328,9 @@ func (l *templateLoader) inputs(o *decode.Object, call *templateCall) {
 // modulesIn returns the modules that a parsed template refers to, sorted.
 func modulesIn(v any) []string {
 	var out []string
-	references(v, func(ref part) {
-		if ref.ref[0] == "module" && len(ref.ref) > 1 {
-			out = append(out, ref.ref[1])
+	hclvalue.References(v, func(ref hclvalue.Part) {
+		if ref.Words[0] == "module" && len(ref.Words) > 1 {
+			out = append(out, ref.Words[1])
 		}
 	})
 	slices.Sort(out)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
@@ -107,24 +108,24 @@ func (p *provider) variant(s switches, label string) *variant {
 }
 
 // references calls visit with each reference.
-func (on parts) references(visit func(part)) {
+func (on parts) references(visit func(hclvalue.Part)) {
 	for _, call := range on.calls {
-		references(call.inputs, visit)
+		hclvalue.References(call.inputs, visit)
 	}
 	for _, c := range on.configure {
-		references(c.body.values(), visit)
+		hclvalue.References(c.body.values(), visit)
 	}
 	for _, o := range on.outputs {
-		references(o.value, visit)
+		hclvalue.References(o.value, visit)
 	}
 }
 
 // fields returns what the parts say of a cluster, sorted.
 func (on parts) fields() []string {
 	fields := map[string]bool{}
-	on.references(func(ref part) {
-		if ref.ref[0] == "cluster" && len(ref.ref) > 1 {
-			fields[ref.ref[1]] = true
+	on.references(func(ref hclvalue.Part) {
+		if ref.Words[0] == "cluster" && len(ref.Words) > 1 {
+			fields[ref.Words[1]] = true
 		}
 	})
 	return slices.Sorted(maps.Keys(fields))

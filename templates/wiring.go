@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/condition"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
@@ -42,28 +43,28 @@ func (l *templateLoader) interfaces(p *provider, known map[string]*modules.Modul
 		}
 		l.offInputs(p, call, m)
 	}
-	l.eachReference(p, func(ref part, at *yaml.Node) {
-		if ref.ref[0] != "module" || len(ref.ref) < 3 {
+	l.eachReference(p, func(ref hclvalue.Part, at *yaml.Node) {
+		if ref.Words[0] != "module" || len(ref.Words) < 3 {
 			return
 		}
-		if m := known[ref.ref[1]]; m != nil && len(m.Faults) == 0 && !m.Outputs[ref.ref[2]] {
-			l.Add(at, fmt.Sprintf("module %q has no output %q", ref.ref[1], ref.ref[2]),
-				wording.DidYouMean(ref.ref[2], slices.Collect(maps.Keys(m.Outputs))))
+		if m := known[ref.Words[1]]; m != nil && len(m.Faults) == 0 && !m.Outputs[ref.Words[2]] {
+			l.Add(at, fmt.Sprintf("module %q has no output %q", ref.Words[1], ref.Words[2]),
+				wording.DidYouMean(ref.Words[2], slices.Collect(maps.Keys(m.Outputs))))
 		}
 	})
 }
 
-func (l *templateLoader) eachReference(p *provider, visit func(ref part, at *yaml.Node)) {
+func (l *templateLoader) eachReference(p *provider, visit func(ref hclvalue.Part, at *yaml.Node)) {
 	for _, call := range p.calls {
 		for _, input := range slices.Sorted(maps.Keys(call.inputs)) {
-			references(call.inputs[input], func(ref part) { visit(ref, call.keys[input]) })
+			hclvalue.References(call.inputs[input], func(ref hclvalue.Part) { visit(ref, call.keys[input]) })
 		}
 	}
 	for _, c := range p.configure {
 		c.body.eachReference(visit)
 	}
 	for _, out := range l.t.outputs {
-		references(out.value, func(ref part) { visit(ref, out.at) })
+		hclvalue.References(out.value, func(ref hclvalue.Part) { visit(ref, out.at) })
 	}
 }
 
@@ -76,29 +77,29 @@ func (l *templateLoader) check(p *provider) {
 		edges[call.name] = nil
 	}
 	variables := l.t.Variables()
-	l.eachReference(p, func(ref part, at *yaml.Node) {
+	l.eachReference(p, func(ref hclvalue.Part, at *yaml.Node) {
 		allowed, what := []string(nil), ""
 		switch {
-		case len(ref.ref) < 2:
-			l.Add(at, fmt.Sprintf("${%s} is not a reference to something", ref.text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
+		case len(ref.Words) < 2:
+			l.Add(at, fmt.Sprintf("${%s} is not a reference to something", ref.Text), "write ${var.x}, ${module.x.y} or ${cluster.x}")
 			return
-		case ref.ref[0] == "var":
+		case ref.Words[0] == "var":
 			allowed, what = variables, "variable"
-		case ref.ref[0] == "module":
+		case ref.Words[0] == "module":
 			allowed, what = names, "module"
-		case ref.ref[0] == "cluster":
+		case ref.Words[0] == "cluster":
 			allowed, what = condition.ClusterFields(), "cluster field"
 		default:
-			l.Add(at, fmt.Sprintf("${%s} refers to %q", ref.text, ref.ref[0]), wording.DidYouMean(ref.ref[0], []string{"var", "module", "cluster"}))
+			l.Add(at, fmt.Sprintf("${%s} refers to %q", ref.Text, ref.Words[0]), wording.DidYouMean(ref.Words[0], []string{"var", "module", "cluster"}))
 			return
 		}
-		if !slices.Contains(allowed, ref.ref[1]) {
-			l.Add(at, fmt.Sprintf("${%s}: unknown %s %q for %s", ref.text, what, ref.ref[1], p.name), wording.DidYouMean(ref.ref[1], allowed))
-		} else if ref.ref[0] == "cluster" && len(ref.ref) > 2 {
-			l.Add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.text, ref.ref[1]), "")
-		} else if ref.ref[0] == "var" {
-			if reached, missing, known := l.t.schema.Shapes[ref.ref[1]].At(ref.ref[2:]); reached == nil {
-				l.Add(at, fmt.Sprintf("${%s}: variable %q has no %q there", ref.text, ref.ref[1], missing), wording.DidYouMean(missing, known))
+		if !slices.Contains(allowed, ref.Words[1]) {
+			l.Add(at, fmt.Sprintf("${%s}: unknown %s %q for %s", ref.Text, what, ref.Words[1], p.name), wording.DidYouMean(ref.Words[1], allowed))
+		} else if ref.Words[0] == "cluster" && len(ref.Words) > 2 {
+			l.Add(at, fmt.Sprintf("${%s}: a cluster's %s has no parts", ref.Text, ref.Words[1]), "")
+		} else if ref.Words[0] == "var" {
+			if reached, missing, known := l.t.schema.Shapes[ref.Words[1]].At(ref.Words[2:]); reached == nil {
+				l.Add(at, fmt.Sprintf("${%s}: variable %q has no %q there", ref.Text, ref.Words[1], missing), wording.DidYouMean(missing, known))
 			}
 		}
 	})
@@ -127,9 +128,9 @@ func dependencies(call templateCall, names []string) []string {
 	for _, name := range call.dependsOn {
 		add(name)
 	}
-	references(call.inputs, func(ref part) {
-		if ref.ref[0] == "module" && len(ref.ref) > 1 {
-			add(ref.ref[1])
+	hclvalue.References(call.inputs, func(ref hclvalue.Part) {
+		if ref.Words[0] == "module" && len(ref.Words) > 1 {
+			add(ref.Words[1])
 		}
 	})
 	return out

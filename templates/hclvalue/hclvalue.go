@@ -1,4 +1,4 @@
-package templates
+package hclvalue
 
 import (
 	"encoding/json"
@@ -22,20 +22,20 @@ import (
 // exactly this and nothing else.
 var reference = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*|\[[0-9]{1,9}\])*$`)
 
-// part is a piece of a text in a template: literal, or a reference.
-type part struct {
-	literal string
-	ref     []string // var, node_count: the words of the reference; nil for a literal
-	text    string   // the reference as HCL has it
+// Part is a piece of a text: literal, or a reference.
+type Part struct {
+	Literal string
+	Words   []string // var, node_count: those of the reference; nil for a literal
+	Text    string   // the reference as it is written
 }
 
 // parseParts splits a text at its references. "$${" is a literal "${".
-func parseParts(s string) ([]part, error) {
-	var parts []part
+func parseParts(s string) ([]Part, error) {
+	var parts []Part
 	var literal strings.Builder
 	flush := func() {
 		if literal.Len() > 0 {
-			parts = append(parts, part{literal: literal.String()})
+			parts = append(parts, Part{Literal: literal.String()})
 			literal.Reset()
 		}
 	}
@@ -52,7 +52,7 @@ func parseParts(s string) ([]part, error) {
 			}
 			flush()
 			words := strings.FieldsFunc(inner, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
-			parts = append(parts, part{ref: words, text: inner})
+			parts = append(parts, Part{Words: words, Text: inner})
 			s = rest
 		default:
 			literal.WriteByte(s[0])
@@ -64,16 +64,16 @@ func parseParts(s string) ([]part, error) {
 }
 
 // hclText is a reference in the root module: cluster.x is a local there.
-func (p part) hclText() string {
-	if p.ref[0] == "cluster" {
-		return "local." + p.text
+func (p Part) hclText() string {
+	if p.Words[0] == "cluster" {
+		return "local." + p.Text
 	}
-	return p.text
+	return p.Text
 }
 
-// template is a value in a template document whose texts have been parsed: the
-// types of reader.value, with []part for a text.
-func parseTemplate(v any, bad func(error)) any {
+// Parse returns a value of a template document with its texts parsed: []Part for each. What is
+// wrong with a text is reported to bad.
+func Parse(v any, bad func(error)) any {
 	switch v := v.(type) {
 	case string:
 		parts, err := parseParts(v)
@@ -84,66 +84,68 @@ func parseTemplate(v any, bad func(error)) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = parseTemplate(item, bad)
+			out[i] = Parse(item, bad)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out[key] = parseTemplate(v[key], bad)
+			out[key] = Parse(v[key], bad)
 		}
 		return out
 	}
 	return v
 }
 
-// references calls visit with each reference in a parsed template.
-func references(v any, visit func(part)) {
+// References calls visit with each reference in a parsed value, in the order of keys.
+func References(v any, visit func(Part)) {
 	switch v := v.(type) {
-	case []part:
+	case []Part:
 		for _, p := range v {
-			if p.ref != nil {
+			if p.Words != nil {
 				visit(p)
 			}
 		}
 	case []any:
 		for _, item := range v {
-			references(item, visit)
+			References(item, visit)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			references(v[key], visit)
+			References(v[key], visit)
 		}
 	}
 }
 
-// tokens renders a parsed template, or a value whose texts are all literal.
-func tokens(v any) hclwrite.Tokens {
+// Tokens renders a parsed value, or one whose texts are all literal, so that the engine reads
+// exactly that.
+func Tokens(v any) hclwrite.Tokens {
 	switch v := v.(type) {
-	case []part:
-		if len(v) == 1 && v[0].ref != nil { // keeps its type
-			return raw(hclsyntax.TokenIdent, v[0].hclText())
+	case []Part:
+		if len(v) == 1 && v[0].Words != nil { // keeps its type
+			return Raw(hclsyntax.TokenIdent, v[0].hclText())
 		}
 		return quoted(v)
 	case string:
-		return quoted([]part{{literal: v}})
+		return quoted([]Part{{Literal: v}})
 	case []any:
 		items := make([]hclwrite.Tokens, len(v))
 		for i, item := range v {
-			items[i] = tokens(item)
+			items[i] = Tokens(item)
 		}
 		return hclwrite.TokensForTuple(items)
 	case map[string]any:
 		attrs := make([]hclwrite.ObjectAttrTokens, 0, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			attrs = append(attrs, hclwrite.ObjectAttrTokens{Name: tokens(key), Value: tokens(v[key])})
+			attrs = append(attrs, hclwrite.ObjectAttrTokens{Name: Tokens(key), Value: Tokens(v[key])})
 		}
 		return hclwrite.TokensForObject(attrs)
 	}
-	return hclwrite.TokensForValue(scalarValue(v))
+	return hclwrite.TokensForValue(Scalar(v))
 }
 
-func scalarValue(v any) cty.Value {
+// Scalar is a number or a bool as a value of HCL; null for whatever else.
+func Scalar(v any) cty.Value {
 	switch v := v.(type) {
 	case bool:
 		return cty.BoolVal(v)
@@ -167,24 +169,25 @@ func scalarValue(v any) cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-func raw(kind hclsyntax.TokenType, text string) hclwrite.Tokens {
+// Raw is one token of that text, which is not escaped.
+func Raw(kind hclsyntax.TokenType, text string) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: kind, Bytes: []byte(text)}}
 }
 
-func quoted(parts []part) hclwrite.Tokens {
+func quoted(parts []Part) hclwrite.Tokens {
 	var b strings.Builder
 	for i, p := range parts {
-		if p.ref != nil {
+		if p.Words != nil {
 			b.WriteString("${" + p.hclText() + "}")
 			continue
 		}
-		escape(&b, p.literal, i+1 < len(parts))
+		escape(&b, p.Literal, i+1 < len(parts))
 	}
-	out := raw(hclsyntax.TokenOQuote, `"`)
+	out := Raw(hclsyntax.TokenOQuote, `"`)
 	if b.Len() > 0 {
-		out = append(out, raw(hclsyntax.TokenQuotedLit, b.String())...)
+		out = append(out, Raw(hclsyntax.TokenQuotedLit, b.String())...)
 	}
-	return append(out, raw(hclsyntax.TokenCQuote, `"`)...)
+	return append(out, Raw(hclsyntax.TokenCQuote, `"`)...)
 }
 
 // escape writes a literal so that the engine reads it as it is. more says that
