@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,26 @@ func TestHeadlines(t *testing.T) {
 		var out strings.Builder
 		if err := printHeadlines(&out, test.figures); err != nil || out.String() != want {
 			t.Errorf("%s: %v\n%swant:\n%s", name, err, &out, want)
+		}
+	}
+}
+
+// The pages show what was measured last, as it is judged now.
+func TestPagesShowTheFigures(t *testing.T) {
+	t.Parallel()
+	for page, flag := range map[string]string{"README.md": "-markdown", "../README.md": "-headlines"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, begins := strings.Cut(string(text), "<!-- bench:begin -->\n")
+		shown, _, ends := strings.Cut(rest, "<!-- bench:end -->\n")
+		var out strings.Builder
+		if err := run(t.Context(), []string{"-out", "results.json", flag}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if !begins || !ends || shown != out.String() {
+			t.Errorf("%s shows\n%swant:\n%smake bench-table writes it", page, shown, &out)
 		}
 	}
 }
