@@ -21,7 +21,8 @@ const maxComment = 65536
 
 // Comments returns the comments of all pull requests that were created or
 // edited since; comments on issues are left out. At most 5,000 are read: the
-// caller continues from Until.
+// caller continues from Until. One that may hold a command and was edited within the second in
+// which it was written is an edited one, too.
 func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (holdfast.CommentList, error) {
 	var list holdfast.CommentList
 	err := c.do(ctx, repo, fmt.Sprintf("read comments of %q", repo), func(gh *github.Client, on repository) error {
@@ -34,6 +35,7 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (ho
 			opts.Since = &since
 		}
 		seen := make(map[int64]bool)
+		var unsure []uncertain
 		var err error
 		list.More, err = eachPage(&opts.ListOptions, func() (*github.Response, error) {
 			found, resp, err := gh.Issues.ListComments(ctx, on.owner, on.name, 0, opts)
@@ -44,6 +46,9 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (ho
 				if n := pullRequestNumber(comment); n != 0 && !seen[comment.GetID()] {
 					seen[comment.GetID()] = true
 					list.Comments = append(list.Comments, toComment(holdfast.PullRequestRef{Repo: repo, Number: n}, comment))
+					if last := len(list.Comments) - 1; c.isUncertain(list.Comments[last]) {
+						unsure = append(unsure, uncertain{at: last, node: comment.GetNodeID()})
+					}
 				}
 			}
 			// Pages shift while they are read: a comment that is edited goes to the
@@ -55,7 +60,10 @@ func (c *Client) Comments(ctx context.Context, repo string, since time.Time) (ho
 			}
 			return resp, err
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return c.noteEdits(ctx, gh, list.Comments, unsure)
 	})
 	if err != nil {
 		return holdfast.CommentList{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -48,8 +49,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isWrite reports whether a call changes something.
-func isWrite(method string) bool { return method != http.MethodGet && method != http.MethodHead }
+// isWrite reports whether a call to the REST API at base, or to the GraphQL API next to it,
+// changes something: that one we only ask.
+func isWrite(req *http.Request, base *url.URL) bool {
+	return req.Method != http.MethodGet && req.Method != http.MethodHead && req.URL.Path != graphQL(base).Path
+}
 
 // begin waits for the turn of a write, which lasts until done is called. A
 // *holdfast.RateLimitError says that it is not before a later time.

@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		// A token is for the host that it was given for.
 		return nil, fmt.Errorf("not going to %s://%s", req.URL.Scheme, req.URL.Host)
 	}
-	if isWrite(req.Method) {
+	if isWrite(req, t.base) {
 		if err := t.limits.check(true); err != nil {
 			return nil, err // nothing to queue for
 		}
@@ -113,7 +113,7 @@ func (t *transport) authenticated(req *http.Request, body []byte, known *cached)
 
 // send makes one exchange and reads the answer.
 func (t *transport) send(req *http.Request, body []byte, token string, known *cached) (*http.Response, []byte, error) {
-	if err := t.limits.check(isWrite(req.Method)); err != nil {
+	if err := t.limits.check(isWrite(req, t.base)); err != nil {
 		return nil, nil, err
 	}
 	try := req.Clone(req.Context())
@@ -149,7 +149,7 @@ func (t *transport) send(req *http.Request, body []byte, token string, known *ca
 
 // accept turns an answer into one that go-github understands, or an error.
 func (t *transport) accept(req *http.Request, resp *http.Response, answer []byte, known *cached) (*http.Response, error) {
-	write := isWrite(req.Method)
+	write := isWrite(req, t.base)
 	if err := t.limits.note(resp, answer, write); err != nil {
 		if write {
 			t.pace.refused(t.limits.wait())
@@ -223,11 +223,12 @@ func isWhole(method string, status int, body []byte) bool {
 		Token      json.RawMessage `json:"token"`
 		Permission json.RawMessage `json:"permission"`
 		Total      json.RawMessage `json:"total_count"`
+		Data       json.RawMessage `json:"data"` // of a query
 	}
 	if json.Unmarshal(body, &object) != nil {
 		return true // who decodes it says what is wrong with it
 	}
-	return len(object.ID)+len(object.SHA)+len(object.Ref)+len(object.Token)+len(object.Permission)+len(object.Total) > 0
+	return len(object.ID)+len(object.SHA)+len(object.Ref)+len(object.Token)+len(object.Permission)+len(object.Total)+len(object.Data) > 0
 }
 
 // defaultPage is how many entries a page has that does not say how many.

@@ -62,7 +62,8 @@ func TestEditKeepsTheWordsOfOthers(t *testing.T) {
 	pr.untilReply("Refused", "the comment had this command before it was edited")
 }
 
-// Who polls is not told who edited a comment.
+// Who polls is not told who edited a comment, and neither by its stamps that it was edited
+// within the second in which it was written.
 func TestEditedCommentIsPolled(t *testing.T) {
 	t.Parallel()
 	w := emptyWorld(t, nil)
@@ -76,7 +77,15 @@ func TestEditedCommentIsPolled(t *testing.T) {
 	r.hub.Drop(1)
 	r.hub.EditComment(words, dev, "/holdfast approve")
 	pr.untilReacted(words, holdfast.ReactionRefused)
-	pr.untilReply("Refused", "the code host does not say by whom")
+	pr.untilReply("/holdfast approve", "Refused", "the code host does not say by whom")
+
+	now := time.Now().Truncate(time.Second)
+	w.hub.SetNow(func() time.Time { return now })
+	r.hub.Drop(2)
+	words = r.hub.Comment(pr.number, lead, "I will look at this tomorrow.")
+	r.hub.EditComment(words, dev, "/holdfast unlock")
+	pr.untilReacted(words, holdfast.ReactionRefused)
+	pr.untilReply("/holdfast unlock", "Refused", "the code host does not say by whom")
 }
 
 // A comment that approves is not an answer to a review that requests changes, not even

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/webhook"
 )
 
 func (s *services) openGitHub() error {
@@ -18,6 +19,7 @@ func (s *services) openGitHub() error {
 	for _, f := range s.cfg.Forges {
 		opts := github.Options{
 			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.called, Logger: s.logger, Now: s.now,
+			MayCommand: func(body string) bool { return len(webhook.ParseCommands(body)) > 0 },
 		}
 		for _, r := range s.cfg.Repositories {
 			if r.Forge == f.Name {

@@ -44,6 +44,8 @@ func (s *Server) routes() http.Handler {
 		"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions":  s.postReaction,
 		"GET /repos/{owner}/{repo}/issues/{number}/{part}":           s.getComments,
 		"POST /repos/{owner}/{repo}/issues/{number}/comments":        s.postComment,
+
+		"POST /graphql": s.postGraphQL,
 	} {
 		mux.HandleFunc(pattern, handle)
 	}

@@ -89,6 +89,7 @@ func New(t testing.TB) *Server {
 	api := s.routes()
 	mux := http.NewServeMux()
 	mux.Handle("/api/v3/", http.StripPrefix("/api/v3", api))
+	mux.Handle("/api/graphql", http.StripPrefix("/api", api))
 	mux.Handle("/", api)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

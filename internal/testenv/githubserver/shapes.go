@@ -186,7 +186,7 @@ func (r *Repo) commentShape(c Comment) map[string]any {
 		kind = "issues"
 	}
 	maps.Copy(shape, map[string]any{
-		"id": c.ID, "body": c.Body, "user": userShape(c.Author),
+		"id": c.ID, "node_id": nodeID(c.ID), "body": c.Body, "user": userShape(c.Author),
 		"created_at": stampOf(c.CreatedAt), "updated_at": stampOf(c.UpdatedAt),
 		"url":      fmt.Sprintf("https://api.github.com/repos/%s/issues/comments/%d", r.fullName, c.ID),
 		"html_url": fmt.Sprintf("https://github.com/%s/%s/%d#issuecomment-%d", r.fullName, kind, c.Number, c.ID),
