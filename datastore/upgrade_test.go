@@ -1,8 +1,12 @@
 package datastore_test
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,5 +135,64 @@ func TestUpgradeKnowsMerges(t *testing.T) {
 	found := must[[]holdfast.PullRequestRecord](t)(store.PullRequests(t.Context(), holdfast.PullRequestFilter{Cluster: "prod-eu", ByMerge: true, Limit: 1}))
 	if len(found) != 1 || found[0].Number != 1 {
 		t.Errorf("the last merge is %+v", found)
+	}
+}
+
+// TestUpgradeWithDamagedRecords: the others have all that the upgrade adds. A damaged one is
+// named in the log, once, and is still there: its name is not free, and its run keeps nobody
+// from the queue.
+func TestUpgradeWithDamagedRecords(t *testing.T) {
+	t.Parallel()
+	path, ctx := firstSchema(t), t.Context()
+	execute(t, path, `UPDATE clusters SET doc = x'00' WHERE name = 'dev-us'`)
+	execute(t, path, `UPDATE runs SET doc = x'00' WHERE id = 'run-0003'`)
+	var logged bytes.Buffer
+	store := openAt(t, datastore.Options{Path: path, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, id := range []string{"id=dev-us ", "id=run-0003 "} {
+		if n := strings.Count(logged.String(), id); n != 1 {
+			t.Errorf("the log has %s %d times:\n%s", id, n, logged.String())
+		}
+	}
+	if names := must[[]string](t)(store.ClusterNames(ctx, holdfast.ClusterFilter{})); !slices.Equal(names, []string{"dev-us", "prod-eu"}) {
+		t.Errorf("the clusters are %q", names)
+	}
+	found := must[[]holdfast.ClusterRecord](t)(store.Clusters(ctx, holdfast.ClusterFilter{Labels: map[string]string{"team": "blue"}, DependsOn: "network"}))
+	if len(found) != 1 || found[0].Name != "prod-eu" {
+		t.Errorf("of the others, found are %+v", found)
+	}
+	if _, err := store.Cluster(ctx, "dev-us"); !errors.Is(err, holdfast.ErrDamaged) {
+		t.Errorf("the damaged cluster is %v, want ErrDamaged", err)
+	}
+	queue := must[[]holdfast.QueuedRun](t)(store.Queue(ctx, holdfast.QueueFilter{Now: noon.Add(time.Hour), Limit: 10}))
+	if len(queue) != 1 || queue[0].Run.ID != "run-0004" {
+		t.Errorf("the queue is %+v", queue)
+	}
+	if _, _, err := store.Served(ctx, noon); err != nil {
+		t.Errorf("served are %v", err)
+	}
+}
+
+// TestUpgradeWithoutAKey: what was written with a key that is not there is not passed over. It
+// is made up for by a start with that key.
+func TestUpgradeWithoutAKey(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
+	for _, cluster := range []struct {
+		name string
+		keys []byte
+	}{{"old", []byte("k")}, {"new", []byte("nk")}} {
+		store := openAt(t, datastore.Options{Path: path, Keys: testKeys(t, cluster.keys...)})
+		save(t, store, holdfast.ClusterRecord{Name: cluster.name, Owner: "fleet"})
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(t, path, `DELETE FROM summaries; INSERT INTO rebuilds (name) VALUES ('clusters')`)
+	if _, err := datastore.Open(ctx, datastore.Options{Path: path, Keys: testKeys(t, 'k')}); err == nil || !strings.Contains(err.Error(), "no key") {
+		t.Fatalf("Open() without the key of a record = %v", err)
+	}
+	store := openAt(t, datastore.Options{Path: path, Keys: testKeys(t, 'n', 'k')})
+	if names := must[[]string](t)(store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: "fleet"})); !slices.Equal(names, []string{"new", "old"}) {
+		t.Errorf("the clusters are %q", names)
 	}
 }

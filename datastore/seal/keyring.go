@@ -19,6 +19,9 @@ import (
 // KeySize is the size of a key in bytes.
 const KeySize = 32
 
+// ErrNoKey says that something was encrypted with a key that is not in the ring.
+var ErrNoKey = errors.New("no key")
+
 // keyID tells the keys of a ring apart. It is derived from the key and is not
 // secret.
 type keyID [8]byte
@@ -89,7 +92,7 @@ func (k *Keyring) find(id keyID) (key, error) {
 			return key, nil
 		}
 	}
-	return key{}, fmt.Errorf("no key %s in the %s", id, k)
+	return key{}, fmt.Errorf("%w %s in the %s", ErrNoKey, id, k)
 }
 
 // LoadOrCreateKey is LoadKey, but a missing file is created with a new key, for
