@@ -57,6 +57,9 @@ func (k RunKind) Applies() bool { return k == RunApply || k == RunDestroy }
 // Plans reports whether runs of this kind make a plan. Others put a state right.
 func (k RunKind) Plans() bool { return k != RunState && k != RunUnlock }
 
+// OnlyPlans reports whether runs of this kind make a plan and change nothing.
+func (k RunKind) OnlyPlans() bool { return k.Plans() && !k.Writes() }
+
 // AgentKind is the one of AgentKinds whose agents execute runs of this kind, too: who may
 // apply puts states right, and who may plan releases locks.
 func (k RunKind) AgentKind() RunKind {

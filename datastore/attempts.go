@@ -196,7 +196,7 @@ func (s *RunStore) endAttempt(
 		if err := allowed(ctx, q); err != nil {
 			return err
 		}
-		if !run.Kind.Writes() && run.Kind.Plans() && run.Status.Good() {
+		if run.Kind.OnlyPlans() && run.Status.Good() {
 			if err := unsavedAt(ctx, q, run.StateKey()); err != nil {
 				return err
 			}

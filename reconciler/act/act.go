@@ -216,7 +216,7 @@ func (l *Loop) preempt(ctx context.Context, run holdfast.Run) error {
 // waits behind a plan. What puts a state right is over soon.
 func stepsBack(run, forOther holdfast.Run) bool {
 	switch {
-	case run.ID == forOther.ID || run.Kind.Writes() || !run.Kind.Plans():
+	case run.ID == forOther.ID || !run.Kind.OnlyPlans():
 		return false
 	case run.Status == holdfast.RunRunning:
 		return forOther.Kind.Writes()

@@ -40,7 +40,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 	switch {
 	case !result.Status.Done():
 		why = fmt.Sprintf("a run does not end %q", result.Status)
-	case !run.Kind.Writes() && run.Kind.Plans() && result.Status == holdfast.RunApplied:
+	case run.Kind.OnlyPlans() && result.Status == holdfast.RunApplied:
 		why = fmt.Sprintf("a %s run cannot end applied", run.Kind)
 	case !run.Kind.Writes() && result.Applying:
 		why = fmt.Sprintf("a %s run applies nothing", run.Kind)

@@ -162,7 +162,7 @@ func (d *Dispatcher) saveOutcome(
 ) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
 	copied := false
-	if !run.Kind.Writes() && run.Kind.Plans() && d.opts.Store.MayLack(ref) {
+	if run.Kind.OnlyPlans() && d.opts.Store.MayLack(ref) {
 		result = lacking(result)
 	}
 	if run.Kind.Plans() {

@@ -331,7 +331,7 @@ func (v *viewer) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast
 		return fmt.Errorf("list runs of %q: %w", run.Cluster, err)
 	}
 	for _, other := range others {
-		ahead := other.Status == holdfast.RunRunning || other.Kind.Writes() || !other.Kind.Plans() ||
+		ahead := other.Status == holdfast.RunRunning || !other.Kind.OnlyPlans() ||
 			other.ID < run.ID && other.Kind != holdfast.RunDrift
 		if other.ID == run.ID || !ahead {
 			continue
