@@ -120,7 +120,10 @@ type Desired struct {
 	// record here until it is settled, whatever else Missing says meanwhile.
 	HeldFor  string   `json:"heldFor,omitempty"`
 	NewNames []string `json:"newNames,omitempty"`
-	Faults   Faults   `json:"faults,omitempty"`
+	// HeirIn is the other repository whose document says that it continues this cluster, if
+	// that is why it counts as missing.
+	HeirIn string `json:"heirIn,omitempty"`
+	Faults Faults `json:"faults,omitempty"`
 }
 
 // Applied is the last applied configuration of a cluster.

@@ -58,6 +58,16 @@ func TestADocumentElsewhereKeepsACluster(t *testing.T) {
 			f.restart()
 			f.look() // before the other repository is fetched
 			f.missesFor(keptElsewhere, "after a restart")
+			rec := f.cluster("prod")
+			if rec.Desired.HeirIn != other {
+				t.Errorf("on record it continues in %q", rec.Desired.HeirIn)
+			}
+			rec.Desired.HeirIn = "" // as an earlier version has left it
+			_, err := f.store.SaveCluster(t.Context(), rec)
+			f.must(err)
+			f.restart()
+			f.look()
+			f.missesFor(keptElsewhere, "after a restart with a record of an earlier version")
 			look()
 			f.missesFor(keptElsewhere, "once the other repository is read again")
 			second.Commit(master, "another one", map[string]string{"clusters/shop.yaml": document("shop")})

@@ -33,16 +33,18 @@ func (s shared) heirElsewhere(ctx context.Context, rec holdfast.ClusterRecord) (
 		}
 		cat, known := s.lastRead(ctx, name)
 		if !known {
-			if lineage.SaidIn(rec.Desired.Missing, name) {
-				return lineage.Doubt{Why: rec.Desired.Missing}, nil
+			if lineage.SaidIn(rec.Desired, name) {
+				return lineage.Doubt{Why: rec.Desired.Missing, HeirIn: name}, nil
 			}
 			continue
 		}
 		if cat == nil {
 			continue
 		}
-		if why, err := s.Lineage.HeirElsewhere(ctx, cat, rec, applied); err != nil || why != "" {
-			return lineage.Doubt{Why: why}, err
+		if why, err := s.Lineage.HeirElsewhere(ctx, cat, rec, applied); err != nil {
+			return none, err
+		} else if why != "" {
+			return lineage.Doubt{Why: why, HeirIn: name}, nil
 		}
 	}
 	return none, nil

@@ -14,13 +14,14 @@ type Doubt struct {
 	Why      string   // empty: there is none
 	HeldFor  string   // the name of the document that may be its own, if that is why
 	NewNames []string // the names under which it is to continue, if that is why
+	HeirIn   string   // the other repository that says it continues there, if that is why
 }
 
 // Held returns what is desired of a cluster whose document is not there. What it was held
 // for before is kept while there is any doubt.
 func Held(d holdfast.Desired, doubt Doubt) holdfast.Desired {
 	heldFor, names := holder(d), newNames(d)
-	d.Missing, d.Removed, d.HeldFor, d.NewNames = doubt.Why, doubt.Why == "", "", nil
+	d.Missing, d.Removed, d.HeldFor, d.NewNames, d.HeirIn = doubt.Why, doubt.Why == "", "", nil, doubt.HeirIn
 	if d.Removed {
 		return d
 	}

@@ -159,7 +159,13 @@ const elsewherePrefix = "it may be the one that continues as "
 func ofRepository(repo string) string { return fmt.Sprintf(" of repository %q: ", repo) }
 
 // SaidIn reports whether a cluster's document counts as missing for what HeirElsewhere has
-// found in a repository.
-func SaidIn(missing, repo string) bool {
-	return strings.HasPrefix(missing, elsewherePrefix) && strings.Contains(missing, ofRepository(repo))
+// found in a repository. Records of an earlier version have that in its words only.
+func SaidIn(d holdfast.Desired, repo string) bool {
+	switch {
+	case d.Missing == "":
+		return false
+	case d.HeirIn != "":
+		return d.HeirIn == repo
+	}
+	return strings.HasPrefix(d.Missing, elsewherePrefix) && strings.Contains(d.Missing, ofRepository(repo))
 }
