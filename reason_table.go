@@ -423,8 +423,9 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Hint:      "Wait",
 	},
 	CauseStalePlan: {
-		Effect: Explains, Cause: true, Words: "the state changed between the plan and the apply of one run",
-		Hint: "Plan again",
+		Effect: Explains, Cause: true, Words: "the state changed while it was planned, or between the plan and the apply of one run",
+		Transient: "if it changed while it was planned",
+		Hint:      "Plan again",
 	},
 	CauseStateBackend: {
 		Effect: Explains, Cause: true, Words: "the state's backend failed or refused",
