@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -375,5 +376,38 @@ func TestValidateReportsAllAtOnce(t *testing.T) {
 	}
 	if !strings.Contains(got.err, "3 faults in 1 file") || got.code != 1 {
 		t.Errorf("validate -o json: code %d, %q", got.code, got.err)
+	}
+}
+
+// TestValidateIsBounded: a folder has the bounds that the server has for a tree.
+func TestValidateIsBounded(t *testing.T) {
+	t.Parallel()
+	const claim = "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata: {name: a}\n"
+	for name, c := range map[string]struct {
+		text  string
+		size  int64 // of each file, filled up with what is not text
+		files int
+		want  string
+	}{
+		"names": {text: claim, size: int64(len(claim)), files: 101, want: "f100.yaml:1: more than 100 documents have the name a (remove this one)"},
+		"bytes": {text: "# holdfast.dev \xff", size: 1 << 20, files: 129, want: "f128.yaml: files that define clusters have more than 134217728 bytes, with this file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i := range c.files {
+				file := filepath.Join(dir, fmt.Sprintf("f%03d.yaml", i))
+				if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Truncate(file, c.size); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := holdfastCLI(t, nil, "validate", dir)
+			if got.code != 1 || strings.Count(got.out, c.want) != 1 || strings.Count(got.out, "more than") != 1 {
+				t.Errorf("validate: code %d, %q, want it to say %q", got.code, got.err, c.want)
+			}
+		})
 	}
 }

@@ -1,21 +1,13 @@
 package catalog
 
 import (
-	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// Bounds of what one tree says of clusters. A repository has one content once, however
-// many names a tree gives it; a catalog has it for each of them.
-const (
-	maxText   = 128 << 20 // bytes of the files that define clusters
-	maxClaims = 100       // documents with one name
-)
-
-// bounds is what a catalog has of them.
+// bounds is what a catalog has of what document.MaxText and document.MaxClaims bound.
 type bounds struct {
 	size     atomic.Int64 // bytes of its files
 	exceeded atomic.Bool  // there was more
@@ -23,14 +15,10 @@ type bounds struct {
 
 // fits counts the text of a file, or finds fault with it. Several may be read at once.
 func (b *bounds) fits(f *File, size int) bool {
-	if b.size.Add(int64(size)) > maxText {
+	if b.size.Add(int64(size)) > document.MaxText {
 		b.size.Add(int64(-size))
 		b.exceeded.Store(true)
-		f.Faults = holdfast.Faults{{
-			File:    strings.ToValidUTF8(f.Path, "\uFFFD"),
-			Message: fmt.Sprintf("files that define clusters have more than %d bytes, with this file", maxText),
-			Hint:    "move other data out of the configured paths",
-		}}
+		f.Faults = holdfast.Faults{document.TooMuchText(f.Path)}
 		return false
 	}
 	f.size = size
@@ -45,12 +33,9 @@ func (c *Catalog) boundClaims(f *File) {
 	claims := make(map[string]int, len(f.docs))
 	for _, doc := range f.docs {
 		name := doc.Cluster.Name
-		if claims[name]++; claims[name]+len(c.names.get(name)) > maxClaims {
+		if claims[name]++; claims[name]+len(c.names.get(name)) > document.MaxClaims {
 			f.docs = nil
-			f.Faults = append(f.Faults, holdfast.Fault{
-				File: f.Path, Line: doc.Cluster.Line, Cluster: name,
-				Message: fmt.Sprintf("more than %d documents have the name %s", maxClaims, name), Hint: "remove this one",
-			})
+			f.Faults = append(f.Faults, document.TooManyClaims(doc.Cluster))
 			c.exceeded.Store(true)
 			return
 		}

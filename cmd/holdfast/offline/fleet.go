@@ -28,12 +28,15 @@ import (
 )
 
 // diskFleet is the clusters of a folder on disk, for the commands that need no
-// server.
+// server. What is read of it has the bounds that the server has for a tree.
 type diskFleet struct {
 	tree     holdfast.Tree
 	below    string // only files below this folder of tree are looked at
 	docs     []document.Document
+	size     int            // bytes of the files that define clusters
+	claims   map[string]int // documents by name
 	faults   holdfast.Faults
+	faulty   map[string]holdfast.Faults // faults of a cluster, by name
 	resolver *templates.Resolver
 }
 
@@ -70,7 +73,7 @@ func OpenFleet(f FleetFlags) (*diskFleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	fl := &diskFleet{tree: tree, below: filepath.ToSlash(below)}
+	fl := &diskFleet{tree: tree, below: filepath.ToSlash(below), claims: make(map[string]int), faulty: make(map[string]holdfast.Faults)}
 	fl.resolver = templates.NewResolver(checkouts(f.templates))
 	return fl, fl.read()
 }
@@ -109,31 +112,51 @@ func (fl *diskFleet) read() error {
 			fl.faults = append(fl.faults, holdfast.Fault{File: name, Message: err.Error()})
 			return nil
 		}
-		docs, faults := document.ParseClusters(name, data)
-		fl.docs = append(fl.docs, docs...)
-		fl.faults = append(fl.faults, faults...)
+		fl.take(name, data)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read folder: %w", err)
 	}
 	fl.faults = append(fl.faults, document.Conflicts(fl.docs)...)
+	for _, fault := range fl.faults {
+		fl.faulty[fault.Cluster] = append(fl.faulty[fault.Cluster], fault)
+	}
 	return nil
+}
+
+// take reads the clusters of a file. Of one that is beyond a bound none counts.
+func (fl *diskFleet) take(name string, data []byte) {
+	if fl.size+len(data) > document.MaxText {
+		fl.faults = append(fl.faults, document.TooMuchText(name))
+		return
+	}
+	docs, faults := document.ParseClusters(name, data)
+	fl.faults = append(fl.faults, faults...)
+	if len(docs) > 0 || len(faults) > 0 {
+		fl.size += len(data)
+	}
+	own := make(map[string]int, len(docs))
+	for _, doc := range docs {
+		if own[doc.Cluster.Name]++; fl.claims[doc.Cluster.Name]+own[doc.Cluster.Name] > document.MaxClaims {
+			fl.faults = append(fl.faults, document.TooManyClaims(doc.Cluster))
+			return
+		}
+	}
+	for cluster, n := range own {
+		fl.claims[cluster] += n
+	}
+	fl.docs = append(fl.docs, docs...)
 }
 
 // resolve returns a cluster's root module, or what is wrong with it.
 func (fl *diskFleet) resolve(ctx context.Context, doc document.Document) (*templates.Root, holdfast.Faults, error) {
-	var faults holdfast.Faults
-	for _, fault := range fl.faults {
-		if fault.Cluster == doc.Cluster.Name {
-			faults = append(faults, fault)
-		}
-	}
+	faults := fl.faulty[doc.Cluster.Name]
 	if len(faults) == 0 {
 		return fl.resolver.Resolve(ctx, fl.tree, doc)
 	}
 	more, err := fl.resolver.Check(ctx, fl.tree, doc)
-	return nil, append(faults, more...), err
+	return nil, slices.Concat(faults, more), err
 }
 
 // Find returns the cluster of that name.
@@ -277,9 +300,11 @@ func (fl *diskFleet) allFaults(ctx context.Context) holdfast.Faults {
 		faults = append(faults, found...)
 	}
 	var all holdfast.Faults
+	known := make(map[holdfast.Fault]bool, len(faults))
 	for _, fault := range faults {
 		fault.Cluster = "" // one of a template is that of all clusters that are made from it
-		if !slices.Contains(all, fault) {
+		if !known[fault] {
+			known[fault] = true
 			all = append(all, fault)
 		}
 	}
