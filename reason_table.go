@@ -419,13 +419,11 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	CauseServiceUnavailable: {
 		Effect: Explains, Cause: true, Words: "a service answered with a server error (5xx)",
-		Transient: "always",
-		Hint:      "Wait",
+		Transient: "always", Hint: "Wait",
 	},
 	CauseStalePlan: {
 		Effect: Explains, Cause: true, Words: "the state changed while it was planned, or between the plan and the apply of one run",
-		Transient: "if it changed while it was planned",
-		Hint:      "Plan again",
+		Transient: "if it changed while it was planned", Hint: "Plan again",
 	},
 	CauseStateBackend: {
 		Effect: Explains, Cause: true, Words: "the state's backend failed or refused",

@@ -120,8 +120,7 @@ type Desired struct {
 	// record here until it is settled, whatever else Missing says meanwhile.
 	HeldFor  string   `json:"heldFor,omitempty"`
 	NewNames []string `json:"newNames,omitempty"`
-	// HeirIn is the other repository whose document says that it continues this cluster, if
-	// that is why it counts as missing.
+	// HeirIn is the other repository that continues the cluster, if it is missing for that.
 	HeirIn string `json:"heirIn,omitempty"`
 	Faults Faults `json:"faults,omitempty"`
 }
