@@ -134,7 +134,7 @@ func (s *stateAPI) getBackendLock(c *gin.Context) {
 	c.JSON(http.StatusOK, v1.BackendLockOf(lock))
 }
 
-var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]{0,199}$`)
+var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]*$`)
 
 func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	var req v1.UnlockRequest
@@ -142,7 +142,7 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if !backendLockID.MatchString(req.Lock) {
+	if len(req.Lock) > 200 || !backendLockID.MatchString(req.Lock) {
 		s.fail(c, badRequest("lock %q is not the ID of a lock", req.Lock))
 		return
 	}

@@ -26,9 +26,16 @@ const (
 // steps are the parts that an attempt has.
 var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs", "push", "unlock"}
 
+// Lengths are bounds of their own: to compile a counted repetition takes every start of the
+// program longer than to check all digests of a day.
+const (
+	maxDigest  = 200
+	maxVersion = 64
+)
+
 var (
-	digestText  = regexp.MustCompile(`^sha256:[0-9A-Za-z:._-]{1,200}$`)
-	versionText = regexp.MustCompile(`^[0-9A-Za-z.+-]{1,64}$`)
+	digestText  = regexp.MustCompile(`^sha256:[0-9A-Za-z:._-]+$`)
+	versionText = regexp.MustCompile(`^[0-9A-Za-z.+-]+$`)
 )
 
 // checked is what is taken of a result that an agent has sent of an attempt at
@@ -55,7 +62,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 	case badDigest(result.InputDigest), badDigest(result.PlanDigest):
 		why = "it has an invalid digest"
 	case !slices.Contains([]string{"", "terraform", "tofu"}, result.EngineName),
-		result.EngineVersion != "" && !versionText.MatchString(result.EngineVersion):
+		result.EngineVersion != "" && badVersion(result.EngineVersion):
 		why = "it names an unknown engine"
 	}
 	if why == "" {
@@ -91,7 +98,11 @@ func reported(r holdfast.Result) holdfast.Result {
 	return r
 }
 
-func badDigest(d holdfast.Digest) bool { return d != "" && !digestText.MatchString(string(d)) }
+func badDigest(d holdfast.Digest) bool {
+	return d != "" && (len(d) > len("sha256:")+maxDigest || !digestText.MatchString(string(d)))
+}
+
+func badVersion(v string) bool { return len(v) > maxVersion || !versionText.MatchString(v) }
 
 // bounded cuts texts and lists to what they may be at most, and leaves out steps
 // that there are not.

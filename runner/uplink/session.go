@@ -70,7 +70,7 @@ type Session struct {
 
 // KeyOf returns the name of an attempt, which is safe as that of a file.
 func KeyOf(ref holdfast.AttemptRef) (string, error) {
-	if !workspace.SafeName.MatchString(ref.Run) || ref.Attempt < 0 {
+	if !workspace.SafeName(ref.Run) || ref.Attempt < 0 {
 		return "", fmt.Errorf("attempt %d of run %q: not a valid name", ref.Attempt, ref.Run)
 	}
 	return fmt.Sprintf("%s-%d", ref.Run, ref.Attempt), nil
@@ -200,7 +200,7 @@ func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, err
 // the apply has begun: what comes before is made again, and is on disk before MayApply
 // says true, or a result is saved.
 func (s *Session) PutArtefact(_ context.Context, name string, data io.Reader) error {
-	if !workspace.SafeName.MatchString(name) {
+	if !workspace.SafeName(name) {
 		return fmt.Errorf("put artefact %q: not a valid name", name)
 	}
 	limited := &limitedReader{Reader: data, left: holdfast.ArtefactLimit(name)}

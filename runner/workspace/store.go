@@ -43,8 +43,11 @@ const (
 	discardedDir  = "discarded" // what is being removed
 )
 
-// SafeName is what is safe as the name of a file.
-var SafeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// SafeName reports whether name is safe as the name of a file: at most 128 bytes, and none
+// that leads elsewhere.
+func SafeName(name string) bool { return len(name) <= 128 && safeName.MatchString(name) }
+
+var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Store hands workspaces out, one to each attempt. It is safe for
 // concurrent use; one process has its folder at a time.
@@ -171,7 +174,7 @@ func (w *Store) SetAside(dir string) (string, error) { return SetAside(dir) }
 func SetAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)
-	if !SafeName.MatchString(name) || strings.HasPrefix(name, locationPrefix) {
+	if !SafeName(name) || strings.HasPrefix(name, locationPrefix) {
 		name = "unknown"
 	}
 	target := filepath.Join(filepath.Dir(dir), name)
