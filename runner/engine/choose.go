@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-version"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -69,6 +70,8 @@ type Options struct {
 type Store struct {
 	opts    Options
 	install chan struct{} // one download at a time
+
+	asking singleflight.Group // binaries for their versions, by path
 
 	mu     sync.Mutex
 	probed map[string]probe

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/engine"
@@ -128,5 +132,61 @@ func TestWishOfNonsense(t *testing.T) {
 		if _, err := engine.WishOf(holdfast.Assignment{EngineChoice: choice}, modulecode.Root{}, dir, dir); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("WishOf(%+v) = %v, want %q", choice, err, words)
 		}
+	}
+}
+
+// An engine takes a good part of a plan's time to report its version: attempts that start at
+// once ask it once.
+func TestVersionIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	dir := machine(t, "terraform 1.11.4")
+	asked := filepath.Join(dir, "asked")
+	script := fmt.Sprintf("#!/bin/sh\necho asked >>%s\nwhile ! test -e %s/answer; do /bin/sleep 0.01; done\n"+
+		"echo '{\"terraform_version\":\"1.11.4\"}'\n", asked, dir)
+	if err := os.WriteFile(filepath.Join(dir, "1.11.4", "terraform"), []byte(script), 0o700); err != nil { //nolint:gosec // it is started
+		t.Fatal(err)
+	}
+	store := engine.NewStore(engine.Options{
+		Sources: engine.Sources{Dirs: []string{dir}}, Env: map[string]string{"PATH": ""}, Logger: slog.New(slog.DiscardHandler),
+	})
+	wish, err := engine.WishOf(holdfast.Assignment{}, modulecode.Root{}, dir, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := store.Choose(left, wish)
+		first <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(asked); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("the engine is not asked")
+		}
+	}
+	var others errgroup.Group
+	for range 3 {
+		others.Go(func() error {
+			chosen, err := store.Choose(t.Context(), wish)
+			if err == nil && chosen.Version != "1.11.4" {
+				err = fmt.Errorf("chose %v", chosen)
+			}
+			return err
+		})
+	}
+	leave() // who asked first gives up, and takes no answer away
+	if err := <-first; err == nil {
+		t.Error("who gave up has an engine")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "answer"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := others.Wait(); err != nil {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(asked); err != nil || string(data) != "asked\n" {
+		t.Errorf("the engine was asked: %q, %v, want once", data, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,8 +143,9 @@ const probeTimeout = 30 * time.Second
 // errNoProgram: there is nothing that could be started.
 var errNoProgram = errors.New("not a program")
 
-// probe asks a binary for its version, once as long as the file stays the same.
-// That it did not answer is not remembered: the next time it may.
+// probe asks a binary for its version, once as long as the file stays the same; who asks
+// meanwhile gets the same answer. That it did not answer is not remembered: the next time
+// it may.
 func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
@@ -155,14 +157,25 @@ func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	if ok && known.size == info.Size() && known.mtime.Equal(info.ModTime()) {
 		return known.version, nil
 	}
+	// Who asked first may give up, and probeTimeout bounds the question.
+	answers := s.asking.DoChan(path, func() (any, error) { return s.ask(context.WithoutCancel(ctx), path, info) })
+	select {
+	case answer := <-answers:
+		text, _ := answer.Val.(string)
+		return text, answer.Err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// ask starts a binary, and remembers its answer for the file that info is of.
+func (s *Store) ask(ctx context.Context, path string, info fs.FileInfo) (string, error) {
 	answer, err := askVersion(ctx, path, s.opts.Env)
-	if err != nil && isTransient(err) && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if err != nil && isTransient(err) && !errors.Is(err, context.DeadlineExceeded) {
 		answer, err = askVersion(ctx, path, s.opts.Env)
 	}
 	if err != nil {
-		if ctx.Err() == nil { // else it says nothing of the binary
-			s.opts.Logger.WarnContext(ctx, "engine does not report its version", "err", fmt.Errorf("ask %s: %w", path, err))
-		}
+		s.opts.Logger.WarnContext(ctx, "engine does not report its version", "err", fmt.Errorf("ask %s: %w", path, err))
 		return "", err
 	}
 	s.mu.Lock()
