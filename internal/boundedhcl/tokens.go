@@ -34,9 +34,9 @@ func (l language) lexer() lexer {
 
 // lex returns the tokens of a text, unless there are too many. The scanner holds all of
 // them at once: it is given the start of the text first, and more of it as far as that can
-// only have as many tokens as are allowed.
+// only have as many tokens as are allowed. What is not large is lexed once.
 func (l language) lex(src []byte, start hcl.Pos) (hclsyntax.Tokens, error) {
-	for size := MaxTokens / 3; ; {
+	for size := max(MaxTokens/3, large); ; {
 		size = min(size, len(src))
 		tokens, _ := l.lexer()(src[:size], "", start)
 		switch {
