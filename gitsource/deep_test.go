@@ -49,6 +49,9 @@ func TestFoldersNestedTooDeep(t *testing.T) {
 // stand, and not the end of the server; what such a tree does not touch works.
 func TestFoldersOfFolders(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes many folders")
+	}
 	const words = "too many files and folders"
 	repo, source := local(t)
 	bomb := func(content string) string {
@@ -85,6 +88,9 @@ func TestFoldersOfFolders(t *testing.T) {
 // Thousands of files of the same content that move are paired in bounded time.
 func TestManyEqualFilesMove(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes many files")
+	}
 	const files = 30_000
 	repo, source := local(t)
 	blob := repo.WriteBlob("")

@@ -28,6 +28,9 @@ func oversized(t *testing.T, git func(args ...string) string, parent string) str
 // it stays where it was, and all others are fetched.
 func TestOversizedBranch(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes more than is fetched")
+	}
 	_, repo, s := served(t)
 	first := repo.Commit("main", "first", map[string]string{"a.yaml": "1"})
 	repo.Branch("old", first)

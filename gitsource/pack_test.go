@@ -18,6 +18,9 @@ import (
 // with the first, large one.
 func TestPacksStayFew(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("fetches many times")
+	}
 	dir := t.TempDir()
 	repo := gitserver.NewRepo(t, filepath.Join(dir, "origin.git"))
 	files := make(map[string]string)

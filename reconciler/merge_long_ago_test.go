@@ -13,6 +13,9 @@ import (
 // while one of its clusters is about to be applied again, and when it waits.
 func TestAMergeOfLongAgoStaysReported(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("has many pull requests")
+	}
 	f := newFleet(t, twoClusters())
 	f.adopt()
 	mergeBoth := func(number int, text string) {

@@ -63,6 +63,9 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 // has to deliver comes first.
 func TestAgentThatIsRefusedEnds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits until an agent gives up")
+	}
 	for status, words := range map[int]string{http.StatusUnauthorized: "agent token missing or unknown", http.StatusForbidden: "may claim plan"} {
 		lookAt := map[int]string{http.StatusUnauthorized: "--token-file", http.StatusForbidden: "--id, --kinds and --isolation"}[status]
 		server, gate := newFakeServer(t), make(chan struct{})

@@ -15,6 +15,9 @@ import (
 // does not answer when its state is to be listed.
 func TestBackendAwayAfterApply(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for a backend")
+	}
 	e, calls := engineExecutor(t, func(o *runner.ExecutorOptions) {
 		// Long enough for the engine to start on a busy machine.
 		o.Waits.Grace, o.Waits.Left = 200*time.Millisecond, 10*time.Second

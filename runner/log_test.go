@@ -76,6 +76,9 @@ func TestLogHasNoGapAndNothingTwice(t *testing.T) {
 
 func TestLongLogWithoutAServerLosesItsMiddle(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes a long log")
+	}
 	const lines = 400_000 // 40 MB
 	server := newFakeServer(t)
 	withSession(t, server, t.TempDir(), assignment("run-1", holdfast.RunPlan), func(_ context.Context, s runner.Session) {

@@ -170,6 +170,9 @@ func TestResourcesOfAFailedApply(t *testing.T) {
 // resources comes of it.
 func TestResourcesOfOddStates(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an engine many times")
+	}
 	resource := func(mode, name, rest string) string {
 		return fmt.Sprintf(`{"mode": %q, "type": "t", "name": %q, "provider": "provider[\"example.com/a/t\"].west", "instances": [%s]}`, mode, name, rest)
 	}

@@ -69,6 +69,9 @@ func attacks() map[string]string {
 
 func TestAttacks(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("reads megabytes of tokens")
+	}
 	for name, code := range attacks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
