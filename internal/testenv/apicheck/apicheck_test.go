@@ -46,7 +46,7 @@ func TestCheckRequest(t *testing.T) {
 		want          string // in the error; empty: there is none
 	}{
 		"parameters":           {"GET /api/v1/clusters?name=a&name=b&limit=3&fields=phase", "", ""},
-		"an unknown parameter": {"GET /api/v1/clusters?nmae=a", "", `"nmae" is not described`},
+		"an unknown parameter": {"GET /api/v1/clusters?names=a", "", `"names" is not described`},
 		"none are described":   {"GET /api/v1/version?name=a", "", `"name" is not described`},
 		"a body":               {"POST /api/v1/reconcile", `{"repo":"shop"}`, ""},
 		"an unknown field":     {"POST /api/v1/reconcile", `{"repos":"shop"}`, "repos"},
