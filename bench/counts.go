@@ -28,8 +28,9 @@ func (b *bench) counts(s *stage) {
 	w := s.newWorldWith(fmt.Sprintf("runs: {max: %d}\nagent: {slots: %[1]d}\nisolation: none\nengines: {download: false, dirs: [%q]}\n",
 		b.parallel, bin), "clusters/*.yaml", "")
 	w.start()
-	first, _ := w.pullRequest(plainModule, 1, "first") // asks for versions, and prepares what is shared
-	w.hub.Close(first)
+	// Each agent asks for versions once, and prepares once what its runs share.
+	first, _ := w.pullRequest(plainModule, 1, "first")
+	w.merge(first, "first")
 	time.Sleep(quietFor)
 	number := 0
 	for _, phase := range []struct {
