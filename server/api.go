@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -85,9 +86,14 @@ func (s *apiServer) posted(ctx context.Context, key string) (holdfast.Post, bool
 }
 
 // knownQuery refuses parameters that do not exist: a misspelt filter would
-// select everything.
+// select everything. So would one that cannot be read, which net/url leaves out.
 func (s *apiServer) knownQuery(c *gin.Context, known ...string) bool {
-	for key := range c.Request.URL.Query() {
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		s.fail(c, badRequest("query is not valid: %v", err))
+		return false
+	}
+	for key := range query {
 		if !slices.Contains(known, key) {
 			s.fail(c, &badRequestError{
 				status: http.StatusBadRequest, text: fmt.Sprintf("unknown parameter %q", key),

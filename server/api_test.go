@@ -199,6 +199,8 @@ func TestQueries(t *testing.T) {
 		"clusters?project=p&environment=e&phase=Active&waiting=*&owner=o&label=a%3Db&name=x&name=y": `summaries {"Names":["x","y"],"Owner":"o","Revision":"","Project":"p","Environment":"e","Phase":"Active","Waiting":"*","Drift":"","Template":"","DependsOn":"","Labels":{"a":"b"},"Applied":false,"Deleted":false,"Limit":100}`,
 		"clusters?all=true&drift=drifted":           `summaries {"Names":null,"Owner":"","Revision":"","Project":"","Environment":"","Phase":"","Waiting":"","Drift":"drifted","Template":"","DependsOn":"","Labels":null,"Applied":false,"Deleted":true,"Limit":100}`,
 		"clusters?view=short":                       `400 unknown parameter "view"`,
+		"clusters?phase=Active;drift=none":          `400 query is not valid: invalid semicolon separator in query`,
+		"runs?cluster=%zz":                          `400 query is not valid: invalid URL escape "%zz"`,
 		"clusters?fields=name,nameS":                `400 field "nameS": want some of name, owner,`,
 		"drift?fields=name":                         `400 field "name": want some of cluster, owner,`,
 		"pullrequests?fields=repo,id":               `400 field "id": want some of repo, number,`,
