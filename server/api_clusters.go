@@ -39,6 +39,12 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 	if filter.Phase != "" && !slices.Contains(holdfast.Phases(), filter.Phase) {
 		return filter, false, badRequest("phase %q: want one of %s", filter.Phase, words(holdfast.Phases()))
 	}
+	if filter.Waiting != "" && filter.Waiting != "*" && !filter.Waiting.Known() {
+		return filter, false, &badRequestError{
+			status: http.StatusBadRequest, text: fmt.Sprintf("waiting %.40q: want a reason, or * for any", filter.Waiting),
+			hint: "docs/runs.md lists the reasons, and so does GET /api/v1/reasons",
+		}
+	}
 	known := []holdfast.DriftStatus{"", holdfast.DriftNone, holdfast.DriftFound, holdfast.DriftFailed}
 	if !slices.Contains(known, filter.Drift) {
 		return filter, false, badRequest("drift %q: want none, drifted or failed", filter.Drift)

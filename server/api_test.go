@@ -208,6 +208,7 @@ func TestQueries(t *testing.T) {
 		"clusters?cursor=x":                         `400 cursor "x" was not issued by this list`,
 		"runs?cursor=WyJhIiwiYiJd":                  `400 cursor was not issued by this list`,
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
+		"clusters?waiting=PlanChangd":               `400 waiting "PlanChangd": want a reason, or * for any`,
 		"clusters?all=yes":                          `400 all "yes": want true or false`,
 		"drift?projects=p":                          `400 unknown parameter "projects"`,
 		"resources?cluster=c&type=t&id=i&address=a": `resources {"Cluster":"c","Type":"t","ID":"i","Address":"a","Limit":1000}`,
