@@ -125,7 +125,14 @@ func TestFleetRequests(t *testing.T) {
 		"drift with filters": {
 			line: "get drift prod-eu --environment e --drift failed", asked: "GET /api/v1/drift?drift=failed&environment=e&limit=1000&name=prod-eu", out: "prod-us",
 		},
-		"no drift":          {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift was found: holdfast get drift --all lists what was checked, and when\n"},
+		"no drift": {line: "get drift", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift was found: holdfast get drift --all lists what was checked, and when\n"},
+		"drift of a cluster that is not there": {
+			line: "get drift prod-eu pord-us", asked: "GET /api/v1/clusters?all=true&fields=name&limit=1000&name=pord-us", code: 1, err: `cluster "pord-us": not found`,
+		},
+		"drift of a cluster without": {line: "get drift prod-eu", answers: map[string]any{"GET /drift": list[v1.DriftLine]()}, out: "no drift was found"},
+		"a cluster that is not there": {
+			line: "get clusters dev pord-us", asked: "GET /api/v1/clusters?all=true&fields=name&limit=1000&name=pord-us", code: 1, err: `cluster "pord-us": not found`,
+		},
 		"drift misspelt":    {line: "get clusters --drift yes", code: 2, err: `drift "yes": want drifted, none or failed`},
 		"clusters and gone": {line: "get clusters --all --drift drifted", asked: "GET /api/v1/clusters?all=true&drift=drifted&limit=1000"},
 		"resources": {

@@ -331,7 +331,7 @@ func TestRequests(t *testing.T) {
 		err     string
 	}{
 		"get with filters": {
-			line: "get clusters a b --project p --waiting * -l team=x", asked: "GET /api/v1/clusters?label=team%3Dx&limit=1000&name=a&name=b&project=p&waiting=%2A", out: "prod-eu",
+			line: "get clusters dev prod-eu --project p --waiting * -l team=x", asked: "GET /api/v1/clusters?label=team%3Dx&limit=1000&name=dev&name=prod-eu&project=p&waiting=%2A", out: "prod-eu",
 		},
 		"get runs with filters": {
 			line:  "get runs --pull-request shop#7 --kind apply,destroy --status errored --cluster c --limit 3",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
@@ -106,11 +108,36 @@ func newGetClustersCommand(a *app) *cobra.Command {
 			}
 			return cl.Summaries(ctx, query)
 		},
+		known: func(ctx context.Context, cl *client.Client, args []string, items []v1.ClusterSummary) error {
+			return clustersExist(ctx, cl, args, items, func(s v1.ClusterSummary) string { return s.Name })
+		},
 	})
 	clusters.add(c, "include clusters that are gone")
 	completeClusterFlags(a, c, &conn)
 	a.Complete(c, &conn, 0, cli.ClusterNames)
 	return c
+}
+
+// clustersExist returns an error for the first name that no cluster has, whatever selects
+// those that are listed: a misspelt one would read as a cluster that is well.
+func clustersExist[T any](ctx context.Context, cl *client.Client, names []string, listed []T, nameOf func(T) string) error {
+	missing := slices.Clone(names)
+	for _, item := range listed {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == nameOf(item) })
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found, err := cl.Summaries(ctx, url.Values{"name": missing, "all": {"true"}, "fields": {"name"}})
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		if !slices.ContainsFunc(found, func(s v1.ClusterSummary) bool { return s.Name == name }) {
+			return hint.New(fmt.Errorf("cluster %q: %w", name, holdfast.ErrNotFound), "holdfast get clusters --all lists all")
+		}
+	}
+	return nil
 }
 
 func (a *app) clusterColumns() []column[v1.ClusterSummary] {

@@ -36,6 +36,9 @@ not drift, and are listed separately.`,
 			}
 			return cl.DriftList(ctx, query)
 		},
+		known: func(ctx context.Context, cl *client.Client, args []string, items []v1.DriftLine) error {
+			return clustersExist(ctx, cl, args, items, func(l v1.DriftLine) string { return l.Cluster })
+		},
 	})
 	clusters.add(c, "include clusters without drift, and those that were never checked")
 	completeClusterFlags(a, c, &conn)

@@ -22,7 +22,10 @@ type list[T any] struct {
 	aliases                   []string
 	args                      cobra.PositionalArgs
 	fetch                     func(ctx context.Context, cl *client.Client, args []string) ([]T, error)
-	columns                   []column[T]
+	// known returns an error if the arguments name what does not exist, which fetch leaves
+	// out; nil: there are no such arguments, or fetch returns it.
+	known   func(ctx context.Context, cl *client.Client, args []string, items []T) error
+	columns []column[T]
 	// without is the title of a column that the flags make the same in each row, which
 	// is left out; nil, or an empty title: none.
 	without func() string
@@ -85,6 +88,11 @@ func newList[T any](a *app, conn *cli.Connection, l list[T]) *cobra.Command {
 				items, err := l.fetch(c.Context(), cl, args)
 				if err != nil {
 					return err
+				}
+				if l.known != nil && !watch { // what does not exist yet may be watched for
+					if err := l.known(c.Context(), cl, args, items); err != nil {
+						return err
+					}
 				}
 				if l.limit != nil && len(items) == *l.limit && !watch {
 					fmt.Fprintf(a.Err, "only the first %d are shown, there may be more: see --limit\n", *l.limit)
