@@ -277,7 +277,8 @@ func TestDriftCheck(t *testing.T) {
 				return report
 			}))
 			got := against(t, f, "drift", "check", "prod-eu", "--wait")
-			progress := driftID + ": queued\n" + driftID + ": running: plan\n"
+			progress := driftID + ": queued\nserver SERVER answered 503 Service Unavailable, which is not a Holdfast response; retrying for about a minute\n" +
+				driftID + ": running: plan\n"
 			if got.code != tc.code || !strings.Contains(got.out, tc.out) || !strings.HasPrefix(got.err, progress) {
 				t.Errorf("drift check = %d\nout %q\nerr %q\nwant %d and the progress once", got.code, got.out, got.err, tc.code)
 			}

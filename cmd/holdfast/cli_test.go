@@ -604,6 +604,9 @@ func TestWait(t *testing.T) {
 				}
 			}))
 			got := against(t, f, "apply", "prod-eu", "--wait")
+			if !strings.Contains(got.err, "503 Service Unavailable, which is not a Holdfast response; retrying for about a minute\n") {
+				t.Errorf("apply --wait says nothing of the restart: %q", got.err)
+			}
 			if got.code != tc.code || !strings.HasSuffix(got.out, "\nfirst half\nsecond\n") || !strings.Contains(got.err, string(tc.status)) {
 				t.Errorf("apply --wait = %d\nout %q\nerr %q\nwant %d and the log without a gap", got.code, got.out, got.err, tc.code)
 			}
@@ -846,6 +849,8 @@ func TestWatch(t *testing.T) {
 	}
 	if got := out.String(); strings.Count(got, "running") != 1 || strings.Count(got, "applied") != 1 {
 		t.Errorf("get runs --watch printed\n%s\nwant each state once", got)
+	} else if strings.Count(got, "; retrying for about a minute\n") != 1 {
+		t.Errorf("get runs --watch printed\n%s\nwant to read once that the server is out of reach", got)
 	}
 }
 

@@ -160,19 +160,30 @@ func (r *cutReader) Read(p []byte) (int, error) {
 
 // patience bounds how often in a row a server may be out of reach before a
 // follower gives up: about a minute, long enough for a restart.
-type patience struct{ left int }
+type patience struct {
+	left int
+	said func(error) // is called for the first of them
+}
 
-func (a *app) patience() *patience { return &patience{left: 60} }
+// tries is how many failures in a row are too many.
+const tries = 60
+
+func (a *app) patience() *patience {
+	return &patience{left: tries, said: func(err error) { cli.SayRetried(a.Err, err) }}
+}
 
 // judge returns the errors that are not worth another try.
 func (p *patience) judge(err error) error {
 	if err == nil {
-		p.left = 60
+		p.left = tries
 		return nil
 	}
 	p.left--
 	if !errors.Is(err, holdfast.ErrUnavailable) || p.left <= 0 {
 		return err
+	}
+	if p.left == tries-1 {
+		p.said(err)
 	}
 	return nil
 }

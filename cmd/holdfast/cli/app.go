@@ -131,6 +131,11 @@ func OneOf(flag, value string, words []string) error {
 	return err
 }
 
+// SayRetried reports a server that is out of reach to whoever waits for it.
+func SayRetried(out io.Writer, err error) {
+	fmt.Fprintf(out, "%s; retrying for about a minute\n", table.Clean(err.Error()))
+}
+
 // Pause waits, and returns why it could not.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -150,7 +150,12 @@ func (a *app) watch(ctx context.Context, show func(*table.Printer) error) error 
 		case ctx.Err() != nil:
 			return nil // interrupted: that is how it ends
 		case errors.Is(err, holdfast.ErrUnavailable) && misses < watchMisses:
-			misses++
+			if misses++; misses == 1 {
+				cli.SayRetried(a.Err, err)
+			}
+			if a.Terminal {
+				shown = nil // what was reported is cleared with the next answer
+			}
 		case err != nil:
 			return err
 		default:
