@@ -65,7 +65,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 	ReasonApplied:      {Effect: Explains, Words: "the apply succeeded"},
 	ReasonAppliedSince: {Effect: Passes, Words: "an apply has changed the cluster since"},
 	ReasonApplyFailed: {
-		Effect: Blocks, Words: "an apply failed partway; what is left to do is shown below",
+		Effect: Blocks, Words: "an apply failed partway; its new plan shows what is left to do",
 		One: "failed to apply", Failed: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 		Hint: "Read the failure and the plan, or correct the code in a new pull request",
@@ -105,7 +105,7 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDestroyFailed: {
-		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; what is left is shown below",
+		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; its new plan shows what is left",
 		One: "failed to be destroyed", Failed: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 		Hint: "Remove from the cloud whatever prevents the destroy",

@@ -23,6 +23,8 @@ func TestReasonsAreWorded(t *testing.T) {
 		switch {
 		case info.Words == "" || strings.HasSuffix(info.Words, ".") || strings.HasSuffix(info.Hint, ".") || strings.HasSuffix(info.More, "."):
 			t.Errorf("%s: words, more or hint are not as they are put together", reason)
+		case strings.Contains(info.Words+info.Hint+info.Does, "below"):
+			t.Errorf("%s: words that mean a place: they are read in statuses and on terminals, too", reason)
 		case info.Effect == "":
 			t.Errorf("%s: no effect", reason)
 		case info.Effect == holdfast.Blocks && len(info.Next) == 0 && info.Hint == "":
