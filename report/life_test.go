@@ -49,7 +49,7 @@ func lifeCases() map[string]report.PullRequest {
 	waiting := deleted("old-eu", destroyPlan())
 	waiting.Plan, waiting.Summary = nil, nil
 
-	protected := waits(waiting, "Protected", "deletion.protected was last applied")
+	protected := waits(waiting, "Protected", "its document has to be restored first")
 	protected.Name = "prod-eu"
 	parent := waits(deleted("network-eu", destroyPlan()), "HasDependents", "waiting for these to be destroyed first: apps-eu")
 
@@ -86,7 +86,7 @@ func lifeCases() map[string]report.PullRequest {
 	left.Apply, left.Applied = run("plan-old-eu", "old-eu", holdfast.RunPlan, holdfast.RunPlanned, rest), rest
 	left.Apply.Destroy = true
 	left = waits(left, "DestroyFailed", "left in the state: aws_s3_bucket.logs")
-	held := waits(gone("prod-eu", destroyPlan(), holdfast.RunErrored), "Protected", "deletion.protected was last applied")
+	held := waits(gone("prod-eu", destroyPlan(), holdfast.RunErrored), "Protected", "its document has to be restored first")
 	held.Plan, held.Apply, held.Summary, held.Applied = nil, nil, nil, nil
 
 	slow := appliedCluster("dev-us", smallPlan("dev-us"), holdfast.RunQueued)

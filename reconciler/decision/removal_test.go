@@ -151,7 +151,7 @@ func removalSituations() map[string]situation {
 	}
 }
 
-const unprotect = "deletion.protected was last applied: restore the document, merge deletion.protected: false, then remove it"
+const unprotect = "its document has to be restored first"
 
 func queued() holdfast.Run { return ran("run-2", apply, holdfast.RunQueued) }
 

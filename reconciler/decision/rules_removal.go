@@ -108,7 +108,7 @@ func inSafety(in Input, d Decision) Decision {
 // may be.
 func Spared(in Input) (reason holdfast.Reason, detail string) {
 	if guardedByDocument(in) {
-		return holdfast.ReasonProtected, "deletion.protected was last applied: restore the document, merge deletion.protected: false, then remove it"
+		return holdfast.ReasonProtected, "its document has to be restored first"
 	}
 	if left := present(in.Dependents); len(left) > 0 {
 		return holdfast.ReasonHasDependents, "waiting for these to be destroyed first: " + strings.Join(left, ", ")
