@@ -122,7 +122,7 @@ func lifeCases() map[string]report.PullRequest {
 		"destroy-left":   merge(pullRequest(left)),
 		"destroy-held":   merge(pullRequest(append(guarded, held)...)),
 		"merged-order": merge(pullRequest(
-			waits(planned("apps-eu", smallPlan("apps-eu")), "DependencyFailed", "network-eu is ApplyFailed"), orphan,
+			waits(planned("apps-eu", smallPlan("apps-eu")), "DependencyFailed", "network-eu failed to apply (ApplyFailed)"), orphan,
 		)),
 		"merged-slow": merge(pullRequest(slow)),
 		"merged-left": merge(pullRequest(half)),

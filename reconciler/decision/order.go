@@ -47,11 +47,17 @@ func missingWord(p holdfast.Relation) string {
 	return "does not exist"
 }
 
+// relationText says what keeps a cluster from being settled, in the words of its reason
+// where these are about a cluster.
 func relationText(p holdfast.Relation) string {
-	if p.Waiting != "" {
-		return fmt.Sprintf("%s is %s", p.Name, p.Waiting)
+	switch one := holdfast.Reason(p.Waiting).Info().One; {
+	case p.Waiting == "":
+		return fmt.Sprintf("%s is %s", p.Name, p.Phase)
+	case one != "":
+		return fmt.Sprintf("%s %s (%s)", p.Name, one, p.Waiting)
+	default:
+		return fmt.Sprintf("%s waits (%s)", p.Name, p.Waiting)
 	}
-	return fmt.Sprintf("%s is %s", p.Name, p.Phase)
 }
 
 // Unsettled are the names of the parents whose apply is still to come.

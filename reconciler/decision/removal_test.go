@@ -185,10 +185,11 @@ func orderSituations() map[string]situation {
 	provisional := func(run *holdfast.Run) { run.Provisional = []string{"network0"} }
 	return map[string]situation{
 		"the parent is applied":            {onBranch(merged, settled), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
-		"the parent waits":                 {onBranch(merged, settled, pending), waits(holdfast.ReasonDependencyPending, because("network1 is Manual"))},
-		"the parent failed":                {onBranch(merged, pending, failed), waits(holdfast.ReasonDependencyFailed, because("network1 is ApplyFailed"))},
+		"the parent waits":                 {onBranch(merged, settled, pending), waits(holdfast.ReasonDependencyPending, because("network1 is applied by command (Manual)"))},
+		"the parent failed":                {onBranch(merged, pending, failed), waits(holdfast.ReasonDependencyFailed, because("network1 failed to apply (ApplyFailed)"))},
+		"the parent's turn comes":          {onBranch(merged, parent(false, false, string(holdfast.ReasonWindowClosed))), waits(holdfast.ReasonDependencyPending, because("network0 waits (WindowClosed)"))},
 		"there is no parent":               {onBranch(merged, unknown), waits(holdfast.ReasonDependencyMissing, because(`cluster "network" does not exist`))},
-		"the parent waits, and asked for":  {onBranch(merged, pending, asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonDependencyPending, because("network0 is Manual"))},
+		"the parent waits, and asked for":  {onBranch(merged, pending, asks(holdfast.VerbApply, "")), refuses(holdfast.ReasonDependencyPending, because("network0 is applied by command (Manual)"))},
 		"the parent waits, planned anyway": {onBranch(pending), act(decision.ActionPlan, holdfast.ReasonUnreviewed, on())},
 		"the parent is going, too":         {onBranch(removed, merged, pending), act(decision.ActionApply, holdfast.ReasonMerged, on(seen))},
 		"not yet seen by this process":     {onBranch(merged, settled, func(in *decision.Input) { in.Unseen = true }), none(holdfast.ReasonInProgress)},
