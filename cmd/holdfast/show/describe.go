@@ -89,6 +89,7 @@ func (a *app) runText(d runDescription) string {
 		[2]string{"Cluster", r.Cluster},
 		[2]string{"Kind", kindText(r)},
 		[2]string{"Status", table.Joined(string(r.Status), string(reasonOf(r)))},
+		[2]string{"Meaning", a.Filled(meaningText(reasonOf(r)))},
 		[2]string{"Why", r.Detail},
 		[2]string{"Step", r.Step},
 		[2]string{"Pull request", r.PullRequest.String()},
@@ -189,6 +190,7 @@ func (a *app) pullRequestText(d v1.PullRequestDetail) string {
 		[2]string{"Head", r.Head.Short()},
 		[2]string{"Merged as", r.MergeCommit.Short()},
 		[2]string{"Status", table.Joined(string(r.Reason), r.Detail)},
+		[2]string{"Meaning", a.Filled(meaningText(r.Reason))},
 		[2]string{"Clusters", a.Wrapped(clusterNames(r))},
 		[2]string{"Faults", faultsText(r.Faults)},
 	)

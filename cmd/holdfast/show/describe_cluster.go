@@ -93,6 +93,10 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 	r := d.Cluster
 	doc := documentOf(r)
 	status := clusterStatus(r)
+	waiting := holdfast.Reason("") // unless the status says something else
+	if status.Text == string(r.Waiting) {
+		waiting = r.Waiting
+	}
 	out := a.Fields(
 		[2]string{"Name", r.Name},
 		[2]string{"Renamed from", renamedText(doc.RenamedFrom)},
@@ -105,6 +109,8 @@ func (a *app) clusterText(d clusterDescription, history bool) string {
 		[2]string{"Provider", strings.TrimSpace(doc.Provider + " " + doc.Region)},
 		[2]string{"Phase", a.phaseText(r.Phase, d.History)},
 		[2]string{"Status", table.Joined(status.Text, r.WaitingDetail)},
+		[2]string{"Meaning", a.Filled(meaningText(waiting))},
+		[2]string{"What to do", a.Filled(helpText(waiting, r.Name))},
 		[2]string{"Suspended", a.suspendedText(d)},
 		[2]string{"Desired", desiredText(r)},
 		[2]string{"Applied", a.appliedText(r)},

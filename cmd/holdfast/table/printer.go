@@ -174,6 +174,35 @@ func (p *Printer) Wrapped(words []string) string {
 	return b.String()
 }
 
+// Filled puts a sentence for a value of Fields in lines that fit a terminal. Lines that
+// it has stay lines.
+func (p *Printer) Filled(text string) string {
+	const label = 16
+	if p.Width == 0 {
+		return text
+	}
+	most := max(p.Width-label, 20)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		taken := 0
+		for _, word := range strings.Fields(line) {
+			switch n := Width(word); {
+			case taken == 0:
+			case taken+1+n > most:
+				b.WriteByte('\n')
+				taken = 0
+			default:
+				b.WriteByte(' ')
+				taken++
+			}
+			b.WriteString(word)
+			taken += Width(word)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // indent is what precedes the lines of a section.
 const indent = "  "
 
