@@ -614,6 +614,29 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestWaitAnswersPrograms: what is printed in a format is that alone, and the log is shown
+// to people.
+func TestWaitAnswersPrograms(t *testing.T) {
+	t.Parallel()
+	f := fleet()
+	f.set("POST /commands", v1.Command{Verb: "apply", Clusters: []string{"prod-eu"}, Status: holdfast.CommandDone, CreatedAt: testNow})
+	run := v1.Run{
+		ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunApplied, CreatedAt: testNow,
+		RunProgress: v1.RunProgress{Attempt: 1},
+	}
+	f.set("GET /runs", list(run))
+	f.set("GET /runs/"+applyID, run)
+	f.set("GET /runs/"+applyID+"/log", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "creating\x1b[2J\n") }))
+	got := against(t, f, "apply", "prod-eu", "--wait", "-o", "json")
+	var command v1.Command
+	if err := json.Unmarshal([]byte(got.out), &command); err != nil || command.Verb != holdfast.VerbApply {
+		t.Errorf("apply --wait -o json prints %q, want the command alone: %v", got.out, err)
+	}
+	if got.code != 0 || !strings.Contains(got.err, "creating") || strings.Contains(got.err, "\x1b") {
+		t.Errorf("apply --wait -o json = %d, %q, want the log, which a terminal does not obey", got.code, got.err)
+	}
+}
+
 // TestApplyWaitsForThePlan: there is nothing to apply before the plan that is queued, of
 // whatever the command names. A merge leaves the samples of its pull request as they are.
 func TestApplyWaitsForThePlan(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"slices"
@@ -131,7 +132,7 @@ func newVerbCommand(a *app, v verb) *cobra.Command {
 				return err
 			}
 			if wait {
-				return a.awaitRuns(c.Context(), cl, command)
+				return a.awaitRuns(c.Context(), cl, a.logOutFor(format), command)
 			}
 			return refusedForSome(command)
 		},
@@ -201,7 +202,7 @@ const runAppears = 2 * time.Minute
 
 // awaitRuns follows the runs that a command led to, cluster after cluster; they
 // execute side by side meanwhile.
-func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Command) error {
+func (a *app) awaitRuns(ctx context.Context, cl *client.Client, logs io.Writer, command v1.Command) error {
 	clusters, of, err := awaited(ctx, cl, command)
 	if err != nil {
 		return err
@@ -216,7 +217,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, command v1.Comma
 		}
 		run, err := a.awaitRun(ctx, cl, cluster, of, command)
 		if err == nil {
-			run, err = a.followRun(ctx, cl, run.ID, 1)
+			run, err = a.followRun(ctx, cl, logs, run.ID, 1)
 		}
 		if err == nil {
 			err = a.awaitRecord(ctx, cl, run)

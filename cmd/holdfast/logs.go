@@ -39,7 +39,7 @@ or 3 if the run failed, was held or canceled.`,
 			if !follow {
 				return a.copyLog(c.Context(), cl, args[0], attempt)
 			}
-			run, err := a.followRun(c.Context(), cl, args[0], attempt)
+			run, err := a.followRun(c.Context(), cl, a.logOut(), args[0], attempt)
 			if err != nil {
 				return err
 			}
@@ -73,10 +73,19 @@ func (a *app) copyLog(ctx context.Context, cl *client.Client, id string, attempt
 	return nil
 }
 
+// logOutFor returns where logs go of a command that answers in a format: what is for
+// programs is printed alone, and the logs go to the error output.
+func (a *app) logOutFor(format string) io.Writer {
+	if format == "table" {
+		return a.logOut()
+	}
+	return &table.CalmWriter{Out: a.Err, Colour: a.Colour} // it may be a terminal
+}
+
 // followRun prints a run's log, attempt after attempt, until the run has ended,
 // and returns it. What it waits for is shown on the error output.
-func (a *app) followRun(ctx context.Context, cl *client.Client, id string, from int) (v1.Run, error) {
-	out, shown, told := a.logOut(), max(from-1, 0), ""
+func (a *app) followRun(ctx context.Context, cl *client.Client, out io.Writer, id string, from int) (v1.Run, error) {
+	shown, told := max(from-1, 0), ""
 	for patience := a.patience(); ; {
 		run, err := cl.Run(ctx, id)
 		if err = patience.judge(err); err != nil {
