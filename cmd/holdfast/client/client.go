@@ -187,8 +187,8 @@ func (c *Client) Outputs(ctx context.Context, cluster string) ([]v1.Output, erro
 	return whole[v1.Output](ctx, c, clusterPath(cluster, "outputs"), nil)
 }
 
-// Runs returns runs, the newest first. The query is that of GET /runs: cluster, repo,
-// pullRequest, kind, status, limit.
+// Runs returns runs, the newest first. The query is that of GET /runs: cluster, repo and
+// number, kind, status, limit.
 func (c *Client) Runs(ctx context.Context, query url.Values) ([]v1.Run, error) {
 	return items[v1.Run](ctx, c, "runs", query)
 }

@@ -7,6 +7,6 @@
 // types of requests and answers are those of package api/v1. The commands of holdfast
 // call it, and so may others.
 //
-// It never prints anything but a warning, retries nothing, follows no redirect,
-// and sends a token to no server but the one that the token was written down for.
+// It never prints anything but a warning, retries nothing but a stream of events, follows
+// no redirect, and sends a token to no server but the one that the token was written down for.
 package client
