@@ -240,13 +240,19 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(Clean(text)), " ")
 }
 
-// Shorten cuts a text to a number of characters, with an ellipsis.
-func Shorten(text string, width int) string {
-	runes := []rune(OneLine(text))
-	if len(runes) <= width {
-		return string(runes)
+// Shorten cuts a text to so many places of a terminal, with an ellipsis.
+func Shorten(text string, places int) string {
+	text = OneLine(text)
+	if Width(text) <= places {
+		return text
 	}
-	return string(runes[:width-1]) + "…"
+	taken := 0
+	for at, r := range text {
+		if taken += Width(string(r)); taken > places-1 {
+			return text[:at] + "…"
+		}
+	}
+	return text
 }
 
 // Age returns how long ago t was, in the largest unit that says enough.

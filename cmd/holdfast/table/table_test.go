@@ -30,6 +30,17 @@ func TestTableFits(t *testing.T) {
 			t.Errorf("%d characters (-want +got):\n%s", width, diff)
 		}
 	}
+	titles := []table.Column{{Title: "TITLE", Min: 8}, {Title: "AGE"}}
+	wide := [][]table.Cell{table.Cells("本番環境のノードを増やす", "3h"), table.Cells("cafe\u0301 grows the nodes", "2d")}
+	for width, want := range map[int]string{
+		16: "TITLE        AGE\n本番環境の…  3h\ncafe\u0301 grows…  2d\n",
+		15: "TITLE       AGE\n本番環境…   3h\ncafe\u0301 grow…  2d\n",
+	} {
+		p := table.Printer{Width: width}
+		if diff := cmp.Diff(want, p.Table(titles, wide)); diff != "" {
+			t.Errorf("characters that take two places, or none, in %d (-want +got):\n%s", width, diff)
+		}
+	}
 	p := table.Printer{Width: 42}
 	for line := range strings.Lines(p.Section("Runs", columns, rows())) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 42 {
