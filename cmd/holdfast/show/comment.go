@@ -98,7 +98,8 @@ func inline(text string) string {
 		before = link.ReplaceAllString(before, "$1 ($2)")
 		before = strings.ReplaceAll(tags.ReplaceAllString(before, ""), "**", "")
 		before = strings.ReplaceAll(before, "<br>", "; ")
-		out.WriteString(html.UnescapeString(escaped.ReplaceAllString(before, "$1")))
+		// An entity may stand for a control character, which was not seen before.
+		out.WriteString(table.Clean(html.UnescapeString(escaped.ReplaceAllString(before, "$1"))))
 		out.WriteString(code)
 		text = after
 	}

@@ -67,6 +67,7 @@ func TestCommentTextEscapes(t *testing.T) {
 	for comment, want := range map[string]string{
 		"say \\`a\\*b\\` and `c\\*d\\` now": "say `a*b` and c\\*d\\ now\n",
 		"\\\\`a\\*b`":                       "\\a\\*b\n",
+		"owned&#27;[2J by &#x202e;me":       "owned�[2J by �me\n",
 	} {
 		if got := commentText(&table.Printer{}, comment); got != want {
 			t.Errorf("%q is shown as %q, want %q", comment, got, want)
