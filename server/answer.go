@@ -158,9 +158,22 @@ func decode(c *gin.Context, into any, strict bool) error {
 }
 
 func decodeError(err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	var (
+		tooLarge *http.MaxBytesError
+		other    *json.UnmarshalTypeError
+	)
+	switch {
+	case errors.As(err, &tooLarge):
 		return err
+	case errors.Is(err, io.EOF):
+		return badRequest("body is empty: want JSON")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badRequest("body is not valid: it ends within a JSON value")
+	case errors.As(err, &other) && other.Field != "": // not the names of our types
+		return badRequest("body is not valid: %s must not be of type %s", other.Field, other.Value)
+	case other != nil:
+		return badRequest("body is not valid: it must not be of type %s", other.Value)
+	default:
+		return badRequest("body is not valid: %v", err)
 	}
-	return badRequest("body is not valid: %v", err)
 }

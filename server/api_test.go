@@ -360,6 +360,10 @@ func TestCommands(t *testing.T) {
 		"nothing":        {body: `{"verb":"apply"}`, want: 400, said: "has no target"},
 		"no repo":        {body: `{"verb":"apply","pullRequest":{"number":7}}`, want: 400, said: "has no repo"},
 		"unknown verb":   {body: `{"verb":"destroy","clusters":["a"]}`, want: 400, said: `verb \"destroy\"`},
+		"no body":        {body: ``, want: 400, said: "body is empty: want JSON"},
+		"half a body":    {body: `{"verb":`, want: 400, said: "body is not valid: it ends within a JSON value"},
+		"another type":   {body: `{"verb":"apply","clusters":"a"}`, want: 400, said: "body is not valid: clusters must not be of type string"},
+		"a list":         {body: `[]`, want: 400, said: "body is not valid: it must not be of type array"},
 		"unknown field":  {body: `{"verb":"apply","cluster":"a"}`, want: 400, said: "unknown field"},
 		"still going on": {body: `{"verb":"apply","clusters":["a"]}`, obey: func(ctx context.Context) string { <-ctx.Done(); return "" }, want: 202, said: `"status":"received"`},
 	} {
