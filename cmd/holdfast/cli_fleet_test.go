@@ -213,7 +213,7 @@ func TestFleetRequests(t *testing.T) {
 		"runs of nothing":        {line: "get runs --limit 0", code: 2, err: "--limit 0: want 1 or more"},
 		"describe drift":         {line: "describe drift prod-eu", out: "prod-eu"},
 		"describe drift of none": {line: "describe drift none", code: 1, err: "clusters/none/drift: not found"},
-		"drift alone":            {line: "drift", code: 2, err: "takes what to drift: check"},
+		"drift alone":            {line: "drift", code: 2, err: "holdfast drift: want check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -92,7 +92,7 @@ func NewGroup(use, short string, below ...*cobra.Command) *cobra.Command {
 				names[i] = b.Name()
 			}
 			if len(args) == 0 {
-				return UsageError("%s takes what to %s: %s", c.CommandPath(), c.Name(), table.OrList(names))
+				return UsageError("%s: want %s", c.CommandPath(), table.OrList(names))
 			}
 			return UsageError("%s does not know %q: want %s", c.CommandPath(), args[0], table.OrList(names))
 		},
