@@ -843,26 +843,28 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	looks := 0
+	var looks atomic.Int64 // each a second after the one before: ages grow
 	f := &fakeAPI{answers: map[string]any{"GET /runs": answering(func(*http.Request) any {
-		looks++
+		look := looks.Add(1)
 		status := holdfast.RunRunning
 		switch {
-		case looks == 2:
+		case look == 2:
 			return nil
-		case looks > 4:
+		case look > 4:
 			status = holdfast.RunApplied
 		}
-		if looks == 8 {
+		if look == 8 {
 			cancel()
 		}
-		return list(v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status})
+		return list(v1.Run{ID: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: status, CreatedAt: testNow})
 	})}}
 	srv := f.serve(t)
 	defer srv.Close()
 	var out bytes.Buffer
 	a := app{&cli.App{
-		Printer: table.Printer{Out: &out, Err: &out, Now: func() time.Time { return testNow }}, Poll: time.Millisecond,
+		Printer: table.Printer{Out: &out, Err: &out, Now: func() time.Time {
+			return testNow.Add(time.Duration(looks.Load()) * time.Second)
+		}}, Poll: time.Millisecond,
 		Getenv: func(key string) string {
 			return map[string]string{"HOLDFAST_SERVER": srv.URL, "HOLDFAST_TOKEN": "t"}[key]
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,25 +85,26 @@ func newList[T any](a *app, conn *cli.Connection, l list[T]) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			show := func(p *table.Printer) error {
+			show := func(p *table.Printer) (any, error) {
 				items, err := l.fetch(c.Context(), cl, args)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				if l.known != nil && !watch { // what does not exist yet may be watched for
 					if err := l.known(c.Context(), cl, args, items); err != nil {
-						return err
+						return nil, err
 					}
 				}
 				if l.limit != nil && len(items) == *l.limit && !watch {
 					fmt.Fprintf(a.Err, "only the first %d are shown, there may be more: see --limit\n", *l.limit)
 				}
-				return p.Print(format, table.NotNil(items), func() string { return l.print(p, items, args, format) })
+				return items, p.Print(format, table.NotNil(items), func() string { return l.print(p, items, args, format) })
 			}
 			if watch {
 				return a.watch(c.Context(), show)
 			}
-			return show(&a.Printer)
+			_, err = show(&a.Printer)
+			return err
 		},
 	}
 	cli.AddConnectionFlags(c, conn)
@@ -139,13 +141,15 @@ const (
 )
 
 // watch shows something again whenever it has changed, until it is interrupted. A
-// terminal shows the newest only; elsewhere each one follows the one before.
-func (a *app) watch(ctx context.Context, show func(*table.Printer) error) error {
+// terminal shows the newest only, with its ages; elsewhere each one follows the one before,
+// and an age that has grown is not a change. show returns what it prints.
+func (a *app) watch(ctx context.Context, show func(*table.Printer) (any, error)) error {
 	var shown []byte
+	var last any
 	every := min(watchEvery, 2*a.Poll)
 	for misses := 0; ; {
 		p, out := a.Buffered()
-		err := show(p)
+		found, err := show(p)
 		switch {
 		case ctx.Err() != nil:
 			return nil // interrupted: that is how it ends
@@ -160,8 +164,8 @@ func (a *app) watch(ctx context.Context, show func(*table.Printer) error) error 
 			return err
 		default:
 			misses = 0
-			if !slices.Equal(shown, out.Bytes()) {
-				shown = slices.Clone(out.Bytes())
+			if same := !a.Terminal && reflect.DeepEqual(found, last); !same && !slices.Equal(shown, out.Bytes()) {
+				shown, last = slices.Clone(out.Bytes()), found
 				if a.Terminal {
 					fmt.Fprint(a.Out, clearScreen)
 				}
