@@ -151,7 +151,7 @@ the apply that last changed each.`,
 		{"id", "with this ID at the provider"},
 		{"address", "with this text in their address"},
 	})
-	c.Flags().IntVar(&limit, "limit", 1000, "show at most this many, up to 10000")
+	c.Flags().IntVar(&limit, "limit", 1000, "show at most this many")
 	a.CompleteFlag(c, &conn, "cluster", cli.ClusterNames)
 	return c
 }
