@@ -148,6 +148,8 @@ func (v *impactView) kinds() []effectKind {
 		switch {
 		case k.clusters == 0 || e.rank == rankUnplanned:
 			continue // counted apart
+		case e.rank == rankUnchanged:
+			k.words = "without changes"
 		case e.rank == rankCluster:
 			k.words = e.planeWords()
 		case e.rank >= rankDestroys:

@@ -195,13 +195,13 @@ func TestImpactIsHonest(t *testing.T) {
 		never []string
 	}{
 		"one of 32": {impactCases()["impact"], []string{
-			"used by 42 clusters · 5 unaffected · 1 no changes · 1 `module.kubernetes…node_pool` updated in place · **1: control plane replaced** · ❔ 34 not planned",
+			"used by 42 clusters · 5 unaffected · 1 without changes · 1 `module.kubernetes…node_pool` updated in place · **1: control plane replaced** · ❔ 34 not planned",
 			"Planned: 3 of the 37", "⚪ <b>1 cluster</b>: no changes · ❔ <b>31</b> not planned", "the root modules of the 31 others change in the same way", "plan each cluster: `/holdfast plan --all`",
 		}, []string{"all planned", "All 37"}},
 		"budget": {impactCases()["impact-budget"], []string{
 			"35 not planned", "4 clusters (1 group) were not planned: the limit is `repositories[].samples`", "`/holdfast plan --all` plans all of them",
 		}, []string{"plan each cluster"}},
-		"all": {impactCases()["impact-all"], []string{"All 37 clusters whose root module changes are planned.", "31 no changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 no changes"}},
+		"all": {impactCases()["impact-all"], []string{"All 37 clusters whose root module changes are planned.", "31 without changes", "1: `module.essentials.aws_rds_cluster.main` destroyed"}, []string{"--all", "32 without changes"}},
 		"fault": {impactCases()["impact-fault"], []string{
 			"❌ **kubernetes 1.5.0 cannot be released as it is:**", "**3 refused**", "`old-01` at `clusters/old-01.yaml:10:3`", "⚠️ **breaking:** variable `zones` is now required", "correct it and push",
 		}, []string{"releases it"}},
