@@ -207,6 +207,8 @@ func TestQueries(t *testing.T) {
 		"resources?fields=name":                     `400 field "name": want some of cluster, address,`,
 		"clusters?cursor=x":                         `400 cursor "x" was not issued by this list`,
 		"runs?cursor=WyJhIiwiYiJd":                  `400 cursor was not issued by this list`,
+		"clusters?cursor=W251bGxd":                  `400 cursor "W251bGxd" was not issued by this list`, // [null]
+		"audit?cursor=WyItMSJd":                     `400 cursor was not issued by this list`,            // ["-1"]
 		"clusters?drift=yes":                        `400 drift "yes": want none, drifted or failed`,
 		"clusters?waiting=PlanChangd":               `400 waiting "PlanChangd": want a reason, or * for any`,
 		"clusters?all=yes":                          `400 all "yes": want true or false`,

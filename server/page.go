@@ -43,7 +43,7 @@ func pageOf(c *gin.Context, unsaid, most, size int) (page, error) {
 		return p, nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || json.Unmarshal(data, &p.after) != nil || len(p.after) != size {
+	if err != nil || json.Unmarshal(data, &p.after) != nil || len(p.after) != size || next(p.after...) != cursor {
 		return page{}, badRequest("cursor %.40q was not issued by this list", cursor)
 	}
 	return p, nil
