@@ -151,56 +151,50 @@ func (p *Printer) Fields(rows ...[2]string) string {
 
 // Wrapped lists words for a value of Fields, in lines that fit.
 func (p *Printer) Wrapped(words []string) string {
-	const usual, label = 100, 16
-	width := max(cmp.Or(p.Width, usual)-label, 20)
-	var b strings.Builder
-	line := 0
+	const usual = 100
+	listed := make([]string, len(words))
 	for i, word := range words {
-		if i < len(words)-1 {
-			word += ","
+		if listed[i] = word; i < len(words)-1 {
+			listed[i] += ","
 		}
-		switch n := utf8.RuneCountInString(word); {
-		case line == 0:
-		case line+1+n > width:
-			b.WriteByte('\n')
-			line = 0
-		default:
-			b.WriteByte(' ')
-			line++
-		}
-		b.WriteString(word)
-		line += utf8.RuneCountInString(word)
 	}
-	return b.String()
+	return wrapValue(listed, cmp.Or(p.Width, usual))
 }
 
 // Filled puts a sentence for a value of Fields in lines that fit a terminal. Lines that
 // it has stay lines.
 func (p *Printer) Filled(text string) string {
-	const label = 16
 	if p.Width == 0 {
 		return text
 	}
-	most := max(p.Width-label, 20)
-	var b strings.Builder
+	var lines []string
 	for line := range strings.Lines(text) {
-		taken := 0
-		for _, word := range strings.Fields(line) {
-			switch n := Width(word); {
-			case taken == 0:
-			case taken+1+n > most:
-				b.WriteByte('\n')
-				taken = 0
-			default:
-				b.WriteByte(' ')
-				taken++
-			}
-			b.WriteString(word)
-			taken += Width(word)
-		}
-		b.WriteByte('\n')
+		lines = append(lines, wrapValue(strings.Fields(line), p.Width))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.Join(lines, "\n")
+}
+
+// wrapValue puts words in lines, for a value of Fields in so many places of a terminal.
+func wrapValue(words []string, places int) string {
+	const label = 16
+	most := max(places-label, 20)
+	var b strings.Builder
+	taken := 0
+	for _, word := range words {
+		n := Width(word)
+		switch {
+		case taken == 0:
+		case taken+1+n > most:
+			b.WriteByte('\n')
+			taken = 0
+		default:
+			b.WriteByte(' ')
+			taken++
+		}
+		b.WriteString(word)
+		taken += n
+	}
+	return b.String()
 }
 
 // indent is what precedes the lines of a section.
