@@ -30,14 +30,10 @@ func (b *bounds) release(f *File) { b.size.Add(int64(-f.size)) }
 // boundClaims finds fault with a file if too many documents have the name of one of its
 // own: each is kept with all others of the name.
 func (c *Catalog) boundClaims(f *File) {
-	claims := make(map[string]int, len(f.docs))
-	for _, doc := range f.docs {
-		name := doc.Cluster.Name
-		if claims[name]++; claims[name]+len(c.names.get(name)) > document.MaxClaims {
-			f.docs = nil
-			f.Faults = append(f.Faults, document.TooManyClaims(doc.Cluster))
-			c.exceeded.Store(true)
-			return
-		}
+	fault, found := document.TooManyClaims(f.docs, func(name string) int { return len(c.names.get(name)) })
+	if found {
+		f.docs = nil
+		f.Faults = append(f.Faults, fault)
+		c.exceeded.Store(true)
 	}
 }

@@ -23,10 +23,19 @@ func TooMuchText(file string) holdfast.Fault {
 	}
 }
 
-// TooManyClaims is what is wrong with the document of a cluster that would be beyond MaxClaims.
-func TooManyClaims(c holdfast.Cluster) holdfast.Fault {
-	return holdfast.Fault{
-		File: c.Path, Line: c.Line, Cluster: c.Name,
-		Message: fmt.Sprintf("more than %d documents have the name %s", MaxClaims, c.Name), Hint: "remove this one",
+// TooManyClaims returns what is wrong with a file's documents if there are more than
+// MaxClaims of one name: others says how many of them other files have. The fault is about
+// the first document that is too much.
+func TooManyClaims(docs []Document, others func(name string) int) (fault holdfast.Fault, found bool) {
+	claims := make(map[string]int, len(docs))
+	for _, doc := range docs {
+		c := doc.Cluster
+		if claims[c.Name]++; claims[c.Name]+others(c.Name) > MaxClaims {
+			return holdfast.Fault{
+				File: c.Path, Line: c.Line, Cluster: c.Name,
+				Message: fmt.Sprintf("more than %d documents have the name %s", MaxClaims, c.Name), Hint: "remove this one",
+			}, true
+		}
 	}
+	return holdfast.Fault{}, false
 }

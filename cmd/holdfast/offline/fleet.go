@@ -136,15 +136,12 @@ func (fl *diskFleet) take(name string, data []byte) {
 	if len(docs) > 0 || len(faults) > 0 {
 		fl.size += len(data)
 	}
-	own := make(map[string]int, len(docs))
-	for _, doc := range docs {
-		if own[doc.Cluster.Name]++; fl.claims[doc.Cluster.Name]+own[doc.Cluster.Name] > document.MaxClaims {
-			fl.faults = append(fl.faults, document.TooManyClaims(doc.Cluster))
-			return
-		}
+	if fault, found := document.TooManyClaims(docs, func(name string) int { return fl.claims[name] }); found {
+		fl.faults = append(fl.faults, fault)
+		return
 	}
-	for cluster, n := range own {
-		fl.claims[cluster] += n
+	for _, doc := range docs {
+		fl.claims[doc.Cluster.Name]++
 	}
 	fl.docs = append(fl.docs, docs...)
 }
