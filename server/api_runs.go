@@ -54,14 +54,8 @@ func (s *runAPI) listQueue(c *gin.Context) {
 		return
 	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
-	var after int64
-	if err == nil {
-		after, err = p.number(0)
-	}
-	if err == nil && after < 0 {
-		err = badRequest("cursor was not issued by this list")
-	}
-	if err != nil {
+	after, err2 := p.place()
+	if err = cmp.Or(err, err2); err != nil {
 		s.fail(c, err)
 		return
 	}

@@ -71,10 +71,7 @@ func (s *systemAPI) listAudit(c *gin.Context) {
 		return
 	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
-	before, err2 := p.number(0)
-	if before < 0 {
-		err2 = badRequest("cursor was not issued by this list")
-	}
+	before, err2 := p.place()
 	if err = errors.Join(err, err2); err != nil {
 		s.fail(c, err)
 		return

@@ -77,6 +77,15 @@ func (p page) number(i int) (int64, error) {
 	return n, nil
 }
 
+// place is number where it counts items: there are none before the first.
+func (p page) place() (int64, error) {
+	n, err := p.number(0)
+	if n < 0 {
+		err = badRequest("cursor was not issued by this list")
+	}
+	return n, err
+}
+
 // next returns the cursor after an item, given its key.
 func next(key ...string) string {
 	data, _ := json.Marshal(key) // texts: cannot fail
