@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -31,7 +31,7 @@ func TestOperations(t *testing.T) {
 		if op.Method != "GET" || op.Query == nil || op.ID == "streamEvents" {
 			continue
 		}
-		for _, name := range parameters(op.Query) {
+		for _, name := range apicheck.Parameters(op.Query) {
 			got := request(t, "GET", url+"/api/v1"+fill.Replace(op.Path)+"?"+name+"=", viewerToken, "")
 			if strings.Contains(got.body, "unknown parameter") {
 				t.Errorf("%s does not take %s", op.ID, name)
@@ -46,14 +46,4 @@ func TestOperations(t *testing.T) {
 	if diff := cmp.Diff(described, routes); diff != "" {
 		t.Errorf("routes (-described +served):\n%s", diff)
 	}
-}
-
-func parameters(t reflect.Type) []string {
-	var names []string
-	for _, field := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(field.Tag.Get("query"), ","); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -80,7 +80,7 @@ func CheckRequest(method, address string, body []byte) error {
 	if !ok {
 		return fmt.Errorf("%s %s is not described", method, at.Path)
 	}
-	described := parameters(op.Query)
+	described := Parameters(op.Query)
 	for name := range at.Query() {
 		if !slices.Contains(described, name) {
 			return fmt.Errorf("the parameter %q is not described", name)
@@ -98,20 +98,16 @@ func CheckRequest(method, address string, body []byte) error {
 	return validate(operationAt(method, path)+"/requestBody/content/application~1json/schema", body, false)
 }
 
-// parameters are the names of those that a query may have.
-func parameters(query reflect.Type) []string {
+// Parameters are the names of those that a query may have; none if it is nil.
+func Parameters(query reflect.Type) []string {
 	if query == nil {
 		return nil
 	}
 	var names []string
-	for i := range query.NumField() {
-		field := query.Field(i)
-		if field.Anonymous {
-			names = append(names, parameters(field.Type)...)
-			continue
+	for _, field := range reflect.VisibleFields(query) {
+		if name, _, _ := strings.Cut(field.Tag.Get("query"), ","); name != "" {
+			names = append(names, name)
 		}
-		name, _, _ := strings.Cut(field.Tag.Get("query"), ",")
-		names = append(names, name)
 	}
 	return names
 }
