@@ -301,10 +301,6 @@ func TestProcessorTimeOfManyAgainstFew(t *testing.T) {
 	figures := perCluster(planTime, 10, few, nil)
 	many := usage{server: 4 * time.Second, agents: 2 * time.Second, started: 30 * time.Second}.since(usage{server: time.Second}).by(500)
 	figures = append(figures, perCluster(planTime, 500, many, figures)...)
-	var got []string
-	for _, f := range figures {
-		got = append(got, strings.Join(append(f.cells(), f.aims()), " | "))
-	}
 	want := []string{
 		"processor time of a plan: server and agents | 10 | 10.0 ms |  |  | ≤ 10 ms met",
 		"processor time of a plan: server | 10 | 5.00 ms |  |  | ",
@@ -314,6 +310,16 @@ func TestProcessorTimeOfManyAgainstFew(t *testing.T) {
 		"processor time of a plan: server | 500 | 6.00 ms | 5.00 ms | 1.20 | ",
 		"processor time of a plan: agents | 500 | 4.00 ms | 5.00 ms | 0.80 | ",
 		"processor time of a plan: sandboxes and engines | 500 | 60.0 ms | 50.0 ms | 1.20 | ",
+	}
+	expectRows(t, figures, want)
+}
+
+// expectRows compares the rows that figures have in a table.
+func expectRows(t *testing.T, figures []figure, want []string) {
+	t.Helper()
+	var got []string
+	for _, f := range figures {
+		got = append(got, strings.Join(append(f.cells(), f.aims()), " | "))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("figures:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -326,10 +332,6 @@ func TestPlansCountWithoutApplies(t *testing.T) {
 	var plan, apply spent
 	plan.add(10, usage{server: 40 * time.Millisecond, agents: 60 * time.Millisecond}, 2*time.Second)
 	plan.add(10, usage{server: 60 * time.Millisecond, agents: 40 * time.Millisecond}, time.Second)
-	var got []string
-	for _, f := range append(plan.figures(planTime, planShown, 10, nil), apply.figures(applyTime, applyShown, 10, nil)...) {
-		got = append(got, strings.Join(append(f.cells(), f.aims()), " | "))
-	}
 	want := []string{
 		"processor time of a plan: server and agents | 10 | 10.0 ms |  |  | ≤ 10 ms met",
 		"processor time of a plan: server | 10 | 5.00 ms |  |  | ",
@@ -337,9 +339,7 @@ func TestPlansCountWithoutApplies(t *testing.T) {
 		"processor time of a plan: sandboxes and engines | 10 | 0.00 ms |  |  | ",
 		"last plan of a pull request, from its end to comment and status | 10 | 2.00 s |  |  | ≤ 2 s met",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("figures:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expectRows(t, append(plan.figures(planTime, planShown, 10, nil), apply.figures(applyTime, applyShown, 10, nil)...), want)
 }
 
 // How soon an end is shown counts from the last one that the server has logged.
