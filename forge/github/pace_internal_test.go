@@ -77,7 +77,6 @@ func TestPaceAfterARefusal(t *testing.T) {
 func TestPaceDoesNotWaitForever(t *testing.T) {
 	t.Parallel()
 	p := newPace(time.Now)
-	p.wait = time.Millisecond
 	done, err := p.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +87,7 @@ func TestPaceDoesNotWaitForever(t *testing.T) {
 	if _, err := p.begin(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up by the caller: %v", err)
 	}
+	p.wait = time.Millisecond
 	_, err = p.begin(t.Context())
 	if limited := (*holdfast.RateLimitError)(nil); !errors.As(err, &limited) {
 		t.Errorf("behind one that hangs: %v", err)
