@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -66,7 +65,7 @@ func (s *eventAPI) stream(c *gin.Context) {
 	}
 	moved, leave, ok := s.feed.join(caller(c).Name, s.opts.Records.LastChange)
 	if !ok {
-		s.fail(c, fmt.Errorf("%d clients follow events already, or %d with this token: %w", maxStreams, maxStreamsOfOne, holdfast.ErrUnavailable))
+		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnavailable, "%d clients follow events already, or %d with this token", maxStreams, maxStreamsOfOne))
 		return
 	}
 	defer leave()

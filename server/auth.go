@@ -140,7 +140,7 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	}
 	id, attempt, _, ok := holdfast.ParseRunToken(token)
 	if !ok {
-		return identity{}, fmt.Errorf("token is missing, or does not belong to a run: %w", holdfast.ErrUnauthorized)
+		return identity{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "token is missing, or does not belong to a run")
 	}
 	ctx := c.Request.Context()
 	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)

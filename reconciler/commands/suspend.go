@@ -74,7 +74,7 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 		if err != nil {
 			return fmt.Errorf("count clusters of project %q: %w", s.Project, err)
 		} else if n == 0 {
-			return fmt.Errorf("project %q has no cluster: %w", s.Project, holdfast.ErrNotFound)
+			return holdfast.ErrorOf(holdfast.ErrNotFound, "project %q has no cluster", s.Project)
 		}
 	}
 	if s.At.IsZero() {
