@@ -245,7 +245,7 @@ func fleet() *fakeAPI {
 				PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}, Ahead: v1.Ahead{Priority: 1, Own: 2, Others: 4, Overdue: 1},
 				CreatedAt: testNow.Add(-2 * time.Second), Reason: holdfast.ReasonProjectCapped,
 			}),
-		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
+		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.resume"}),
 	}}
 	addFleet(f, &cluster)
 	return f
