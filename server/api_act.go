@@ -232,9 +232,6 @@ func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 // listSuspensions answers with those of many clusters first, then, unless
 // many=true asks for these alone, with clusters that are suspended one by one.
 func (s *commandAPI) listSuspensions(c *gin.Context) {
-	if !s.knownQuery(c, "many", "limit", "cursor") {
-		return
-	}
 	many, err := yes(c, "many")
 	p, err2 := pageOf(c, unsaidItems, maxItems, 2)
 	if err = errors.Join(err, err2); err != nil {

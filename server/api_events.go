@@ -48,9 +48,6 @@ type eventAPI struct {
 // the header Last-Event-ID or the parameter after; without them, now. The parameter
 // kind, which may be repeated, leaves the other kinds out.
 func (s *eventAPI) stream(c *gin.Context) {
-	if !s.knownQuery(c, "after", "kind") {
-		return
-	}
 	kinds, err := wordsOf(c, "kind", changeKinds)
 	if err != nil {
 		s.fail(c, err)
