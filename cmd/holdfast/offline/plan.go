@@ -53,7 +53,7 @@ starts with an empty state and shows all resources as new.`,
 	addFleetFlags(c, &f, true)
 	completeClusters(c, &f)
 	AddEngineFlags(c, &opts)
-	c.Flags().StringVar(&state, "state", "", "a state file to plan against, where the server would keep the state")
+	c.Flags().StringVar(&state, "state", "", "a state file to plan against, if the server keeps the cluster's state")
 	return c
 }
 

@@ -50,7 +50,7 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 		Long: `Show a run: status, reason, attempts, plan, failure.
 
 With --plan it shows only the plan, in full, including what a comment leaves out.`,
-		Args: cli.Exactly(1, "a run's id"),
+		Args: cli.Exactly(1, "a run's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
 			if err != nil {
