@@ -114,7 +114,7 @@ func (a *app) runText(d runDescription) string {
 		}
 	}
 	out += a.Section("Attempts", []table.Column{
-		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Min: 16}, {Title: "AGE"},
+		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Yields: 1}, {Title: "AGE"},
 	}, rows)
 	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
 	if d.Plan != nil {
