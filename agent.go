@@ -34,8 +34,8 @@ const (
 	ArtefactLockFile = "lock.hcl" // .terraform.lock.hcl
 	ArtefactOutputs  = "outputs"  // []Output as JSON
 	ArtefactErrored  = "errored.tfstate"
-	ArtefactDocument = "document" // a PlanDocument, as Encode writes it
-	ArtefactInfo     = "info"     // the PlanInfo next to it, as JSON
+	ArtefactDocument = "document" // a plandoc.Document, as its Encode writes it
+	ArtefactInfo     = "info"     // the plandoc.Info next to it, as JSON
 	ArtefactInput    = "input"    // what InputDigest is made of, as JSON: digests and versions
 	// ArtefactResources is what the state holds after an apply or a destroy
 	// (however it ended), a drift check, or a plan without changes: []Resource as

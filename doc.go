@@ -5,8 +5,8 @@
 // It imports the standard library only, starts nothing, and
 // holds no global state. Every other package may import it.
 //
-// Each kind of thing has a file of its name: cluster.go, run.go, plan.go,
-// plandocument.go (what a plan would do, canonical), reason.go and
-// reason_table.go (why something waits or failed, with all words for it),
-// record.go (what is stored), agent.go (what server and agents say to each other).
+// Each kind of thing has a file of its name: cluster.go, run.go, plan.go (what
+// people are shown of a plan), reason.go and reason_table.go (why something waits
+// or failed, with all words for it), record.go (what is stored), agent.go (what
+// server and agents say to each other). What plans would do is in plandoc.
 package holdfast

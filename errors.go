@@ -39,6 +39,21 @@ var (
 	ErrExpired = errors.New("no longer kept")
 )
 
+// ErrorOf returns an error of one of these kinds whose text alone says what is wrong:
+// after "project x has no cluster" the kind's own words would say it twice.
+func ErrorOf(kind error, format string, args ...any) error {
+	return &errorOf{kind, fmt.Sprintf(format, args...)}
+}
+
+type errorOf struct {
+	kind error
+	text string
+}
+
+func (e *errorOf) Error() string { return e.text }
+
+func (e *errorOf) Unwrap() error { return e.kind }
+
 // LockedError says who holds a lock. It is an ErrLocked.
 type LockedError struct{ Holder LockHolder }
 

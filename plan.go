@@ -3,11 +3,13 @@ package holdfast
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// Plan is what a run would change, for people: it is derived from a
-// PlanDocument, with everything secret left out, and from the PlanInfo next to
-// it.
+// Plan is what a run would change, for people: it is derived from a plan
+// document (package plandoc), with everything secret left out, and from the
+// information next to it.
 type Plan struct {
 	Counts        Counts           `json:"counts"`
 	Changes       []ResourceChange `json:"changes,omitempty"` // most dangerous first, then by address
@@ -62,6 +64,15 @@ const (
 	ActionMove    ChangeAction = "move"   // with nothing else to change
 )
 
+// Reasons of changes that the engine makes in the state without listing them.
+const (
+	// GoneOutside is of an object that the state has and the world no longer.
+	GoneOutside = "gone_outside"
+	// OtherObject is of an address that stands for an object of another id
+	// than in the state.
+	OtherObject = "other_object"
+)
+
 // ResourceChange is one resource of a plan.
 type ResourceChange struct {
 	Address         string            `json:"address"`
@@ -71,7 +82,7 @@ type ResourceChange struct {
 	Action          ChangeAction      `json:"action"`
 	CreateFirst     bool              `json:"createFirst,omitempty"` // replace: created before the old one is destroyed
 	Forgets         bool              `json:"forgets,omitempty"`     // replace: the old one leaves the state and stays in the world
-	Reason          string            `json:"reason,omitempty"`      // the engine's action_reason
+	Reason          string            `json:"reason,omitempty"`      // the engine's action_reason, or one of the above
 	ReplacePaths    []string          `json:"replacePaths,omitempty"`
 	Importing       string            `json:"importing,omitempty"` // the id
 	Attributes      []AttributeChange `json:"attributes,omitempty"`
@@ -81,6 +92,12 @@ type ResourceChange struct {
 func (c ResourceChange) Destroys() bool {
 	return c.Action == ActionReplace || c.Action == ActionDelete
 }
+
+// What is shown in place of a value.
+const (
+	SensitiveValue = "(sensitive value)"
+	UnknownValue   = "(known after apply)"
+)
 
 // AttributeChange is one attribute of a ResourceChange. Before and After are
 // JSON; sensitive values are the string "(sensitive value)", unknown ones
@@ -98,6 +115,45 @@ type AttributeChange struct {
 	// is.
 	BeforeMark Digest `json:"beforeMark,omitempty"`
 	AfterMark  Digest `json:"afterMark,omitempty"`
+}
+
+// AttributePath names a part of a value, such as node_pool[0].size or
+// tags["kubernetes.io/role"]. Empty is the value itself.
+type AttributePath string
+
+// Key returns the path of an attribute, or of a map's element.
+func (p AttributePath) Key(key string) AttributePath {
+	switch {
+	case !IsIdentifier(key):
+		return p + AttributePath("["+strconv.Quote(key)+"]")
+	case p == "":
+		return AttributePath(key)
+	default:
+		return p + "." + AttributePath(key)
+	}
+}
+
+// Index returns the path of a list's element.
+func (p AttributePath) Index(i int) AttributePath {
+	return p + AttributePath("["+strconv.Itoa(i)+"]")
+}
+
+// Within reports whether p is base or below it.
+func (p AttributePath) Within(base AttributePath) bool {
+	rest, ok := strings.CutPrefix(string(p), string(base))
+	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// IsIdentifier reports whether s is a name in the engines' language: letters,
+// digits, _ and -, and neither a digit nor - in front.
+func IsIdentifier(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // Emptied reports of each attribute of a resource whether it says only that what is

@@ -302,7 +302,7 @@ type PostFilter struct {
 type AuditEntry struct {
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"`  // a person, a token's name, or "holdfast"
-	Action string    `json:"action"` // such as "run.cancel", "lock.release"
+	Action string    `json:"action"` // such as "run.cancel", "cluster.suspend", "cluster.resume"
 	Object string    `json:"object"` // a cluster, a run, a pull request
 	Detail string    `json:"detail,omitempty"`
 }

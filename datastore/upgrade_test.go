@@ -115,6 +115,31 @@ func TestUpgradeCutShort(t *testing.T) {
 	}
 }
 
+// Suspensions and their ends were one action, with which of them it was in the detail.
+func TestUpgradeTellsResumesApart(t *testing.T) {
+	t.Parallel()
+	path := firstSchema(t)
+	execute(t, path, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES
+		(1772366400000000000 + 1, 'ana', 'cluster.suspend', 'prod-eu', 'true: network: moves'), (1772366400000000000 + 2, 'bob', 'cluster.suspend', 'prod-eu', 'false'),
+		(1772366400000000000 + 3, 'ana', 'project.suspend', 'payments', 'true'), (1772366400000000000 + 4, 'bob', 'project.suspend', 'payments', 'false: it is over'),
+		(1772366400000000000 + 5, 'ana', 'fleet.suspend', 'fleet', 'true: false alarm'), (1772366400000000000 + 6, 'bob', 'fleet.suspend', 'fleet', 'false'),
+		(1772366400000000000 + 7, 'ana', 'run.cancel', 'run-0003', 'true: dev-us')`)
+	store := openAt(t, datastore.Options{Path: path})
+	var got []string
+	for _, e := range must[[]holdfast.AuditEntry](t)(store.AuditTrail(t.Context(), "", 0)) {
+		got = append(got, strings.Join([]string{e.Actor, e.Action, e.Object, e.Detail}, " | "))
+	}
+	want := []string{
+		"ana | run.cancel | run-0003 | true: dev-us",
+		"bob | fleet.resume | fleet | ", "ana | fleet.suspend | fleet | false alarm",
+		"bob | project.resume | payments | it is over", "ana | project.suspend | payments | ",
+		"bob | cluster.resume | prod-eu | ", "ana | cluster.suspend | prod-eu | network: moves",
+	}
+	if diff := differ(want, got); diff != "" {
+		t.Errorf("AuditTrail() (-want +got):\n%s", diff)
+	}
+}
+
 // When pull requests were merged is found out of what is on record.
 func TestUpgradeKnowsMerges(t *testing.T) {
 	t.Parallel()

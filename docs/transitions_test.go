@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
-	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
@@ -199,7 +199,7 @@ func (w *world) leave(run holdfast.Run, result *holdfast.Result) {
 	if result.Status != holdfast.RunNoChanges {
 		plan.Counts.Create = 1
 	}
-	document, info, digest, err := plandoc.Artefacts(plan)
+	document, info, digest, err := plandoctest.Artefacts(plan)
 	if err != nil {
 		w.t.Fatal(err)
 	}

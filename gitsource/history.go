@@ -96,7 +96,7 @@ func (l *lineage) of(older, newer plumbing.Hash, walk func() (bool, error)) (boo
 func (o *objects) resolveCommit(rev holdfast.Revision) (plumbing.Hash, error) {
 	_, commit, err := o.resolve(string(rev))
 	if err == nil && commit.IsZero() {
-		err = fmt.Errorf("object %s is not a commit: %w", rev, holdfast.ErrNotFound)
+		err = holdfast.ErrorOf(holdfast.ErrNotFound, "object %s is not a commit", rev)
 	}
 	return commit, err
 }

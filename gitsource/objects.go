@@ -102,7 +102,7 @@ func (o *objects) resolve(id string) (tree, commit plumbing.Hash, err error) {
 			return o.mirror.broken(err)
 		}
 		if c == nil {
-			return fmt.Errorf("object %s is neither a commit nor a tree: %w", hash, holdfast.ErrNotFound)
+			return holdfast.ErrorOf(holdfast.ErrNotFound, "object %s is neither a commit nor a tree", hash)
 		}
 		tree, commit = c.TreeHash, c.Hash
 		return nil
@@ -112,7 +112,7 @@ func (o *objects) resolve(id string) (tree, commit plumbing.Hash, err error) {
 
 func parseHash(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || strings.ToLower(id) != id || !plumbing.IsHash(id) {
-		return plumbing.ZeroHash, fmt.Errorf("revision %q is not 40 hexadecimal digits: %w", id, holdfast.ErrNotFound)
+		return plumbing.ZeroHash, holdfast.ErrorOf(holdfast.ErrNotFound, "revision %q is not 40 hexadecimal digits", id)
 	}
 	return plumbing.NewHash(id), nil
 }

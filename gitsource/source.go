@@ -126,7 +126,7 @@ func New(opts Options) (*Source, error) {
 func (s *Source) mirror(repo string) (*mirror, error) {
 	m, ok := s.mirrors[repo]
 	if !ok {
-		return nil, fmt.Errorf("repository %q is not configured: %w", repo, holdfast.ErrNotFound)
+		return nil, holdfast.ErrorOf(holdfast.ErrNotFound, "repository %q is not configured", repo)
 	}
 	return m, nil
 }

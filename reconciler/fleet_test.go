@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
-	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -258,7 +258,7 @@ func (f *fleet) left(a holdfast.Assignment, result holdfast.Result) holdfast.Res
 			Attributes: []holdfast.AttributeChange{{Path: "source", After: json.RawMessage(strconv.Quote(string(a.SourceDigest) + f.finding))}},
 		})
 	}
-	document, info, digest, err := plandoc.Artefacts(plan)
+	document, info, digest, err := plandoctest.Artefacts(plan)
 	f.must(err)
 	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactDocument, bytes.NewReader(document)))
 	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactInfo, bytes.NewReader(info)))

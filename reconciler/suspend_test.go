@@ -230,13 +230,13 @@ func TestSuspendAllIsHeld(t *testing.T) {
 	f.must(err)
 	var trail []string
 	for _, e := range slices.Backward(entries) {
-		if strings.HasSuffix(e.Action, ".suspend") {
+		if strings.HasSuffix(e.Action, ".suspend") || strings.HasSuffix(e.Action, ".resume") {
 			trail = append(trail, strings.Join([]string{e.Actor, e.Action, e.Object, e.Detail}, " "))
 		}
 	}
 	want := []string{
-		"alice project.suspend p true: moving", "alice fleet.suspend fleet true: moving",
-		"alice project.suspend p false", "alice fleet.suspend fleet false",
+		"alice project.suspend p moving", "alice fleet.suspend fleet moving",
+		"alice project.resume p moving", "alice fleet.resume fleet moving",
 	}
 	if !slices.Equal(trail, want) {
 		t.Errorf("the audit trail says %q", trail)

@@ -147,7 +147,8 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 		kind error
 		want string
 	}{
-		"nobody":               {holdfast.UpgradeRequest{Clusters: []string{"none"}}, holdfast.ErrNotFound, "cluster none"},
+		"nobody":               {holdfast.UpgradeRequest{Clusters: []string{"none"}}, holdfast.ErrNotFound, "no tracked branch defines cluster none"},
+		"nobodies":             {holdfast.UpgradeRequest{Clusters: []string{"none", "nil"}}, holdfast.ErrNotFound, "no tracked branch defines any of the clusters nil, none"},
 		"a module":             {holdfast.UpgradeRequest{Clusters: []string{"own"}}, holdfast.ErrConflict, "own is invalid, or does not use"},
 		"one at fault":         {holdfast.UpgradeRequest{Clusters: []string{"wrong"}}, holdfast.ErrConflict, "wrong is invalid"},
 		"the newest":           {holdfast.UpgradeRequest{Clusters: []string{"new"}}, holdfast.ErrConflict, "new is at web 1.1.0: there is no newer version of the same major version"},
@@ -161,6 +162,8 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 	} {
 		if got, err := ask(tc.req); !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.want) || len(got) > 0 {
 			t.Errorf("%s: %v, %v, want %v with %q", name, got, err, tc.kind, tc.want)
+		} else if strings.Contains(err.Error(), tc.kind.Error()) {
+			t.Errorf("%s: %v says twice what is wrong", name, err)
 		}
 	}
 

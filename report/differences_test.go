@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -44,21 +45,21 @@ func newCrew(s scene) crew {
 		name := fmt.Sprintf("c%d", i)
 		read := s.oneOf("", "1", "2") + filler + s.oneOf("", "1", "2", "x") + s.oneOf("", filler) + s.oneOf("", "1", "2")
 		token := s.oneOf("one", "two", "three")
-		object := func(size int) holdfast.PlanValue {
+		object := func(size int) plandoc.Value {
 			return s.encoded(map[string]any{"a_size": json.Number(fmt.Sprint(size)), "m_text": filler, "p_name": name, "z_token": mark(token)})
 		}
-		d := holdfast.PlanDocument{
-			Version: holdfast.PlanDocumentVersion,
-			Resources: []holdfast.PlanResource{{
+		d := plandoc.Document{
+			Version: plandoc.Version,
+			Resources: []plandoc.Resource{{
 				Address: "aws_thing.x", Type: "aws_thing", Provider: "registry.terraform.io/hashicorp/aws", Actions: []string{"update"}, Before: s.encoded(map[string]any{"v": "1"}), After: s.encoded(map[string]any{"v": "2"}),
 			}},
-			Outputs: []holdfast.PlanOutput{{Name: "grown", Actions: []string{"update"}, Before: object(1), After: object(2)}, {Name: "new", Actions: []string{"create"}, After: object(1)}},
-			Reads:   []holdfast.PlanRead{{Address: "data.http.x", Value: s.encoded(map[string]any{"body": read})}},
+			Outputs: []plandoc.Output{{Name: "grown", Actions: []string{"update"}, Before: object(1), After: object(2)}, {Name: "new", Actions: []string{"create"}, After: object(1)}},
+			Reads:   []plandoc.Read{{Address: "data.http.x", Value: s.encoded(map[string]any{"body": read})}},
 		}
 		if err := d.Validate(); err != nil {
 			s.t.Fatal(err)
 		}
-		plan := plandiff.Plan(d, holdfast.PlanInfo{})
+		plan := plandiff.Plan(d, plandoc.Info{})
 		c.clusters, c.reads, c.tokens = append(c.clusters, cluster(name, &plan)), append(c.reads, read), append(c.tokens, token)
 	}
 	return c

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -22,9 +22,9 @@ type scene struct {
 }
 
 // mark is of a secret value.
-func mark(secret string) holdfast.PlanMark {
+func mark(secret string) plandoc.Mark {
 	sum := sha256.Sum256([]byte(secret))
-	return holdfast.PlanMark{HMAC: base64.RawURLEncoding.EncodeToString(sum[:])}
+	return plandoc.Mark{HMAC: base64.RawURLEncoding.EncodeToString(sum[:])}
 }
 
 // twins are values that look alike.
@@ -38,10 +38,10 @@ func twins() [][]any {
 		{"\u00e1", "a\u0301"},
 		{"a\nb", "a\\nb", "a\r\nb"},
 		{"a  b", "a b", "a\u2003b", "a\u2800b"},
-		{holdfast.PlanMark{Unknown: true}, "(known after apply)", `"(known after apply)"`, `\(known after apply)`},
+		{plandoc.Mark{Unknown: true}, "(known after apply)", `"(known after apply)"`, `\(known after apply)`},
 		{one, "(sensitive value)", `\(sensitive value)`},
-		{holdfast.PlanMark{HMAC: one.HMAC, Text: "user:(sensitive value)@host"}, "user:(sensitive value)@host"},
-		{[]any{holdfast.PlanMark{Unknown: true}}, []any{"(known after apply)"}, "[(known after apply)]"},
+		{plandoc.Mark{HMAC: one.HMAC, Text: "user:(sensitive value)@host"}, "user:(sensitive value)@host"},
+		{[]any{plandoc.Mark{Unknown: true}}, []any{"(known after apply)"}, "[(known after apply)]"},
 		{long + "1", long + "2", long + "2 "},
 		{"1" + long, "2" + long},
 		{long + "1" + long, long + "2" + long, long + "12" + long},
@@ -56,8 +56,8 @@ func twins() [][]any {
 		{map[string]any{"a": nil}, map[string]any{"a": map[string]any{}}, map[string]any{"a": map[string]any{"b": "x"}}, map[string]any{}},
 		{[]any{}, []any{nil}, []any{nil, nil}, []any{"null"}, []any{"x"}, []any{"x", nil}, []any{[]any{nil}}},
 		{[]any{map[string]any{"a": "x"}}, []any{map[string]any{"a": "x", "b": nil}}, []any{map[string]any{"a": "x"}, nil}},
-		{one, two, holdfast.PlanMark{HMAC: one.HMAC, Unknown: true}},
-		{holdfast.PlanMark{HMAC: one.HMAC, Text: "u:(sensitive value)@h"}, holdfast.PlanMark{HMAC: two.HMAC, Text: "u:(sensitive value)@h"}},
+		{one, two, plandoc.Mark{HMAC: one.HMAC, Unknown: true}},
+		{plandoc.Mark{HMAC: one.HMAC, Text: "u:(sensitive value)@h"}, plandoc.Mark{HMAC: two.HMAC, Text: "u:(sensitive value)@h"}},
 	}
 }
 
@@ -76,28 +76,28 @@ func (s scene) pair(n int) (a, b any, secret bool) {
 	return group[0], group[1], n >= len(all)-2
 }
 
-func (s scene) encoded(v any) holdfast.PlanValue {
-	value, err := holdfast.NewPlanValue(v)
+func (s scene) encoded(v any) plandoc.Value {
+	value, err := plandoc.NewValue(v)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return value
 }
 
-func (s scene) object() holdfast.PlanValue {
+func (s scene) object() plandoc.Value {
 	return s.encoded(map[string]any{"id": "i", "p": s.value(), "q": s.value()})
 }
 
 // resource makes what happens to one resource.
-func (s scene) resource(name string) holdfast.PlanResource {
-	r := holdfast.PlanResource{
+func (s scene) resource(name string) plandoc.Resource {
+	r := plandoc.Resource{
 		Address: "aws_thing." + name, Type: "aws_thing", Provider: "registry.terraform.io/hashicorp/aws",
 	}
 	s.happens(&r)
 	return r
 }
 
-func (s scene) happens(r *holdfast.PlanResource) {
+func (s scene) happens(r *plandoc.Resource) {
 	actions := []string{"create", "update", "delete", "forget", "delete,create", "create,delete", "create,forget", "forget,create", "no-op"}
 	r.Actions = strings.Split(actions[s.r.IntN(len(actions))], ",")
 	r.Before, r.After, r.Replace, r.Reason = nil, nil, nil, ""
@@ -129,15 +129,15 @@ func (s scene) importing() any {
 		"i-1", "i-2", `{"a":"b"}`,
 		map[string]any{"a": "b"},
 		mark("one"), mark("two"),
-		holdfast.PlanMark{Unknown: true},
+		plandoc.Mark{Unknown: true},
 		"(known after apply)",
 		map[string]any{"id": "x", "object": "y"},
 	}
 	return all[s.r.IntN(len(all))]
 }
 
-func (s scene) document() holdfast.PlanDocument {
-	d := holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion}
+func (s scene) document() plandoc.Document {
+	d := plandoc.Document{Version: plandoc.Version}
 	for i := range 1 + s.r.IntN(3) {
 		d.Resources = append(d.Resources, s.resource(fmt.Sprintf("r%d", i)))
 	}
@@ -145,14 +145,14 @@ func (s scene) document() holdfast.PlanDocument {
 		d.Outputs = append(d.Outputs, s.output(fmt.Sprintf("o%d", i)))
 	}
 	for i := range s.r.IntN(2) {
-		d.Reads = append(d.Reads, holdfast.PlanRead{Address: fmt.Sprintf("data.local_file.d%d", i), Value: s.object()})
+		d.Reads = append(d.Reads, plandoc.Read{Address: fmt.Sprintf("data.local_file.d%d", i), Value: s.object()})
 	}
 	d.Sort()
 	return d
 }
 
-func (s scene) output(name string) holdfast.PlanOutput {
-	o := holdfast.PlanOutput{Name: name, Actions: []string{[]string{"create", "update", "delete"}[s.r.IntN(3)]}}
+func (s scene) output(name string) plandoc.Output {
+	o := plandoc.Output{Name: name, Actions: []string{[]string{"create", "update", "delete"}[s.r.IntN(3)]}}
 	if o.Actions[0] != "create" {
 		o.Before = s.encoded(s.value())
 	}
@@ -164,7 +164,7 @@ func (s scene) output(name string) holdfast.PlanOutput {
 
 // others returns two documents that differ in one thing, in what, and whether only
 // comparing tells them apart.
-func (s scene) others() (a, b holdfast.PlanDocument, what string, secret bool) {
+func (s scene) others() (a, b plandoc.Document, what string, secret bool) {
 	a = s.document()
 	b = a
 	b.Resources, b.Outputs, b.Reads = slices.Clone(a.Resources), slices.Clone(a.Outputs), slices.Clone(a.Reads)
@@ -194,7 +194,7 @@ func (s scene) others() (a, b holdfast.PlanDocument, what string, secret bool) {
 	case n == 8 && len(a.Reads) > 0:
 		what, a.Reads[0].Value, b.Reads[0].Value, hidden = "read", first, second, secret
 	case n == 9:
-		what, b.Reads = "reads", append(b.Reads, holdfast.PlanRead{Address: "data.local_file.more", Value: s.object()})
+		what, b.Reads = "reads", append(b.Reads, plandoc.Read{Address: "data.local_file.more", Value: s.object()})
 	case was.After != nil && was.Before != nil && s.r.IntN(2) == 0: // of what looks like both
 		z, _, _ := s.pair(group)
 		what, was.Before, hidden = "value", s.encoded(map[string]any{"id": "i", "p": z}), secret
@@ -221,7 +221,7 @@ func TestEachDocumentIsShown(t *testing.T) {
 		if a.Validate() != nil || b.Validate() != nil || a.Digest() == b.Digest() {
 			continue
 		}
-		one, two := plandiff.Plan(a, holdfast.PlanInfo{}), plandiff.Plan(b, holdfast.PlanInfo{})
+		one, two := plandiff.Plan(a, plandoc.Info{}), plandiff.Plan(b, plandoc.Info{})
 		if !secret && report.PlanText(one) == report.PlanText(two) {
 			t.Errorf("seed %d: another %s is not in the text:\n%s\n%s\n%s", seed, what, report.PlanText(one), encoding(t, a), encoding(t, b))
 			continue
@@ -238,7 +238,7 @@ func TestEachDocumentIsShown(t *testing.T) {
 	}
 }
 
-func encoding(t testing.TB, d holdfast.PlanDocument) string {
+func encoding(t testing.TB, d plandoc.Document) string {
 	t.Helper()
 	var b strings.Builder
 	if err := d.Encode(&b); err != nil {

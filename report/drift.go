@@ -213,7 +213,12 @@ func appliedWords(r holdfast.DriftReport) string {
 	return strings.Join(parts, " ")
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
+}
 
 // failing says that what is shown may be old.
 func (d *driftWriter) failing() {

@@ -206,7 +206,7 @@ func goneBody(r holdfast.DriftReport) string {
 	}
 	if n := r.State.Counts.Ignored; n > 0 {
 		d := &driftWriter{r: r, parts: partsOf(r.Items), level: driftDetails[2]}
-		p.line("Still different, and ignored by rules: " + hiddenPhrase(n) + ".\n")
+		p.line("Still different: " + hiddenPhrase(n) + ".\n")
 		d.folded(strings.ToUpper(hiddenPhrase(n)[:1])+hiddenPhrase(n)[1:], d.parts.hidden)
 		if folded := d.b.String(); len(folded) < commentLimit/2 {
 			p.line(strings.TrimSuffix(folded, "\n"))

@@ -3,7 +3,6 @@ package report
 import (
 	"html"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
@@ -44,30 +43,26 @@ func (p *painter) driftHead(r holdfast.DriftReport) {
 			p.line("", "%-9s %s", name+":", value)
 		}
 	}
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return stamp(t)
-	}
 	field("Cluster", r.Cluster)
 	status := map[holdfast.DriftStatus]string{
 		holdfast.DriftUnchecked: "not checked yet", holdfast.DriftNone: "none", holdfast.DriftFound: "drifted", holdfast.DriftFailed: "unknown: the last check failed",
 	}[s.Status]
 	if s.Failures > 1 {
-		status += ", and the " + markdown.Plural(s.Failures-1, "check") + " before it"
+		status = "unknown: the last " + markdown.Plural(s.Failures, "check") + " failed"
 	}
-	if s.Status == holdfast.DriftFound || s.Counts.Harmless+s.Counts.Ignored > 0 {
+	if s.Status == holdfast.DriftFailed && s.Counts != (holdfast.DriftCounts{}) {
+		status += "; before: " + driftPhrase(s.Counts)
+	} else if s.Counts != (holdfast.DriftCounts{}) {
 		status += ": " + driftPhrase(s.Counts)
 	}
 	field("Drift", status)
-	field("Since", at(s.Since))
-	checked := at(s.CheckedAt)
+	field("Since", stamp(s.Since))
+	checked := stamp(s.CheckedAt)
 	if s.Run != "" {
 		checked += " by " + s.Run
 	}
 	field("Checked", checked)
-	field("Next", at(s.Due))
+	field("Next", stamp(s.Due))
 	field("Applied", unmarked(appliedWords(r)))
 	policy := orElse(r.Document.Drift.OnDrift, "report")
 	if r.Revert != nil {
@@ -109,7 +104,7 @@ func driftSign(item holdfast.DriftItem) string {
 	return "~"
 }
 
-// plainRevert is revertCell without its picture.
+// plainApply is applyCell without its picture.
 func plainApply(item holdfast.DriftItem) string {
 	_, words, found := strings.Cut(applyCell(item), " ")
 	if !found || item.Action == "" {
@@ -123,7 +118,10 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		return
 	}
 	name := markdown.OneLine(r.Cluster)
-	rows := [][2]string{{"holdfast drift check " + name, "checks again"}}
+	row := func(command, does string) {
+		p.line("", "  %-*s  %s", len("holdfast drift check "+name), command, does)
+	}
+	p.line("", "\nWhat you can do:")
 	if !reverted(r) && !r.NotApplied {
 		does := "reverts it: applies exactly the plan of the last check"
 		if r.State.Destroys {
@@ -135,12 +133,9 @@ func (p *painter) driftChoices(r holdfast.DriftReport) {
 		if r.Windows != "" {
 			does += "; refused for now: its apply windows are " + r.Windows
 		}
-		rows = append([][2]string{{"holdfast apply " + name, does}}, rows...)
+		row("holdfast apply "+name, does)
 	}
-	p.line("", "\nWhat you can do:")
-	for _, row := range rows {
-		p.line("", "  %-*s  %s", len("holdfast drift check "+name), row[0], row[1])
-	}
+	row("holdfast drift check "+name, "checks again")
 	if !reverted(r) {
 		p.line("", "  or change the code to match what exists, or hide it by a rule of drift.ignore")
 	}

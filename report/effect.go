@@ -197,7 +197,7 @@ func effectOfCounts(counts holdfast.Counts, key string) effect {
 	}
 	words := countsInWords(counts, false)
 	if (counts == holdfast.Counts{Outputs: counts.Outputs}) {
-		words = "only outputs change"
+		words = "changed in outputs only"
 	}
 	return effect{rank: rank, key: "counts " + key, phrases: []phrase{{words: words, strong: rank == rankDestroys}}}
 }

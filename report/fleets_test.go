@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -26,9 +27,9 @@ const (
 type fleetScene struct {
 	scene
 	clusters []report.Cluster
-	plans    []holdfast.PlanDocument // by cluster, without what is its own
-	kinds    []int                   // by cluster; below 0: it is no longer of its kind
-	classes  int                     // how many secrets and readings there may be
+	plans    []plandoc.Document // by cluster, without what is its own
+	kinds    []int              // by cluster; below 0: it is no longer of its kind
+	classes  int                // how many secrets and readings there may be
 }
 
 // newFleetScene draws 5 to 12 clusters, mostly of one kind.
@@ -36,10 +37,10 @@ func newFleetScene(t testing.TB, seed uint64) *fleetScene {
 	t.Helper()
 	s := &fleetScene{scene: scene{t, rand.New(rand.NewPCG(seed, 3))}, classes: []int{3, maxClasses}[seed%2]}
 	n, apart := 5+s.r.IntN(8), seed%5 == 0
-	kinds := make([]holdfast.PlanDocument, 1+s.r.IntN(3))
+	kinds := make([]plandoc.Document, 1+s.r.IntN(3))
 	if apart { // no two are alike, and of each there is more than fits a table
 		n = 12
-		kinds = make([]holdfast.PlanDocument, n)
+		kinds = make([]plandoc.Document, n)
 	}
 	for i := range kinds {
 		kinds[i] = s.kind(fmt.Sprintf("k%d", i), apart)
@@ -54,8 +55,8 @@ func newFleetScene(t testing.TB, seed uint64) *fleetScene {
 		d := kinds[kind]
 		d.Resources = slices.Clone(d.Resources)
 		first := ownResource(d)
-		first.After = holdfast.PlanValue(strings.Replace(string(first.After), mark("secret-0").HMAC, mark(s.secret()).HMAC, 1))
-		d.Reads = []holdfast.PlanRead{{Address: d.Reads[0].Address, Value: s.reading()}}
+		first.After = plandoc.Value(strings.Replace(string(first.After), mark("secret-0").HMAC, mark(s.secret()).HMAC, 1))
+		d.Reads = []plandoc.Read{{Address: d.Reads[0].Address, Value: s.reading()}}
 		s.plans, s.kinds = append(s.plans, d), append(s.kinds, kind)
 		s.clusters = append(s.clusters, s.planned(fmt.Sprintf("cluster-%02d", i), fmt.Sprintf("eu-%d", i%3), d))
 	}
@@ -65,20 +66,20 @@ func newFleetScene(t testing.TB, seed uint64) *fleetScene {
 // secret and reading are of what the clusters of a kind differ in.
 func (s *fleetScene) secret() string { return fmt.Sprintf("secret-%d", s.r.IntN(s.classes)) }
 
-func (s *fleetScene) reading() holdfast.PlanValue {
+func (s *fleetScene) reading() plandoc.Value {
 	return s.encoded(map[string]any{"body": fmt.Sprintf("read %d", s.r.IntN(s.classes))})
 }
 
 // ownResource is the resource that has something of each cluster in it.
-func ownResource(d holdfast.PlanDocument) *holdfast.PlanResource {
-	n := slices.IndexFunc(d.Resources, func(r holdfast.PlanResource) bool { return bytes.Contains(r.After, []byte(`"secret":`)) })
+func ownResource(d plandoc.Document) *plandoc.Resource {
+	n := slices.IndexFunc(d.Resources, func(r plandoc.Resource) bool { return bytes.Contains(r.After, []byte(`"secret":`)) })
 	return &d.Resources[n]
 }
 
 // kind is a plan of some clusters: now and then one of many resources, always if it is
 // large, or of long values.
-func (s *fleetScene) kind(prefix string, large bool) holdfast.PlanDocument {
-	d := holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion}
+func (s *fleetScene) kind(prefix string, large bool) plandoc.Document {
+	d := plandoc.Document{Version: plandoc.Version}
 	n, long := []int{1 + s.r.IntN(4), 5 + s.r.IntN(30), 40 + s.r.IntN(80)}[s.r.IntN(3)], s.r.IntN(3) == 0
 	if large {
 		n = 30 + s.r.IntN(30)
@@ -97,24 +98,24 @@ func (s *fleetScene) kind(prefix string, large bool) holdfast.PlanDocument {
 	d.Resources[0].Actions, d.Resources[0].Importing, d.Resources[0].Replace, d.Resources[0].Reason = []string{"update"}, nil, nil, ""
 	d.Resources[0].Before = s.encoded(map[string]any{"id": "i", "name": "former", "secret": mark("former"), "tags": []any{"x"}})
 	d.Resources[0].After = s.encoded(map[string]any{"id": "i", "name": ownName, "secret": mark("secret-0"), "tags": []any{ownRegion, ownName}})
-	d.Reads = []holdfast.PlanRead{{Address: "data.http." + prefix, Value: s.encoded(map[string]any{"body": "read 0"})}}
+	d.Reads = []plandoc.Read{{Address: "data.http." + prefix, Value: s.encoded(map[string]any{"body": "read 0"})}}
 	d.Sort()
 	return d
 }
 
 // planned is a cluster with a plan, in which it has its own name and region.
-func (s *fleetScene) planned(name, region string, d holdfast.PlanDocument) report.Cluster {
+func (s *fleetScene) planned(name, region string, d plandoc.Document) report.Cluster {
 	own := strings.NewReplacer(`"`+ownName+`"`, `"`+name+`"`, `"`+ownRegion+`"`, `"`+region+`"`)
 	d.Resources = slices.Clone(d.Resources)
 	for i := range d.Resources {
 		if r := &d.Resources[i]; bytes.Contains(r.After, []byte(`"its-own-`)) {
-			r.After = holdfast.PlanValue(own.Replace(string(r.After)))
+			r.After = plandoc.Value(own.Replace(string(r.After)))
 		}
 	}
 	if err := d.Validate(); err != nil {
 		s.t.Fatal(err)
 	}
-	plan := plandiff.Plan(d, holdfast.PlanInfo{})
+	plan := plandiff.Plan(d, plandoc.Info{})
 	return in(region, planned(name, &plan))
 }
 
@@ -125,7 +126,7 @@ func (s *fleetScene) change() (cluster int, what string) {
 	d.Resources, d.Reads, d.Outputs = slices.Clone(d.Resources), slices.Clone(d.Reads), slices.Clone(d.Outputs)
 	first, one := ownResource(d), &d.Resources[s.r.IntN(len(d.Resources))]
 	swap := func(old, other string) {
-		first.After = holdfast.PlanValue(strings.Replace(string(first.After), old, other, 1))
+		first.After = plandoc.Value(strings.Replace(string(first.After), old, other, 1))
 	}
 	other := s.clusters[(k+1)%len(s.clusters)]
 	switch s.r.IntN(9) {
@@ -139,7 +140,7 @@ func (s *fleetScene) change() (cluster int, what string) {
 		what = "region"
 		swap(ownRegion, other.Document.Region)
 	case 3:
-		first.After = holdfast.PlanValue(hmacOf.ReplaceAllString(string(first.After), mark(s.secret()).HMAC))
+		first.After = plandoc.Value(hmacOf.ReplaceAllString(string(first.After), mark(s.secret()).HMAC))
 		if s.parts(k, first.After) {
 			what = "secret"
 		}
@@ -153,7 +154,7 @@ func (s *fleetScene) change() (cluster int, what string) {
 		if one == first {
 			break
 		}
-		what, *one = "resource gone", holdfast.PlanResource{
+		what, *one = "resource gone", plandoc.Resource{
 			Address: one.Address, Type: one.Type, Provider: one.Provider, Actions: []string{"delete"}, Before: s.object(),
 		}
 	case 8:
@@ -186,7 +187,7 @@ func hmacs() string {
 // parts reports whether another secret of a cluster makes a difference: it leaves one of
 // its group that has the former, or joins one that has the new one. Of what nobody
 // else has only comparing tells anything.
-func (s *fleetScene) parts(k int, after holdfast.PlanValue) bool {
+func (s *fleetScene) parts(k int, after plandoc.Value) bool {
 	was, is := hmacOf.FindString(string(ownResource(s.plans[k]).After)), hmacOf.FindString(string(after))
 	for i, d := range s.plans {
 		if has := hmacOf.FindString(string(ownResource(d).After)); i != k && s.kinds[k] >= 0 && s.kinds[i] == s.kinds[k] && (has == was) != (has == is) {

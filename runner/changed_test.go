@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -114,7 +115,7 @@ func TestPlanChangesAreReported(t *testing.T) {
 	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 
-	reviewed := holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{{
+	reviewed := plandoc.Document{Version: 1, Resources: []plandoc.Resource{{
 		Address: "terraform_data.x", Type: "terraform_data", Actions: []string{"update"},
 	}}}
 	var encoded bytes.Buffer

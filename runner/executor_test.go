@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
@@ -689,11 +690,11 @@ func TestExecuteResume(t *testing.T) {
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	reviewed := review("run-1", planned)[0]
 	// What was reviewed did more than what is left to do.
-	document, err := holdfast.DecodePlanDocument(bytes.NewReader(s.artefact(holdfast.ArtefactDocument)))
+	document, err := plandoc.Decode(bytes.NewReader(s.artefact(holdfast.ArtefactDocument)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := func(d holdfast.PlanDocument) holdfast.Digest {
+	stored := func(d plandoc.Document) holdfast.Digest {
 		var b bytes.Buffer
 		if err := d.Encode(&b); err != nil {
 			t.Fatal(err)
@@ -701,8 +702,8 @@ func TestExecuteResume(t *testing.T) {
 		s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: b.Bytes()}}
 		return d.Digest()
 	}
-	deleted := holdfast.PlanResource{Address: "terraform_data.a_first_one", Type: "terraform_data", Actions: []string{"delete"}}
-	more := holdfast.PlanDocument{Version: 1, Resources: append([]holdfast.PlanResource{deleted}, document.Resources...), Outputs: document.Outputs}
+	deleted := plandoc.Resource{Address: "terraform_data.a_first_one", Type: "terraform_data", Actions: []string{"delete"}}
+	more := plandoc.Document{Version: 1, Resources: append([]plandoc.Resource{deleted}, document.Resources...), Outputs: document.Outputs}
 	more.Sort()
 	reviewed.PlanDigest = stored(more)
 
@@ -726,7 +727,7 @@ func TestExecuteResume(t *testing.T) {
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 
 	other := reviewed
-	other.PlanDigest = stored(holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{deleted}})
+	other.PlanDigest = stored(plandoc.Document{Version: 1, Resources: []plandoc.Resource{deleted}})
 	a.Run, a.Reviews = "run-4", []holdfast.Review{other}
 	got = e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -344,11 +345,11 @@ func review(run string, result holdfast.Result) []holdfast.Review {
 
 // shownPlan is what the server shows of a plan document and what is beside it.
 func shownPlan(document, info []byte) (holdfast.Plan, error) {
-	d, err := holdfast.DecodePlanDocument(bytes.NewReader(document))
+	d, err := plandoc.Decode(bytes.NewReader(document))
 	if err != nil {
 		return holdfast.Plan{}, err
 	}
-	var i holdfast.PlanInfo
+	var i plandoc.Info
 	err = json.Unmarshal(info, &i)
 	return plandiff.Plan(d, i), err
 }

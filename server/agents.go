@@ -64,7 +64,7 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToke
 	if !ok {
 		text := "agent token missing or unknown"
 		s.refuseClaim(c, "", "", refusedToken, text)
-		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrUnauthorized))
+		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnauthorized, "%s", text))
 		return req, token, false
 	}
 	if err := decode(c, &req, false); err != nil {
@@ -145,7 +145,7 @@ func (s *agentServer) claim(c *gin.Context) {
 		return
 	}
 	if s.isStopping() {
-		s.fail(c, fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnavailable, "server is stopping"))
 		return
 	}
 	req.Wait = min(max(req.Wait, 0), maxClaimWait)

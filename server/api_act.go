@@ -82,7 +82,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	}
 	switch {
 	case req.Shown != nil && (req.Verb != holdfast.VerbApply && req.Verb != holdfast.VerbApprove || req.Run != ""):
-		return command, badRequest("shown is only for apply and approve, and not with a run, which is one itself")
+		return command, badRequest("shown is only for apply and approve, and cannot be combined with run")
 	case req.All && (req.Verb != holdfast.VerbPlan || req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("all is only for a plan of a whole pull request")
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
@@ -129,7 +129,7 @@ func (s *apiServer) mayForce(c *gin.Context) bool {
 		return true
 	}
 	s.refuse(c, http.StatusForbidden,
-		fmt.Sprintf("token %q has role %s; force takes %s", token.Name, token.Role, RoleAdmin),
+		fmt.Sprintf("token %q has role %s; force requires %s", token.Name, token.Role, RoleAdmin),
 		"ask an administrator of Holdfast")
 	return false
 }
@@ -206,35 +206,35 @@ func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 			Project: req.Project, By: caller(c).Name, Reason: req.Reason, At: s.now().UTC(),
 		}
 		if err := s.opts.Commander.SuspendAll(c.Request.Context(), suspension, suspended); err != nil {
-			what := "all clusters"
-			if req.Project != "" {
-				what = fmt.Sprintf("project %q", req.Project)
-			}
-			if errors.Is(err, holdfast.ErrNotFound) {
-				missing := &badRequestError{
-					status: http.StatusNotFound, text: what + ": not suspended",
-					hint: "`holdfast get suspensions` lists what is",
-				}
-				if suspended {
-					missing.text, missing.hint = what+": no cluster is in it", "`holdfast get clusters` lists clusters"
-				}
-				err = missing
-			} else {
-				err = fmt.Errorf("%s: %w", what, err)
-			}
-			s.fail(c, err)
+			s.fail(c, notSuspended(req.Project, suspended, err))
 			return
 		}
 		c.JSON(http.StatusOK, v1.SuspensionOf(suspension))
 	}
 }
 
+// notSuspended is why the clusters of a project (empty: all clusters) were not suspended,
+// or not resumed.
+func notSuspended(project string, suspended bool, err error) error {
+	what := "all clusters"
+	if project != "" {
+		what = fmt.Sprintf("project %q", project)
+	}
+	switch {
+	case !errors.Is(err, holdfast.ErrNotFound):
+		return fmt.Errorf("%s: %w", what, err)
+	case suspended:
+		return missing(what+" has no clusters", "`holdfast get clusters` lists clusters")
+	case project == "":
+		return missing("there is no suspension of all clusters", "`holdfast get suspensions` lists what is suspended")
+	default:
+		return missing(what+" is not suspended", "`holdfast get suspensions` lists what is suspended")
+	}
+}
+
 // listSuspensions answers with those of many clusters first, then, unless
 // many=true asks for these alone, with clusters that are suspended one by one.
 func (s *commandAPI) listSuspensions(c *gin.Context) {
-	if !s.knownQuery(c, "many", "limit", "cursor") {
-		return
-	}
 	many, err := yes(c, "many")
 	p, err2 := pageOf(c, unsaidItems, maxItems, 2)
 	if err = errors.Join(err, err2); err != nil {

@@ -21,9 +21,6 @@ import (
 // maxOutputs bounds the bytes of the values of outputs in an answer.
 const maxOutputs = 8 << 20
 
-// filterWords are the parameters that select clusters.
-var filterWords = []string{"name", "owner", "project", "environment", "phase", "waiting", "drift", "label", "all"}
-
 // clusterFilter reads the parameters that select clusters; all is to be
 // understood by who asks.
 func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err error) {
@@ -75,9 +72,6 @@ func (s *clusterAPI) routes(view, operate *gin.RouterGroup) {
 
 // listClusters answers with a line for each cluster.
 func (s *clusterAPI) listClusters(c *gin.Context) {
-	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor", "fields")...) {
-		return
-	}
 	filter, all, err := clusterFilter(c)
 	p, err2 := pageWithFields[v1.ClusterSummary](c, unsaidItems, maxLines, 1)
 	if err = errors.Join(err, err2); err != nil {
@@ -162,9 +156,6 @@ func (s *clusterAPI) getCluster(c *gin.Context) {
 }
 
 func (s *clusterAPI) getOutputs(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	if record, ok := s.cluster(c); ok {
 		p, err := pageOf(c, maxItems, maxItems, 1)
 		if err != nil {
@@ -179,9 +170,6 @@ func (s *clusterAPI) getOutputs(c *gin.Context) {
 }
 
 func (s *clusterAPI) listTransitions(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, unsaidItems, maxItems, 2)
 	at, err2 := p.number(0)
 	if err = errors.Join(err, err2); err != nil {
@@ -259,9 +247,6 @@ func (s *clusterAPI) getFamily(c *gin.Context) {
 
 // listResources searches what clusters consist of.
 func (s *clusterAPI) listResources(c *gin.Context) {
-	if !s.knownQuery(c, "cluster", "type", "id", "address", "limit", "cursor", "fields") {
-		return
-	}
 	p, err := pageWithFields[v1.Resource](c, maxItems, maxLines, 2)
 	if err != nil {
 		s.fail(c, err)

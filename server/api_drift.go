@@ -43,9 +43,6 @@ func (s *driftAPI) postDriftCheck(c *gin.Context) {
 // failed; with all=true, also with those that are as they were applied, or were not
 // checked.
 func (s *driftAPI) listDrift(c *gin.Context) {
-	if !s.knownQuery(c, append(slices.Clone(filterWords), "limit", "cursor", "fields")...) {
-		return
-	}
 	filter, all, err := clusterFilter(c)
 	p, err2 := pageWithFields[v1.DriftLine](c, unsaidItems, maxLines, 1)
 	if err = errors.Join(err, err2); err != nil {

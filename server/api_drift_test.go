@@ -129,9 +129,9 @@ func TestFleetActions(t *testing.T) {
 		"suspend what":         {"suspend", `{}`, 400, "give one of project and all"},
 		"suspend both":         {"suspend", `{"project":"p","all":true}`, 400, "give one of"},
 		"suspend with a typo":  {"suspend", `{"projct":"p"}`, 400, "unknown field"},
-		"suspend nobody's":     {"suspend", `{"project":"nobody"}`, 404, `project \"nobody\": no cluster is in it","hint"`},
+		"suspend nobody's":     {"suspend", `{"project":"nobody"}`, 404, `project \"nobody\" has no clusters","hint"`},
 		"resume all":           {"resume", `{"all":true}`, 200, `suspend project="" false by otto`},
-		"resume what runs":     {"resume", `{"project":"nobody"}`, 404, `project \"nobody\": not suspended","hint"`},
+		"resume what runs":     {"resume", `{"project":"nobody"}`, 404, `project \"nobody\" is not suspended","hint"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

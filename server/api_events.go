@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -49,9 +48,6 @@ type eventAPI struct {
 // the header Last-Event-ID or the parameter after; without them, now. The parameter
 // kind, which may be repeated, leaves the other kinds out.
 func (s *eventAPI) stream(c *gin.Context) {
-	if !s.knownQuery(c, "after", "kind") {
-		return
-	}
 	kinds, err := wordsOf(c, "kind", changeKinds)
 	if err != nil {
 		s.fail(c, err)
@@ -66,7 +62,7 @@ func (s *eventAPI) stream(c *gin.Context) {
 	}
 	moved, leave, ok := s.feed.join(caller(c).Name, s.opts.Records.LastChange)
 	if !ok {
-		s.fail(c, fmt.Errorf("%d clients follow events already, or %d with this token: %w", maxStreams, maxStreamsOfOne, holdfast.ErrUnavailable))
+		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnavailable, "%d clients follow events already, or %d with this token", maxStreams, maxStreamsOfOne))
 		return
 	}
 	defer leave()

@@ -41,7 +41,7 @@ func (s *lockAPI) deleteLock(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if !s.knownQuery(c, "force") || force && !s.mayForce(c) {
+	if force && !s.mayForce(c) {
 		return
 	}
 	ctx, cluster := c.Request.Context(), c.Param("cluster")

@@ -20,9 +20,6 @@ const attemptPoll = time.Second
 // getLog streams an attempt's log: what there is, or with follow=true all until
 // the attempt ends. A run that has not begun is waited for.
 func (s *runAPI) getLog(c *gin.Context) {
-	if !s.knownQuery(c, "attempt", "offset", "follow") {
-		return
-	}
 	attempt, err := strconv.Atoi(c.DefaultQuery("attempt", "0"))
 	offset, err2 := strconv.ParseInt(c.DefaultQuery("offset", "0"), 10, 64)
 	follow, err3 := strconv.ParseBool(c.DefaultQuery("follow", "false"))

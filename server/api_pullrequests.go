@@ -20,9 +20,6 @@ func (s *pullRequestAPI) routes(view *gin.RouterGroup) {
 }
 
 func (s *pullRequestAPI) listPullRequests(c *gin.Context) {
-	if !s.knownQuery(c, "repo", "state", "cluster", "limit", "cursor", "fields") {
-		return
-	}
 	filter := holdfast.PullRequestFilter{Repo: c.Query("repo"), Cluster: c.Query("cluster")}
 	states := []holdfast.PullRequestState{holdfast.PullRequestOpen, holdfast.PullRequestClosed, holdfast.PullRequestMerged}
 	var err error

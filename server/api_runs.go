@@ -23,9 +23,6 @@ func (s *runAPI) routes(view *gin.RouterGroup) {
 }
 
 func (s *runAPI) listRuns(c *gin.Context) {
-	if !s.knownQuery(c, "cluster", "repo", "number", "kind", "status", "limit", "cursor", "fields") {
-		return
-	}
 	filter := holdfast.RunFilter{Cluster: c.Query("cluster")}
 	var err, err2 error
 	filter.Kinds, err = wordsOf(c, "kind", runKinds)
@@ -50,9 +47,6 @@ func (s *runAPI) listRuns(c *gin.Context) {
 
 // listQueue lists the runs that wait to be handed out. Its cursor is a position.
 func (s *runAPI) listQueue(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	after, err2 := p.place()
 	if err = cmp.Or(err, err2); err != nil {
@@ -116,9 +110,6 @@ func (s *runAPI) getPlan(c *gin.Context) {
 }
 
 func (s *runAPI) listAttempts(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	ctx, id := c.Request.Context(), c.Param("run")
 	if _, err := s.records(c).Run(ctx, id); err != nil {
 		s.fail(c, named(fmt.Sprintf("run %q", id), err))

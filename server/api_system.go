@@ -24,9 +24,6 @@ func (s *systemAPI) getCaller(c *gin.Context) {
 // listReasons answers with what the words mean that say why something waits, was refused
 // or failed.
 func (s *systemAPI) listReasons(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, maxItems, maxItems, 1)
 	if err != nil {
 		s.fail(c, err)
@@ -53,9 +50,6 @@ func convert[From, To any](items []From, one func(From) To) []To {
 }
 
 func (s *systemAPI) listAgents(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	if err != nil {
 		s.fail(c, err)
@@ -67,9 +61,6 @@ func (s *systemAPI) listAgents(c *gin.Context) {
 }
 
 func (s *systemAPI) listAudit(c *gin.Context) {
-	if !s.knownQuery(c, "object", "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	before, err2 := p.place()
 	if err = errors.Join(err, err2); err != nil {

@@ -23,9 +23,6 @@ func (s *templateAPI) routes(view, operate *gin.RouterGroup) {
 
 // listTemplates answers with the templates that the repositories publish.
 func (s *templateAPI) listTemplates(c *gin.Context) {
-	if !s.knownQuery(c, "limit", "cursor") {
-		return
-	}
 	p, err := pageOf(c, unsaidItems, maxItems, 2)
 	if err != nil {
 		s.fail(c, err)

@@ -101,7 +101,7 @@ func (s *apiServer) requireRole(role Role) gin.HandlerFunc {
 				"give a token by HOLDFAST_TOKEN, --token-file or the client file")
 		case !token.Role.Includes(role):
 			s.refuse(c, http.StatusForbidden,
-				fmt.Sprintf("token %q has role %s; this takes %s", token.Name, token.Role, role),
+				fmt.Sprintf("token %q has role %s; this requires %s", token.Name, token.Role, role),
 				"ask an administrator of Holdfast for a token with that role")
 		default:
 			lobby.Known(c.Request.Context())
@@ -140,7 +140,7 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 	}
 	id, attempt, _, ok := holdfast.ParseRunToken(token)
 	if !ok {
-		return identity{}, fmt.Errorf("token is missing, or does not belong to a run: %w", holdfast.ErrUnauthorized)
+		return identity{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "token is missing, or does not belong to a run")
 	}
 	ctx := c.Request.Context()
 	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)

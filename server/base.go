@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -57,7 +56,7 @@ func (s *base) untilStop(ctx context.Context) (context.Context, context.CancelFu
 		defer close(done)
 		select {
 		case <-s.stopping:
-			cancel(fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+			cancel(holdfast.ErrorOf(holdfast.ErrUnavailable, "server is stopping"))
 		case <-ctx.Done():
 		}
 	}()

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
-	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -31,19 +30,34 @@ func TestOperations(t *testing.T) {
 		if op.Method != "GET" || op.Query == nil || op.ID == "streamEvents" {
 			continue
 		}
-		for _, name := range apicheck.Parameters(op.Query) {
+		for _, name := range op.Parameters() {
 			got := request(t, "GET", url+"/api/v1"+fill.Replace(op.Path)+"?"+name+"=", viewerToken, "")
 			if strings.Contains(got.body, "unknown parameter") {
 				t.Errorf("%s does not take %s", op.ID, name)
 			}
-		}
-		if got := request(t, "GET", url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", viewerToken, ""); op.List && got.status != 400 {
-			t.Errorf("%s takes nonsense: %d %s", op.ID, got.status, got.body)
 		}
 	}
 	slices.Sort(routes)
 	slices.Sort(described)
 	if diff := cmp.Diff(described, routes); diff != "" {
 		t.Errorf("routes (-described +served):\n%s", diff)
+	}
+}
+
+// TestUnknownParameters: no operation takes a parameter that it does not have, be its answer
+// a list, an object or a stream, and none does anything before it refuses one.
+func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Rescuer = rescuer{} }).API())
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1")
+	for _, op := range v1.Operations() {
+		got := request(t, op.Method, url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", adminToken, "")
+		if got.status != 400 || got.header.Get("Content-Type") != v1.ProblemType || !strings.Contains(got.body, `unknown parameter \"nonsense\"`) {
+			t.Errorf("%s answers %d %s %s", op.ID, got.status, got.header.Get("Content-Type"), got.body)
+		}
+	}
+	if notes := w.noted(); len(notes) > 0 {
+		t.Errorf("the server has done %q", notes)
 	}
 }

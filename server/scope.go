@@ -83,7 +83,7 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 	case cluster != "":
 		s.mayTouch(c, cluster)
 	case !fleetRoutes[c.Request.Method+" "+path]:
-		s.refuseScope(c, "", "this is of all projects")
+		s.refuseScope(c, "", "this is about all projects")
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *apiServer) mayTouchProject(c *gin.Context, project string) bool {
 	if len(projects) == 0 || project != "" && projects.has(project) {
 		return true
 	}
-	s.refuseScope(c, project, "this reaches further")
+	s.refuseScope(c, project, "this affects clusters of other projects")
 	return false
 }
 

@@ -88,7 +88,7 @@ func (s *base) publicRoutes(webhooks http.Handler) http.Handler {
 	if webhooks != nil {
 		e.Any("/webhooks/*path", func(c *gin.Context) {
 			if s.isStopping() {
-				s.fail(c, fmt.Errorf("server is stopping: %w", holdfast.ErrUnavailable))
+				s.fail(c, holdfast.ErrorOf(holdfast.ErrUnavailable, "server is stopping"))
 				return
 			}
 			webhooks.ServeHTTP(c.Writer, c.Request)

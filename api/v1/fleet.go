@@ -35,7 +35,7 @@ func AgentOf(a holdfast.AgentStatus) Agent {
 type AuditEntry struct {
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"`  // A person, the name of a token, or "holdfast".
-	Action string    `json:"action"` // Such as "run.cancel" or "lock.release".
+	Action string    `json:"action"` // Such as "run.cancel", or "cluster.suspend" and "cluster.resume".
 	Object string    `json:"object"` // A cluster, a run, a pull request.
 	Detail string    `json:"detail,omitempty"`
 }

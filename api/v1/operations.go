@@ -1,6 +1,9 @@
 package v1
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // Operation is one thing that the API does: a method on a path.
 type Operation struct {
@@ -15,6 +18,20 @@ type Operation struct {
 	Answer  reflect.Type // nil: see Media
 	List    bool         // the answer is a List of Answer
 	Media   string       // of the answer; empty: JSON
+}
+
+// Parameters are the names of those that the query of the operation may have.
+func (o Operation) Parameters() []string {
+	if o.Query == nil {
+		return nil
+	}
+	var names []string
+	for _, field := range reflect.VisibleFields(o.Query) {
+		if name, _, _ := strings.Cut(field.Tag.Get("query"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // PageQuery says which part of a list is wanted.

@@ -155,8 +155,8 @@ func TestFleetRequests(t *testing.T) {
 			asked: `POST /api/v1/resume {"project":"p"}`, out: "project p is active\n",
 		},
 		"resume what was not": {
-			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, v1.Problem{Detail: "all clusters: not suspended", Hint: "see what is"}}},
-			code: 1, err: "Error: all clusters: not suspended\nHint:  see what is\n",
+			line: "resume --all", answers: map[string]any{"POST /resume": refusal{404, v1.Problem{Detail: "there is no suspension of all clusters", Hint: "see what is"}}},
+			code: 1, err: "Error: there is no suspension of all clusters\nHint:  see what is\n",
 		},
 		"suspend nothing":    {line: "suspend", code: 2, err: "one of a cluster's name, --project and --all"},
 		"suspend two things": {line: "suspend prod-eu --all", code: 2, err: "one of a cluster's name"},

@@ -245,7 +245,7 @@ func fleet() *fakeAPI {
 				PullRequest: v1.PullRequestRef{Repo: "shop", Number: 7}, Ahead: v1.Ahead{Priority: 1, Own: 2, Others: 4, Overdue: 1},
 				CreatedAt: testNow.Add(-2 * time.Second), Reason: holdfast.ReasonProjectCapped,
 			}),
-		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.suspend", Detail: "false"}),
+		"GET /audit": list(v1.AuditEntry{At: testNow.Add(-time.Hour), Actor: "otto", Action: "cluster.resume"}),
 	}}
 	addFleet(f, &cluster)
 	return f
@@ -471,9 +471,9 @@ func TestRequests(t *testing.T) {
 		},
 		"unlock by force, and may not": {
 			line: "unlock fresh --lock left-1 --force", answers: map[string]any{
-				"POST /states/fresh/unlock": refusal{403, v1.Problem{Detail: `token "otto" has role operator; force takes admin`}},
+				"POST /states/fresh/unlock": refusal{403, v1.Problem{Detail: `token "otto" has role operator; force requires admin`}},
 			},
-			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1","force":true}`, code: 1, err: "force takes admin",
+			asked: `POST /api/v1/states/fresh/unlock {"lock":"left-1","force":true}`, code: 1, err: "force requires admin",
 		},
 		"describe a release": {
 			line: "describe run " + applyID, answers: map[string]any{"GET /runs/" + applyID: v1.Run{
@@ -524,8 +524,8 @@ func TestRequests(t *testing.T) {
 		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
 		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions or agents"},
-		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's id, got 0 arguments"},
-		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's id"},
+		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's ID, got 0 arguments"},
+		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's ID"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},
 		"a bad pull request":     {line: "apply shop#x", code: 2, err: "want repository#number"},
 		"mixed targets":          {line: "apply prod-eu shop#7", code: 2, err: "give one run, or one pull request, or clusters"},

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
 
-const targetWords = "clusters, a run's id, or a pull request such as shop#7"
+const targetWords = "clusters, a run's ID, or a pull request such as shop#7"
 
 func newApplyCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{

@@ -30,7 +30,7 @@ func newLogsCommand(a *app) *cobra.Command {
 With --follow it waits for the run to begin, prints as the log grows, continues
 with the next attempt if there is one, and ends as the run does: with exit code 0,
 or 3 if the run failed, was held or canceled.`,
-		Args: cli.Exactly(1, "a run's id"),
+		Args: cli.Exactly(1, "a run's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
 			if err != nil {

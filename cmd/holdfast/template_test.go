@@ -210,7 +210,7 @@ func TestTemplateTest(t *testing.T) {
 	edit(t, dir, "template.yaml", "default: 3", "default: 4")
 	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off").want(t, 3, "-  default     = 3", "+  default     = 4")
 	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "--run", "high").want(t, 0, "1 case: 1 ok")
-	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "--run", "nothing").want(t, 1, "there are no test cases", "--run leaves none")
+	holdfastCLI(t, nil, "template", "test", dir, "--plan", "off", "--run", "nothing").want(t, 1, "there are no test cases", "--run matches none")
 	holdfastCLI(t, nil, "template", "test", dir, "--run", "(").want(t, 2, "is not a regular expression")
 }
 

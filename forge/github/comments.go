@@ -224,7 +224,7 @@ func (c *Client) React(ctx context.Context, ref holdfast.PullRequestRef, comment
 	return c.do(ctx, ref.Repo, fmt.Sprintf("react to comment %s on %s", commentID, ref), func(gh *github.Client, on repository) error {
 		id, err := strconv.ParseInt(commentID, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is not an id of GitHub's: %w", commentID, holdfast.ErrNotFound)
+			return holdfast.ErrorOf(holdfast.ErrNotFound, "%q is not an id of GitHub's", commentID)
 		}
 		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, on.owner, on.name, id, string(reaction))
 		return err

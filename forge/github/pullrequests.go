@@ -155,7 +155,7 @@ func (c *Client) PullRequestsOf(ctx context.Context, repo string, commit holdfas
 		})
 		// GitHub's word for a commit that it does not have.
 		if hasStatus(err, http.StatusUnprocessableEntity) && strings.Contains(err.Error(), "No commit found") {
-			return fmt.Errorf("no such commit: %w", holdfast.ErrNotFound)
+			return holdfast.ErrorOf(holdfast.ErrNotFound, "no such commit")
 		}
 		return err
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // forger speaks to the server as an agent does, with the token of an attempt that
@@ -85,13 +86,13 @@ func (f *forger) try(method, what string, body []byte) (status int, answer strin
 // result says, with more keys beside what a result has.
 func (f *forger) finish(nodes int, result holdfast.Result, more string) {
 	f.w.t.Helper()
-	document := holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion}
+	document := plandoc.Document{Version: plandoc.Version}
 	for i := range nodes {
-		after, err := holdfast.NewPlanValue(map[string]any{"id": holdfast.PlanMark{Unknown: true}, "input": json.Number(fmt.Sprint(i))})
+		after, err := plandoc.NewValue(map[string]any{"id": plandoc.Mark{Unknown: true}, "input": json.Number(fmt.Sprint(i))})
 		if err != nil {
 			f.w.t.Fatal(err)
 		}
-		document.Resources = append(document.Resources, holdfast.PlanResource{
+		document.Resources = append(document.Resources, plandoc.Resource{
 			Address: fmt.Sprintf("terraform_data.node[%d]", i), Type: "terraform_data",
 			Provider: "terraform.io/builtin/terraform", Actions: []string{"create"}, After: after,
 		})

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // Attributes returns the attributes in which two values differ. It is nil if they are
 // equal, and if they differ in what is null in one and left out in the other.
-func Attributes(before, after holdfast.PlanValue) []holdfast.AttributeChange {
+func Attributes(before, after plandoc.Value) []holdfast.AttributeChange {
 	var f attributeFinder
 	f.compare("", Tree(before), Tree(after))
 	return f.found
@@ -31,8 +32,8 @@ func (f *attributeFinder) compare(path holdfast.AttributePath, before, after any
 	if path == "" {
 		before, after = orAbsent(before), orAbsent(after)
 	}
-	_, marked := before.(holdfast.PlanMark)
-	if _, ok := after.(holdfast.PlanMark); ok || marked {
+	_, marked := before.(plandoc.Mark)
+	if _, ok := after.(plandoc.Mark); ok || marked {
 		if !reflect.DeepEqual(before, after) {
 			f.add(path, before, after)
 		}
@@ -129,10 +130,10 @@ func (f *attributeFinder) forcesAt(path holdfast.AttributePath) bool {
 }
 
 // Tree is the tree of a value of a document that was validated.
-func Tree(v holdfast.PlanValue) any {
+func Tree(v plandoc.Value) any {
 	tree, err := v.Tree()
 	if err != nil { // cannot be: it was validated
-		return holdfast.PlanMark{Unknown: true}
+		return plandoc.Mark{Unknown: true}
 	}
 	return tree
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // Plan derives what people are shown from a document: all changes with all
 // changed attributes and their whole values, most dangerous first. info is
 // taken over as it is. The document must be valid.
-func Plan(d holdfast.PlanDocument, info holdfast.PlanInfo) holdfast.Plan {
+func Plan(d plandoc.Document, info plandoc.Info) holdfast.Plan {
 	plan := holdfast.Plan{
 		Counts: d.Counts(), Fingerprint: d.Fingerprint(), Digest: d.Digest(),
 		Warnings: info.Warnings, Text: info.Text,
@@ -37,7 +38,7 @@ func Plan(d holdfast.PlanDocument, info holdfast.PlanInfo) holdfast.Plan {
 	return plan
 }
 
-func changeOf(r holdfast.PlanResource) holdfast.ResourceChange {
+func changeOf(r plandoc.Resource) holdfast.ResourceChange {
 	change := holdfast.ResourceChange{
 		Address: r.FullAddress(), PreviousAddress: r.Previous, Type: r.Type, Provider: r.Provider,
 		Reason: r.Reason, ReplacePaths: slices.Clone(r.Replace),
@@ -77,7 +78,7 @@ func importText(tree any) string {
 	return id
 }
 
-func outputChange(o holdfast.PlanOutput) holdfast.OutputChange {
+func outputChange(o plandoc.Output) holdfast.OutputChange {
 	before, after := Tree(o.Before), Tree(o.After)
 	_, unknown := unknownMark(after)
 	return holdfast.OutputChange{

@@ -7,14 +7,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
-	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	d := plandoc.Sample()
-	plan := plandiff.Plan(d, holdfast.PlanInfo{Text: "text", Warnings: []holdfast.Diagnostic{{Summary: "w"}}, Drift: []holdfast.PlanResource{
-		{Address: "aws_vpc.main", Type: "aws_vpc", Actions: []string{"update"}, Before: plandoc.Value(map[string]any{"a": "1"}), After: plandoc.Value(map[string]any{"a": "2"})},
+	d := plandoctest.Sample()
+	plan := plandiff.Plan(d, plandoc.Info{Text: "text", Warnings: []holdfast.Diagnostic{{Summary: "w"}}, Drift: []plandoc.Resource{
+		{Address: "aws_vpc.main", Type: "aws_vpc", Actions: []string{"update"}, Before: plandoctest.Value(map[string]any{"a": "1"}), After: plandoctest.Value(map[string]any{"a": "2"})},
 		{Address: "aws_vpc.moved", Previous: "aws_vpc.other", Type: "aws_vpc", Actions: []string{"no-op"}},
 	}})
 	if plan.Digest != d.Digest() || plan.Fingerprint != d.Fingerprint() || plan.Counts != d.Counts() || plan.Text != "text" || len(plan.Warnings) != 1 {
@@ -94,11 +95,11 @@ func TestPlanOfNull(t *testing.T) {
 		"empty instead of nothing":       {object("l", nil), object("l", list()), `l  -> []`},
 		"an empty value in what was not": {object("m", nil), object("m", object("a", object())), `m.a  -> {}`},
 	} {
-		d := holdfast.PlanDocument{Version: 1, Resources: []holdfast.PlanResource{{
-			Address: "aws_vpc.a", Type: "aws_vpc", Actions: []string{"update"}, Before: plandoc.Value(test.before), After: plandoc.Value(test.after),
+		d := plandoc.Document{Version: 1, Resources: []plandoc.Resource{{
+			Address: "aws_vpc.a", Type: "aws_vpc", Actions: []string{"update"}, Before: plandoctest.Value(test.before), After: plandoctest.Value(test.after),
 		}}}
 		var got []string
-		for _, a := range plandiff.Plan(d, holdfast.PlanInfo{}).Changes[0].Attributes {
+		for _, a := range plandiff.Plan(d, plandoc.Info{}).Changes[0].Attributes {
 			got = append(got, fmt.Sprintf("%s %s -> %s", a.Path, a.Before, a.After))
 		}
 		if text := strings.Join(got, "|"); text != test.want {
@@ -112,16 +113,16 @@ func TestPlanOfNull(t *testing.T) {
 func TestMarksAreOfSecrets(t *testing.T) {
 	t.Parallel()
 	mark := func(name, first, second string) holdfast.Digest {
-		secret := func(s string) holdfast.PlanMark {
-			return holdfast.PlanMark{HMAC: strings.Repeat(s, 42) + "A"}
+		secret := func(s string) plandoc.Mark {
+			return plandoc.Mark{HMAC: strings.Repeat(s, 42) + "A"}
 		}
-		d := holdfast.PlanDocument{Version: 1, Outputs: []holdfast.PlanOutput{{Name: "conn", Actions: []string{"create"}, After: plandoc.Value(
+		d := plandoc.Document{Version: 1, Outputs: []plandoc.Output{{Name: "conn", Actions: []string{"create"}, After: plandoctest.Value(
 			map[string]any{"name": name, "tokens": []any{name, secret(first), secret(second)}},
 		)}}}
 		if err := d.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		return plandiff.Plan(d, holdfast.PlanInfo{}).OutputChanges[0].AfterMark
+		return plandiff.Plan(d, plandoc.Info{}).OutputChanges[0].AfterMark
 	}
 	one := mark("prod-eu", "a", "b")
 	if other := mark("prod-us", "a", "b"); one == "" || other != one {

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // unknownMark returns the mark of a value that is known only after the apply as
 // a whole.
-func unknownMark(tree any) (holdfast.PlanMark, bool) {
-	m, ok := tree.(holdfast.PlanMark)
+func unknownMark(tree any) (plandoc.Mark, bool) {
+	m, ok := tree.(plandoc.Mark)
 	return m, ok && m.Unknown && m.HMAC == ""
 }
 
@@ -20,7 +21,7 @@ func unknownMark(tree any) (holdfast.PlanMark, bool) {
 // has these words itself has a backslash in front of them.
 func shownTree(tree any) any {
 	switch v := tree.(type) {
-	case holdfast.PlanMark:
+	case plandoc.Mark:
 		switch {
 		case v.HMAC == "":
 			return holdfast.UnknownValue
@@ -72,7 +73,7 @@ func markDigest(tree any) holdfast.Digest {
 	if secrets == nil {
 		return ""
 	}
-	value, err := holdfast.NewPlanValue(secrets)
+	value, err := plandoc.NewValue(secrets)
 	if err != nil { // cannot be: it was one
 		return ""
 	}
@@ -81,7 +82,7 @@ func markDigest(tree any) holdfast.Digest {
 
 // isSecret reports whether nothing of a value may be shown.
 func isSecret(tree any) bool {
-	m, ok := tree.(holdfast.PlanMark)
+	m, ok := tree.(plandoc.Mark)
 	return ok && m.HMAC != "" && m.Text == ""
 }
 
@@ -94,7 +95,7 @@ func secretsOf(tree any) any {
 		}
 	}
 	switch v := tree.(type) {
-	case holdfast.PlanMark:
+	case plandoc.Mark:
 		if v.HMAC != "" {
 			return v
 		}

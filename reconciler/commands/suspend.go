@@ -29,13 +29,11 @@ func (o *Operator) Suspend(
 		if err != nil {
 			return before, err
 		}
-		rec, detail := before, fmt.Sprint(suspended)
+		rec, action := before, "cluster.resume"
 		rec.Suspended, rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = suspended, "", "", time.Time{}
 		if suspended {
+			action = "cluster.suspend"
 			rec.SuspendedWhy, rec.SuspendedBy, rec.SuspendedAt = reason, actor, o.opts.Now()
-		}
-		if reason != "" {
-			detail += ": " + reason
 		}
 		saved, err := o.Records.Save(ctx, before, rec, runs)
 		if errors.Is(err, holdfast.ErrConflict) {
@@ -43,7 +41,7 @@ func (o *Operator) Suspend(
 		} else if err != nil {
 			return before, err
 		}
-		o.Records.Audit(ctx, actor, "cluster.suspend", cluster, detail)
+		o.Records.Audit(ctx, actor, action, cluster, reason)
 		o.Agenda.RequestCluster(cluster)
 		if !suspended {
 			return saved, nil
@@ -56,14 +54,14 @@ func (o *Operator) Suspend(
 // a project (empty: of all clusters), or lets them continue. It is an ErrNotFound
 // if there is no such project, or, to continue, if it was not stopped.
 func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspended bool) error {
-	action, object := "fleet.suspend", "fleet"
+	suspend, resume, object := "fleet.suspend", "fleet.resume", "fleet"
 	if s.Project != "" {
-		action, object = "project.suspend", s.Project
+		suspend, resume, object = "project.suspend", "project.resume", s.Project
 	}
 	if !suspended {
 		err := o.opts.Store.Resume(ctx, s.Project)
 		if err == nil {
-			o.Records.Audit(ctx, s.By, action, object, "false")
+			o.Records.Audit(ctx, s.By, resume, object, s.Reason)
 		}
 		// Whoever resumes again after an error has those asked for that were
 		// forgotten then. One that was applied in the project may have another by now.
@@ -74,7 +72,7 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 		if err != nil {
 			return fmt.Errorf("count clusters of project %q: %w", s.Project, err)
 		} else if n == 0 {
-			return fmt.Errorf("project %q has no cluster: %w", s.Project, holdfast.ErrNotFound)
+			return holdfast.ErrorOf(holdfast.ErrNotFound, "project %q has no cluster", s.Project)
 		}
 	}
 	if s.At.IsZero() {
@@ -83,11 +81,7 @@ func (o *Operator) SuspendAll(ctx context.Context, s holdfast.Suspension, suspen
 	if err := o.opts.Store.Suspend(ctx, s); err != nil {
 		return fmt.Errorf("suspend %s: %w", object, err)
 	}
-	detail := "true"
-	if s.Reason != "" {
-		detail += ": " + s.Reason
-	}
-	o.Records.Audit(ctx, s.By, action, object, detail)
+	o.Records.Audit(ctx, s.By, suspend, object, s.Reason)
 	// Nothing begins from here on. What follows is for people to see.
 	return errors.Join(
 		o.dropChecks(ctx, holdfast.RunFilter{}, s.Project),

@@ -13,7 +13,7 @@ import (
 func (o *Operator) Transfer(ctx context.Context, cluster, repo, actor string) error {
 	to, ok := o.repos[repo]
 	if !ok {
-		return fmt.Errorf("repository %q is not watched: %w", repo, holdfast.ErrNotFound)
+		return holdfast.ErrorOf(holdfast.ErrNotFound, "repository %q is not watched", repo)
 	}
 	for {
 		rec, err := o.opts.Store.Cluster(ctx, cluster)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/peak"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 const (
@@ -74,17 +75,17 @@ func takeLarge(t *testing.T, name string) {
 }
 
 func writeLarge(t *testing.T, name string) {
-	value := func(what string, i int) holdfast.PlanValue {
+	value := func(what string, i int) plandoc.Value {
 		text := strings.Repeat(fmt.Sprintf("%s value %d. ", what, i), 8<<10/16)
-		v, err := holdfast.NewPlanValue(map[string]any{"id": json.Number(strconv.Itoa(i)), "input": text})
+		v, err := plandoc.NewValue(map[string]any{"id": json.Number(strconv.Itoa(i)), "input": text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
-	d := holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion}
+	d := plandoc.Document{Version: plandoc.Version}
 	for i := range 2000 {
-		d.Resources = append(d.Resources, holdfast.PlanResource{
+		d.Resources = append(d.Resources, plandoc.Resource{
 			Address: fmt.Sprintf("terraform_data.x[%d]", i), Type: "terraform_data", Provider: "terraform.io/builtin/terraform",
 			Actions: []string{"update"}, Before: value("old", i), After: value("new", i),
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // maxPlanDocument bounds the document that is read of a run, and what is next to
@@ -115,7 +116,7 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 	}
 	defer file.Close()
 	read := &artefactReader{from: file}
-	document, err := holdfast.DecodePlanDocument(io.LimitReader(read, maxPlanDocument))
+	document, err := plandoc.Decode(io.LimitReader(read, maxPlanDocument))
 	if read.err != nil {
 		return holdfast.Plan{}, fmt.Errorf("read plan document of run %s: %w", run, read.err)
 	} else if err != nil {
@@ -136,7 +137,7 @@ func (r results) readDocument(ctx context.Context, run string, want holdfast.Dig
 }
 
 // readInfo reads what is next to the document of a run.
-func (r results) readInfo(ctx context.Context, run string) (info holdfast.PlanInfo, err error) {
+func (r results) readInfo(ctx context.Context, run string) (info plandoc.Info, err error) {
 	bad := &badPlanError{errors.New("the data that belongs to its plan cannot be read")}
 	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
 	if errors.Is(err, holdfast.ErrNotFound) {

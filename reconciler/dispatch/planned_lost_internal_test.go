@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 )
 
 // leavingRuns are running runs, and what their attempts have left.
@@ -29,7 +29,7 @@ func (s leavingRuns) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, n
 // whether the document is among it or not; what failed anyway, and what writes, ends as it did.
 func TestPlanAfterAPowerCut(t *testing.T) {
 	t.Parallel()
-	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Update: 1}})
+	document, info, digest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Update: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

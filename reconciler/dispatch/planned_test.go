@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/testenv/plandoc"
+	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 )
 
 // artefacts is a Store of which only artefacts are asked for.
@@ -41,15 +41,15 @@ func (a artefacts) PutArtefact(_ context.Context, _ holdfast.AttemptRef, name st
 // else it has left or said.
 func TestTakePlan(t *testing.T) {
 	t.Parallel()
-	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
+	document, info, digest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, otherDigest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Update: 1}})
+	other, _, otherDigest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Update: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty, _, emptyDigest, err := plandoc.Artefacts(holdfast.Plan{})
+	empty, _, emptyDigest, err := plandoctest.Artefacts(holdfast.Plan{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (f faultyDisk) Artefact(ctx context.Context, run, name string) (io.ReadClos
 // plan that an attempt has left. Its agent sends the result again, unless it lasts.
 func TestTakePlanFromAFaultyDisk(t *testing.T) {
 	t.Parallel()
-	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
+	document, info, digest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}

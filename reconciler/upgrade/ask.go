@@ -42,8 +42,7 @@ func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]ho
 		errs = nil // all that were named are elsewhere
 	}
 	if len(missing) > 0 && len(errs) == 0 {
-		names := slices.Sorted(maps.Keys(missing))
-		errs = []error{fmt.Errorf("no tracked branch defines cluster %s: %w", strings.Join(names, ", "), holdfast.ErrNotFound)}
+		errs = []error{notDefined(slices.Sorted(maps.Keys(missing)))}
 	}
 	switch err := errors.Join(errs...); {
 	case err != nil && len(out) == 0:
@@ -59,6 +58,15 @@ func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]ho
 		return nil, &holdfast.RefusedError{Text: sentences(why)}
 	}
 	return out, nil
+}
+
+// notDefined says that there are no clusters of these names.
+func notDefined(names []string) error {
+	which := "cluster"
+	if len(names) > 1 {
+		which = "any of the clusters"
+	}
+	return holdfast.ErrorOf(holdfast.ErrNotFound, "no tracked branch defines %s %s", which, strings.Join(names, ", "))
 }
 
 // sentences are reasons in one line, of which there may be thousands.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -48,8 +49,8 @@ type attempt struct {
 
 	secrets  secrets.Found
 	input    plan.Input
-	document holdfast.PlanDocument // what the plan would do
-	digest   holdfast.Digest       // of document
+	document plandoc.Document // what the plan would do
+	digest   holdfast.Digest  // of document
 	counts   holdfast.Counts
 	progress *journal.Progress   // of the apply; nil: none has begun
 	left     []holdfast.Resource // what the state held after a failed apply

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
@@ -67,17 +67,11 @@ func (n *names) tree(tree any) {
 // has reports whether something names a file or a folder of the bundle: by its path
 // or by the end of it.
 func (n *names) has(name string) bool {
-	name = filepath.ToSlash(name)
-	for {
-		if n.paths[name] {
-			return true
-		}
-		_, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			return false
-		}
-		name = rest
+	rest, more := filepath.ToSlash(name), true
+	for more && !n.paths[rest] {
+		_, rest, more = strings.Cut(rest, "/")
 	}
+	return more
 }
 
 // named returns what may be in the apply of what the plan has made: the values that
@@ -121,8 +115,8 @@ func (t *applying) named() (*names, error) {
 	return n, nil
 }
 
-func (n *names) document(d holdfast.PlanDocument) error {
-	values := make([]holdfast.PlanValue, 0, len(d.Resources)+len(d.Reads))
+func (n *names) document(d plandoc.Document) error {
+	values := make([]plandoc.Value, 0, len(d.Resources)+len(d.Reads))
 	for _, r := range d.Resources {
 		n.add(r.Address) // keys are often names of files
 		values = append(values, r.After)

@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -129,13 +130,13 @@ func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
 
 // reviewedDocument returns the document that was reviewed. It is an error if it
 // is not there, or is another one.
-func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review) (holdfast.PlanDocument, error) {
+func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review) (plandoc.Document, error) {
 	r, err := t.session.StoredArtefact(ctx, review.Run, holdfast.ArtefactDocument)
 	if err != nil {
-		return holdfast.PlanDocument{}, err
+		return plandoc.Document{}, err
 	}
 	defer r.Close()
-	document, err := holdfast.DecodePlanDocument(io.LimitReader(r, t.exec.opts.Limits.Plan))
+	document, err := plandoc.Decode(io.LimitReader(r, t.exec.opts.Limits.Plan))
 	if err == nil && !document.Digest().Equal(review.PlanDigest) {
 		err = fmt.Errorf("its digest is not %s", review.PlanDigest.Short())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -44,7 +45,7 @@ func TestNotIn(t *testing.T) {
 		"of its replacement nothing is it": {one, deposed, []string{"create", "delete"}, false},
 	} {
 		tr := &attempt{stateView: &stateView{}}
-		tr.document = holdfast.PlanDocument{Resources: []holdfast.PlanResource{{Address: "a.x", Actions: c.actions}}}
+		tr.document = plandoc.Document{Resources: []plandoc.Resource{{Address: "a.x", Actions: c.actions}}}
 		tr.pulled = stateWith(c.before)
 		after, err := plan.ContentsOf(stateWith(c.after))
 		if err != nil {
@@ -70,7 +71,7 @@ func TestCreatedAgain(t *testing.T) {
 	t.Parallel()
 	tr := &attempt{a: holdfast.Assignment{AssignedResume: holdfast.AssignedResume{AnyMayExist: true}}, logbook: &logbook{redact: redact.New(nil)}}
 	for i, actions := range [][]string{{"create"}, {"create", "delete"}, {"delete", "create"}, {"update"}, {"delete"}} {
-		tr.document.Resources = append(tr.document.Resources, holdfast.PlanResource{Address: fmt.Sprintf("a.x[%d]", i), Actions: actions})
+		tr.document.Resources = append(tr.document.Resources, plandoc.Resource{Address: fmt.Sprintf("a.x[%d]", i), Actions: actions})
 	}
 	if diff := gocmp.Diff([]string{"a.x[0]", "a.x[1]", "a.x[2]"}, tr.createdAgain()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -220,7 +221,7 @@ func deposed(fields string) string {
 func TestDifferencesAgreeWithFingerprint(t *testing.T) {
 	t.Parallel()
 
-	plans := map[string]holdfast.PlanDocument{}
+	plans := map[string]plandoc.Document{}
 	for _, name := range []string{"create", "update", "replace", "delete", "move", "import", "forget", "tainted", "sensitive", "nochange"} {
 		raw, _ := planFile(t, name)
 		plans[name] = document(t, string(raw))

@@ -12,6 +12,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
@@ -306,10 +307,10 @@ func (p *reading) addDrift() error {
 
 func (p *reading) drift(d drifted) error {
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: d.Address}
-	r := holdfast.PlanResource{
+	r := plandoc.Resource{
 		Address: m.name("", d.Address), Deposed: d.Deposed, Type: p.options.Redactor.Known(d.Type), Provider: d.Provider,
 	}
-	at := slices.IndexFunc(p.result.Info.Drift, func(e holdfast.PlanResource) bool { return e.Address == r.Address && e.Deposed == r.Deposed })
+	at := slices.IndexFunc(p.result.Info.Drift, func(e plandoc.Resource) bool { return e.Address == r.Address && e.Deposed == r.Deposed })
 	before, after := map[string]any{}, map[string]any{}
 	if at >= 0 {
 		r = p.result.Info.Drift[at]
@@ -330,10 +331,10 @@ func (p *reading) drift(d drifted) error {
 		after[name] = m.tree(path, a.Name, d.values[a.Name], sensitive, nil)
 	}
 	var err error
-	if r.Before, err = holdfast.NewPlanValue(before); err != nil {
+	if r.Before, err = plandoc.NewValue(before); err != nil {
 		return err
 	}
-	if r.After, err = holdfast.NewPlanValue(after); err != nil {
+	if r.After, err = plandoc.NewValue(after); err != nil {
 		return err
 	}
 	if at >= 0 {
@@ -344,7 +345,7 @@ func (p *reading) drift(d drifted) error {
 	return nil
 }
 
-func objectOf(value holdfast.PlanValue) map[string]any {
+func objectOf(value plandoc.Value) map[string]any {
 	tree, err := value.Tree()
 	object, ok := tree.(map[string]any)
 	if err != nil || !ok {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -19,7 +19,7 @@ import (
 // While it changes, the change has it.
 func TestReadsOfResources(t *testing.T) {
 	t.Parallel()
-	document := func(action, address, secret string) holdfast.PlanDocument {
+	document := func(action, address, secret string) plandoc.Document {
 		values := `{"address":"` + address + `","key":"` + secret + `","size":3}`
 		before := values
 		if action == "create" {

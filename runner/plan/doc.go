@@ -1,5 +1,5 @@
 // Package plan reads what an engine says of a plan, `show -json`, and makes a
-// holdfast.PlanDocument of it: canonical, with everything secret replaced by
+// plandoc.Document of it: canonical, with everything secret replaced by
 // marks. It also knows what a plan is made of (Input), and says in words how
 // that differs from what was reviewed.
 //

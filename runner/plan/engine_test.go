@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -124,7 +124,7 @@ func (e *testEngine) run(args ...string) []byte {
 	return out
 }
 
-func (e *testEngine) plan() holdfast.PlanDocument {
+func (e *testEngine) plan() plandoc.Document {
 	e.t.Helper()
 	e.run("plan", "-input=false", "-no-color", "-out=plan")
 	found, err := plan.Read(bytes.NewReader(e.run("show", "-json", "plan")), plan.Options{Key: printKey})

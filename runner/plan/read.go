@@ -12,6 +12,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -39,8 +40,8 @@ type Options struct {
 
 // Result is what a plan says.
 type Result struct {
-	Document holdfast.PlanDocument
-	Info     holdfast.PlanInfo
+	Document plandoc.Document
+	Info     plandoc.Info
 	// Resources are in the state that the plan was made from, by address, at most
 	// MaxResources. A plan's prior state is what a refresh made of it: what is
 	// gone in the world was in the state still.
@@ -78,8 +79,8 @@ func Read(r io.ReadSeeker, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("parse plan: %w", err)
 	}
 	second := reading{options: o, first: &first, given: first.code.trace(o.Code), result: Result{
-		Document:  holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion},
-		Info:      holdfast.PlanInfo{Text: o.Redactor.String(o.Text)},
+		Document:  plandoc.Document{Version: plandoc.Version},
+		Info:      plandoc.Info{Text: o.Redactor.String(o.Text)},
 		Resources: first.resources.Sorted(), Outputs: first.outputs,
 	}}
 	second.expect()
@@ -130,7 +131,7 @@ func (p *reading) readAll(s stream) error {
 }
 
 // resource reads one change of a resource.
-func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) error {
+func (p *reading) resource(s stream, into *[]plandoc.Resource, drift bool) error {
 	var rc *tfjson.ResourceChange
 	if err := s.value(&rc); err != nil {
 		return err
@@ -150,7 +151,7 @@ func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) 
 		return fmt.Errorf("%s: %w", p.options.Redactor.Known(rc.Address), err)
 	}
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: rc.Address}
-	r := holdfast.PlanResource{
+	r := plandoc.Resource{
 		Address: m.name("", rc.Address), Deposed: rc.DeposedKey, Type: p.options.Redactor.Known(rc.Type),
 		Provider: rc.ProviderName, Reason: string(rc.ActionReason), Actions: actions,
 	}
@@ -188,7 +189,7 @@ func (p *reading) resource(s stream, into *[]holdfast.PlanResource, drift bool) 
 }
 
 // sides makes the values before and after a change.
-func (m maker) sides(change *tfjson.Change, before, after *holdfast.PlanValue) (err error) {
+func (m maker) sides(change *tfjson.Change, before, after *plandoc.Value) (err error) {
 	sensitive := marks{change.BeforeSensitive, change.AfterSensitive}
 	if *before, err = m.value(change.Before, sensitive, nil); err != nil {
 		return err
@@ -218,23 +219,23 @@ func equal(a, b any) bool {
 // importing is what is imported. Where the object that the engine found has another
 // id, that is a part of it: for some resources the two differ, and a state can have
 // any object.
-func (m maker) importing(change *tfjson.Change) (holdfast.PlanValue, error) {
+func (m maker) importing(change *tfjson.Change) (plandoc.Value, error) {
 	const path, name = holdfast.AttributePath("(import)"), ""
 	importing, id := change.Importing, jsontree.Field(change.Before, "id")
 	switch {
 	case importing.ID != "" && id != nil && IDOf(id) != importing.ID:
 		sensitive := marks{change.BeforeSensitive, change.AfterSensitive}.at("id")
-		return holdfast.NewPlanValue(map[string]any{
+		return plandoc.NewValue(map[string]any{
 			"id": m.tree(path, name, importing.ID, nil, nil), "object": m.tree(path.Key("object"), "id", id, sensitive, nil),
 		})
 	case importing.ID != "":
-		return holdfast.NewPlanValue(m.tree(path, name, importing.ID, nil, nil))
+		return plandoc.NewValue(m.tree(path, name, importing.ID, nil, nil))
 	case importing.Unknown:
-		return holdfast.NewPlanValue(holdfast.PlanMark{Unknown: true})
+		return plandoc.NewValue(plandoc.Mark{Unknown: true})
 	case importing.Identity == nil:
-		return holdfast.NewPlanValue("(by identity)")
+		return plandoc.NewValue("(by identity)")
 	default:
-		return holdfast.NewPlanValue(m.tree(path, name, importing.Identity, nil, nil))
+		return plandoc.NewValue(m.tree(path, name, importing.Identity, nil, nil))
 	}
 }
 
@@ -255,7 +256,7 @@ func (p *reading) output(s stream, name string) error {
 		return nil
 	}
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: "output." + name}
-	o := holdfast.PlanOutput{Name: m.name("", name), Actions: actions}
+	o := plandoc.Output{Name: m.name("", name), Actions: actions}
 	if err := m.sides(change, &o.Before, &o.After); err != nil {
 		return fmt.Errorf("output %s: %w", o.Name, err)
 	}
@@ -273,7 +274,7 @@ func (p *reading) end() (Result, error) {
 		result.Document.Reads = nil // nothing is done with it
 	}
 	result.Document.Sort()
-	slices.SortFunc(result.Info.Drift, func(a, b holdfast.PlanResource) int {
+	slices.SortFunc(result.Info.Drift, func(a, b plandoc.Resource) int {
 		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Deposed, b.Deposed))
 	})
 	result.Info.Warnings = warningsIn(p.options.Text)

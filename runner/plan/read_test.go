@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -46,7 +47,7 @@ func parsed(planJSON, key []byte, text string) (holdfast.Plan, error) {
 }
 
 // document is what a plan would do.
-func document(t *testing.T, planJSON string) holdfast.PlanDocument {
+func document(t *testing.T, planJSON string) plandoc.Document {
 	t.Helper()
 	found, err := plan.Read(strings.NewReader(planJSON), plan.Options{Key: printKey})
 	if err != nil {

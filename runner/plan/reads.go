@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
@@ -312,7 +313,7 @@ func readsState(address string) bool {
 func (p *reading) readFiles() error {
 	for path, hash := range p.given.files {
 		address := fmt.Sprintf("file(%q)", p.options.Redactor.Known(path))
-		value, err := holdfast.NewPlanValue(holdfast.PlanMark{HMAC: Hash(p.options.Key, address, "content", hash)})
+		value, err := plandoc.NewValue(plandoc.Mark{HMAC: Hash(p.options.Key, address, "content", hash)})
 		if err != nil {
 			return err
 		}
@@ -323,7 +324,7 @@ func (p *reading) readFiles() error {
 			p.read = map[string]bool{}
 		}
 		p.read[address] = true
-		p.result.Document.Reads = append(p.result.Document.Reads, holdfast.PlanRead{Address: address, Value: value})
+		p.result.Document.Reads = append(p.result.Document.Reads, plandoc.Read{Address: address, Value: value})
 	}
 	return nil
 }
@@ -346,7 +347,7 @@ func (p *reading) add(address string, attributes map[string]bool, values map[str
 	tree func(m maker, values map[string]any, unknown any) any,
 ) error {
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: address}
-	read := holdfast.PlanRead{Address: m.name("", address)}
+	read := plandoc.Read{Address: m.name("", address)}
 	if p.read[read.Address] {
 		return nil
 	}
@@ -370,7 +371,7 @@ func (p *reading) add(address string, attributes map[string]bool, values map[str
 		}
 	}
 	var err error
-	if read.Value, err = holdfast.NewPlanValue(tree(m, values, unknown)); err != nil {
+	if read.Value, err = plandoc.NewValue(tree(m, values, unknown)); err != nil {
 		return fmt.Errorf("%s: %w", read.Address, err)
 	}
 	p.result.Document.Reads = append(p.result.Document.Reads, read)
@@ -381,7 +382,7 @@ func (p *reading) add(address string, attributes map[string]bool, values map[str
 // shown: a credential that a data source brings is another one each time.
 func (m maker) withoutSecrets(path holdfast.AttributePath, tree any) any {
 	switch v := tree.(type) {
-	case holdfast.PlanMark:
+	case plandoc.Mark:
 		if v.HMAC != "" {
 			v.HMAC = m.sum(string(path)+" (read)", v.Text)
 		}
@@ -405,11 +406,11 @@ func (p *reading) readSecrets() error {
 		if !p.given.variables[name] && !p.given.all {
 			continue
 		}
-		value, err := holdfast.NewPlanValue(holdfast.PlanMark{HMAC: print})
+		value, err := plandoc.NewValue(plandoc.Mark{HMAC: print})
 		if err != nil {
 			return err
 		}
-		p.result.Document.Reads = append(p.result.Document.Reads, holdfast.PlanRead{Address: "var." + name, Value: value})
+		p.result.Document.Reads = append(p.result.Document.Reads, plandoc.Read{Address: "var." + name, Value: value})
 	}
 	return nil
 }

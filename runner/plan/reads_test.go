@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
@@ -22,7 +22,7 @@ func readsPlan(configuration, said string) string {
 	"configuration":` + configuration + `}`
 }
 
-func addressesOf(d holdfast.PlanDocument) []string {
+func addressesOf(d plandoc.Document) []string {
 	var all []string
 	for _, r := range d.Reads {
 		all = append(all, r.Address)
@@ -109,7 +109,7 @@ func TestReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			read := func(said string) holdfast.PlanDocument {
+			read := func(said string) plandoc.Document {
 				options := plan.Options{Key: []byte("key"), Secrets: map[string]string{"s": plan.Hash([]byte("key"), "s")}}
 				if c.code != nil {
 					options.Code = func(module []string) (plan.ModuleCode, bool) { return *c.code, len(module) == 0 }
@@ -142,7 +142,7 @@ func TestReads(t *testing.T) {
 			if err := one.Encode(&b); err != nil {
 				t.Fatal(err)
 			}
-			again, err := holdfast.DecodePlanDocument(strings.NewReader(b.String()))
+			again, err := plandoc.Decode(strings.NewReader(b.String()))
 			if err != nil || again.Digest() != one.Digest() {
 				t.Errorf("decoded: %v", err)
 			}
@@ -154,7 +154,7 @@ func TestReads(t *testing.T) {
 // among them too.
 func TestReadsOfAnotherState(t *testing.T) {
 	t.Parallel()
-	read := func(kind, token string) holdfast.PlanDocument {
+	read := func(kind, token string) plandoc.Document {
 		const address = "data.%.net[0]"
 		plain := `{"format_version":"1.2","resource_changes":[
 			{"address":"x.y","mode":"managed","type":"x","name":"y","change":{"actions":["create"],"before":null,"after":{}}}],
@@ -191,7 +191,7 @@ func TestReadsOfAnotherState(t *testing.T) {
 // compared by keyed hashes.
 func TestReadsOfFiles(t *testing.T) {
 	t.Parallel()
-	read := func(hash string) holdfast.PlanDocument {
+	read := func(hash string) plandoc.Document {
 		options := plan.Options{Key: []byte("key"), Code: func(module []string) (plan.ModuleCode, bool) {
 			if len(module) == 0 {
 				return plan.ModuleCode{}, true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // expect notes what the second look is to find.
@@ -36,7 +37,7 @@ func (p *reading) addCompared() error {
 // engine has a change of that object as well, the id it had is a part of it.
 func (p *reading) unshown(u Unshown) error {
 	m := maker{key: p.options.Key, redactor: p.options.Redactor, address: u.Address}
-	r := holdfast.PlanResource{
+	r := plandoc.Resource{
 		Address: m.name("", u.Address), Deposed: u.Deposed, Type: p.options.Redactor.Known(u.Type), Provider: u.Provider,
 		Actions: []string{"update"}, Reason: holdfast.OtherObject,
 	}
@@ -61,16 +62,16 @@ func (p *reading) unshown(u Unshown) error {
 		if shown.Actions[0] == "no-op" {
 			shown.Actions, shown.Reason = r.Actions, r.Reason
 		}
-		shown.Before, err = holdfast.NewPlanValue(before)
+		shown.Before, err = plandoc.NewValue(before)
 		return err
 	}
 	var err error
-	if r.Before, err = holdfast.NewPlanValue(id(u.WasID)); err != nil {
+	if r.Before, err = plandoc.NewValue(id(u.WasID)); err != nil {
 		return err
 	}
 	if u.Gone {
 		r.Actions, r.Reason = []string{"forget"}, holdfast.GoneOutside
-	} else if r.After, err = holdfast.NewPlanValue(id(u.ID)); err != nil {
+	} else if r.After, err = plandoc.NewValue(id(u.ID)); err != nil {
 		return err
 	}
 	p.result.Document.Resources = append(p.result.Document.Resources, r)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -46,23 +47,23 @@ func (m marks) all() bool { return slices.Contains(m, any(true)) }
 
 // value makes a value of what the engine says; unknown has true at what is known
 // only after the apply.
-func (m maker) value(raw any, sensitive marks, unknown any) (holdfast.PlanValue, error) {
-	return holdfast.NewPlanValue(m.tree("", "", raw, sensitive, unknown))
+func (m maker) value(raw any, sensitive marks, unknown any) (plandoc.Value, error) {
+	return plandoc.NewValue(m.tree("", "", raw, sensitive, unknown))
 }
 
 // tree makes the part at path. name is the last attribute's name in path.
 func (m maker) tree(path holdfast.AttributePath, name string, raw any, sensitive marks, unknown any) any {
 	switch {
 	case unknown == true:
-		return holdfast.PlanMark{Unknown: true}
+		return plandoc.Mark{Unknown: true}
 	case sensitive.all(), redact.Name(name) && isText(raw):
 		if raw == nil && !jsontree.AnyTrue(unknown) {
 			return nil
 		}
 		if jsontree.AnyTrue(unknown) { // engines leave out of a value what is not known of it, keys too
-			return holdfast.PlanMark{HMAC: m.sumValue(path, []any{raw, unknown}), Unknown: true}
+			return plandoc.Mark{HMAC: m.sumValue(path, []any{raw, unknown}), Unknown: true}
 		}
-		return holdfast.PlanMark{HMAC: m.sumValue(path, raw)}
+		return plandoc.Mark{HMAC: m.sumValue(path, raw)}
 	}
 	switch v := raw.(type) {
 	case nil:
@@ -85,10 +86,10 @@ func (m maker) tree(path holdfast.AttributePath, name string, raw any, sensitive
 		case holdfast.SensitiveValue:
 			text = ""
 		}
-		return holdfast.PlanMark{HMAC: m.sumValue(path, v), Text: text}
+		return plandoc.Mark{HMAC: m.sumValue(path, v), Text: text}
 	case json.Number:
 		if m.redactor.Known(v.String()) != v.String() {
-			return holdfast.PlanMark{HMAC: m.sumValue(path, v)}
+			return plandoc.Mark{HMAC: m.sumValue(path, v)}
 		}
 		return v
 	default:

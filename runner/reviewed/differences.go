@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // maxDifferenceLines bounds what Differences returns.
@@ -17,9 +18,9 @@ const maxDifferenceLines = 20
 // one that was reviewed: one line for each change that is new, gone or different,
 // at most 21 lines. It is empty if and only if the documents are equal. Both must
 // be valid.
-func Differences(found, reviewed holdfast.PlanDocument) []string {
+func Differences(found, reviewed plandoc.Document) []string {
 	var lines []string
-	mergeSorted(found.Resources, reviewed.Resources, holdfast.PlanResource.Compare, func(found, then *holdfast.PlanResource) {
+	mergeSorted(found.Resources, reviewed.Resources, plandoc.Resource.Compare, func(found, then *plandoc.Resource) {
 		switch {
 		case then == nil:
 			lines = append(lines, fmt.Sprintf("%s: %s, which was not reviewed", found.FullAddress(), verbOf(resourcePast(*found))))
@@ -31,8 +32,8 @@ func Differences(found, reviewed holdfast.PlanDocument) []string {
 			}
 		}
 	})
-	byName := func(a, b holdfast.PlanOutput) int { return strings.Compare(a.Name, b.Name) }
-	mergeSorted(found.Outputs, reviewed.Outputs, byName, func(found, then *holdfast.PlanOutput) {
+	byName := func(a, b plandoc.Output) int { return strings.Compare(a.Name, b.Name) }
+	mergeSorted(found.Outputs, reviewed.Outputs, byName, func(found, then *plandoc.Output) {
 		switch {
 		case then == nil:
 			lines = append(lines, fmt.Sprintf("output.%s: %s, which was not reviewed", found.Name, verbOf(pastOf(found.Action()))))
@@ -44,7 +45,7 @@ func Differences(found, reviewed holdfast.PlanDocument) []string {
 			}
 		}
 	})
-	mergeSorted(found.Reads, reviewed.Reads, holdfast.PlanRead.Compare, func(found, then *holdfast.PlanRead) {
+	mergeSorted(found.Reads, reviewed.Reads, plandoc.Read.Compare, func(found, then *plandoc.Read) {
 		switch {
 		case then == nil:
 			lines = append(lines, found.Address+": read now, and not when it was reviewed")
@@ -89,7 +90,7 @@ func mergeSorted[T any](a, b []T, order func(a, b T) int, visit func(a, b *T)) {
 	}
 }
 
-func resourceDifference(r, reviewed holdfast.PlanResource) string {
+func resourceDifference(r, reviewed plandoc.Resource) string {
 	switch {
 	case !slices.Equal(r.Actions, reviewed.Actions):
 		if resourcePast(r) == resourcePast(reviewed) {
@@ -121,7 +122,7 @@ func resourceDifference(r, reviewed holdfast.PlanResource) string {
 	}
 }
 
-func outputDifference(o, reviewed holdfast.PlanOutput) string {
+func outputDifference(o, reviewed plandoc.Output) string {
 	if !slices.Equal(o.Actions, reviewed.Actions) {
 		return fmt.Sprintf("%s now, was to be %s", verbOf(pastOf(o.Action())), pastOf(reviewed.Action()))
 	}
@@ -136,7 +137,7 @@ func outputDifference(o, reviewed holdfast.PlanOutput) string {
 
 // differentPaths returns where two values differ, each with both values if they
 // are short and may be shown; nil if they are equal.
-func differentPaths(found, reviewed holdfast.PlanValue) []string {
+func differentPaths(found, reviewed plandoc.Value) []string {
 	if string(found) == string(reviewed) {
 		return nil
 	}
@@ -195,7 +196,7 @@ func orNowhere(s string) string {
 func verbOf(past string) string { return "to be " + past }
 
 // resourcePast is what will have been done.
-func resourcePast(r holdfast.PlanResource) string {
+func resourcePast(r plandoc.Resource) string {
 	action, _ := r.Action()
 	return pastOf(action)
 }

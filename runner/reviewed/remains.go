@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // Remains reports whether rest can be what remains of an apply of reviewed that
@@ -16,7 +17,7 @@ import (
 // its create remains, or the delete of the object that it deposed. A move or an
 // import may be done. Outputs may change in another way, to the reviewed value.
 // What is read is what was read, or what was to be made. Both must be valid.
-func Remains(rest, reviewed holdfast.PlanDocument) bool {
+func Remains(rest, reviewed plandoc.Document) bool {
 	for _, r := range rest.Resources {
 		then, ok := find(reviewed, r)
 		if !ok || !remains(r, then) {
@@ -39,11 +40,11 @@ func Remains(rest, reviewed holdfast.PlanDocument) bool {
 
 // hasRead reports whether what is read now was read when it was reviewed, or was to
 // be made so: what a resource has is read once it no longer changes.
-func hasRead(d holdfast.PlanDocument, r holdfast.PlanRead) bool {
-	if i, ok := slices.BinarySearchFunc(d.Reads, r, holdfast.PlanRead.Compare); ok {
+func hasRead(d plandoc.Document, r plandoc.Read) bool {
+	if i, ok := slices.BinarySearchFunc(d.Reads, r, plandoc.Read.Compare); ok {
 		return covers(plandiff.Tree(d.Reads[i].Value), plandiff.Tree(r.Value))
 	}
-	i, ok := slices.BinarySearchFunc(d.Resources, holdfast.PlanResource{Address: r.Address}, holdfast.PlanResource.Compare)
+	i, ok := slices.BinarySearchFunc(d.Resources, plandoc.Resource{Address: r.Address}, plandoc.Resource.Compare)
 	if !ok || d.Resources[i].After == nil {
 		return false
 	}
@@ -57,30 +58,30 @@ func hasRead(d holdfast.PlanDocument, r holdfast.PlanRead) bool {
 }
 
 // find returns the resource that r is, or could be what remains of.
-func find(d holdfast.PlanDocument, r holdfast.PlanResource) (holdfast.PlanResource, bool) {
-	if i, ok := slices.BinarySearchFunc(d.Resources, r, holdfast.PlanResource.Compare); ok {
+func find(d plandoc.Document, r plandoc.Resource) (plandoc.Resource, bool) {
+	if i, ok := slices.BinarySearchFunc(d.Resources, r, plandoc.Resource.Compare); ok {
 		return d.Resources[i], true
 	}
 	if r.Deposed == "" {
-		return holdfast.PlanResource{}, false
+		return plandoc.Resource{}, false
 	}
-	i, ok := slices.BinarySearchFunc(d.Resources, holdfast.PlanResource{Address: r.Address}, holdfast.PlanResource.Compare)
+	i, ok := slices.BinarySearchFunc(d.Resources, plandoc.Resource{Address: r.Address}, plandoc.Resource.Compare)
 	if !ok || !slices.Equal(d.Resources[i].Actions, []string{"create", "delete"}) {
-		return holdfast.PlanResource{}, false
+		return plandoc.Resource{}, false
 	}
 	return d.Resources[i], true
 }
 
-func output(d holdfast.PlanDocument, name string) (holdfast.PlanOutput, bool) {
-	i, ok := slices.BinarySearchFunc(d.Outputs, name, func(o holdfast.PlanOutput, name string) int { return strings.Compare(o.Name, name) })
+func output(d plandoc.Document, name string) (plandoc.Output, bool) {
+	i, ok := slices.BinarySearchFunc(d.Outputs, name, func(o plandoc.Output, name string) int { return strings.Compare(o.Name, name) })
 	if !ok {
-		return holdfast.PlanOutput{}, false
+		return plandoc.Output{}, false
 	}
 	return d.Outputs[i], true
 }
 
 // remains reports whether r can be what is left of reviewed to do.
-func remains(r, reviewed holdfast.PlanResource) bool {
+func remains(r, reviewed plandoc.Resource) bool {
 	before := func() bool { return covers(plandiff.Tree(reviewed.Before), plandiff.Tree(r.Before)) }
 	after := func() bool { return covers(plandiff.Tree(reviewed.After), plandiff.Tree(r.After)) }
 	switch {
@@ -105,7 +106,7 @@ func remains(r, reviewed holdfast.PlanResource) bool {
 // covers reports whether found is what was reviewed, except for what was unknown. Of a
 // secret only a whole one can have been unknown: its parts cannot be compared.
 func covers(reviewed, found any) bool {
-	if m, ok := reviewed.(holdfast.PlanMark); ok && m.Unknown && m.HMAC == "" {
+	if m, ok := reviewed.(plandoc.Mark); ok && m.Unknown && m.HMAC == "" {
 		return true
 	}
 	switch {

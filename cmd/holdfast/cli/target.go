@@ -38,7 +38,7 @@ func ParseTarget(args []string) (target, error) {
 		case ClusterName.MatchString(arg):
 			t.Clusters = append(t.Clusters, arg)
 		default:
-			return t, UsageError("%q is neither a cluster's name, nor a run's id, nor a pull request such as shop#7", arg)
+			return t, UsageError("%q is neither a cluster's name, nor a run's ID, nor a pull request such as shop#7", arg)
 		}
 	}
 	if len(args) > 1 && len(t.Clusters) < len(args) {

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -52,7 +53,7 @@ starts with an empty state and shows all resources as new.`,
 	addFleetFlags(c, &f, true)
 	completeClusters(c, &f)
 	AddEngineFlags(c, &opts)
-	c.Flags().StringVar(&state, "state", "", "a state file to plan against, where the server would keep the state")
+	c.Flags().StringVar(&state, "state", "", "a state file to plan against, if the server keeps the cluster's state")
 	return c
 }
 
@@ -137,11 +138,11 @@ func environment() map[string]string {
 
 // plan is what the run has planned.
 func (s *laptopSession) plan() (holdfast.Plan, error) {
-	document, err := holdfast.DecodePlanDocument(bytes.NewReader(s.artefacts[holdfast.ArtefactDocument]))
+	document, err := plandoc.Decode(bytes.NewReader(s.artefacts[holdfast.ArtefactDocument]))
 	if err != nil {
 		return holdfast.Plan{}, err
 	}
-	var info holdfast.PlanInfo
+	var info plandoc.Info
 	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactInfo], &info); err != nil {
 		return holdfast.Plan{}, fmt.Errorf("read plan: %w", err)
 	}

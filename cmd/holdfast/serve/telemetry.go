@@ -74,11 +74,11 @@ func newMetrics(now func() time.Time) *metrics {
 	m := &metrics{
 		registry:   prometheus.NewRegistry(),
 		runs:       counter("attempts_total", "Attempts that ended, by kind, status and reason.", "kind", "status", "reason"),
-		waits:      histogram("queue_wait_seconds", "From the making of a run to its claim.", long, "kind"),
-		steps:      histogram("step_duration_seconds", "Steps of attempts.", long, "step"),
+		waits:      histogram("queue_wait_seconds", "Time between the creation of a run and its claim.", long, "kind"),
+		steps:      histogram("step_duration_seconds", "Duration of the steps of attempts.", long, "step"),
 		depth:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "holdfast", Name: "queue_depth", Help: "Requests that wait."}, []string{"queue"}),
 		decisions:  counter("decisions_total", "Decisions by action and reason.", "action", "reason"),
-		posts:      counter("posts_total", "Comments, statuses and reactions brought to a code host.", "kind", "ok"),
+		posts:      counter("posts_total", "Comments, statuses and reactions posted to a code host.", "kind", "ok"),
 		givenUp:    counter("posts_given_up_total", "Comments, statuses and reactions that a code host refused for good.", "kind"),
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
@@ -88,7 +88,7 @@ func newMetrics(now func() time.Time) *metrics {
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
 		}),
 		answers: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "holdfast", Name: "delivery_duration_seconds", Help: "From a delivery to its answer.",
+			Namespace: "holdfast", Name: "delivery_duration_seconds", Help: "Time between a delivery and its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 3, 10),
 		}),
 	}

@@ -26,25 +26,9 @@ func NewDescribeCommand(base *cli.App) *cobra.Command {
 func (a *app) auditSection(entries []v1.AuditEntry) string {
 	rows := make([][]table.Cell, len(entries))
 	for i, e := range entries {
-		action, detail := auditWords(e)
-		rows[i] = table.Cells(a.Age(e.At), e.Actor, action, table.Shorten(detail, 80))
+		rows[i] = table.Cells(a.Age(e.At), e.Actor, e.Action, table.Shorten(e.Detail, 80))
 	}
 	return a.Section("Audit", []table.Column{{Title: "AGE"}, {Title: "WHO"}, {Title: "WHAT"}, {Title: "DETAIL", Min: 24}}, rows)
-}
-
-// auditWords says what was done, and its detail. A suspension and its end are one action on
-// record, whose detail begins with which of them it was.
-func auditWords(e v1.AuditEntry) (action, detail string) {
-	object, ok := strings.CutSuffix(e.Action, ".suspend")
-	suspended, reason, _ := strings.Cut(e.Detail, ": ")
-	switch {
-	case ok && suspended == "true":
-		return e.Action, reason
-	case ok && suspended == "false":
-		return object + ".resume", reason
-	default:
-		return e.Action, e.Detail
-	}
 }
 
 // runDescription is what describe run shows.
@@ -66,7 +50,7 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 		Long: `Show a run: status, reason, attempts, plan, failure.
 
 With --plan it shows only the plan, in full, including what a comment leaves out.`,
-		Args: cli.Exactly(1, "a run's id"),
+		Args: cli.Exactly(1, "a run's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
 			if err != nil {
@@ -130,7 +114,7 @@ func (a *app) runText(d runDescription) string {
 		}
 	}
 	out += a.Section("Attempts", []table.Column{
-		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Min: 16}, {Title: "AGE"},
+		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Yields: 1}, {Title: "AGE"},
 	}, rows)
 	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
 	if d.Plan != nil {

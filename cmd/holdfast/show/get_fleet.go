@@ -123,10 +123,10 @@ the apply that last changed each.`,
 		columns: []column[resource]{
 			text(table.Column{Title: "CLUSTER"}, func(r resource) string { return r.Cluster }),
 			text(table.Column{Title: "ADDRESS"}, func(r resource) string { return r.Address }),
-			text(table.Column{Title: "TYPE", Yields: 1}, func(r resource) string { return r.Type }),
-			text(table.Column{Title: "ID", Min: 12}, func(r resource) string { return table.Shorten(r.ID, 60) }),
+			text(table.Column{Title: "TYPE", Yields: 2}, func(r resource) string { return r.Type }),
+			text(table.Column{Title: "ID", Yields: 1}, func(r resource) string { return r.ID }),
 			text(table.Column{Title: "CHANGED"}, func(r resource) string { return a.Age(r.ChangedAt) }),
-			text(table.Column{Title: "RUN", Yields: 2}, func(r resource) string { return r.Run }),
+			text(table.Column{Title: "RUN", Yields: 3}, func(r resource) string { return r.Run }),
 		},
 		without: func() string {
 			if *values["cluster"] != "" {

@@ -280,7 +280,7 @@ func (a *app) testTemplates(ctx context.Context, args []string, run testRun) err
 	if len(all) == 0 {
 		todo := "write one in tests/basic.yaml: see holdfast template test --help"
 		if run.options.Select != nil {
-			todo = "--run leaves none"
+			todo = "--run matches none"
 		}
 		return hint.New(errors.New("there are no test cases"), todo)
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +79,7 @@ func CheckRequest(method, address string, body []byte) error {
 	if !ok {
 		return fmt.Errorf("%s %s is not described", method, at.Path)
 	}
-	described := Parameters(op.Query)
+	described := op.Parameters()
 	for name := range at.Query() {
 		if !slices.Contains(described, name) {
 			return fmt.Errorf("the parameter %q is not described", name)
@@ -96,20 +95,6 @@ func CheckRequest(method, address string, body []byte) error {
 		return nil
 	}
 	return validate(operationAt(method, path)+"/requestBody/content/application~1json/schema", body, false)
-}
-
-// Parameters are the names of those that a query may have; none if it is nil.
-func Parameters(query reflect.Type) []string {
-	if query == nil {
-		return nil
-	}
-	var names []string
-	for _, field := range reflect.VisibleFields(query) {
-		if name, _, _ := strings.Cut(field.Tag.Get("query"), ","); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // Success is the status with which an operation that succeeds answers.

@@ -1,4 +1,4 @@
-package holdfast
+package plandoc
 
 import (
 	"bufio"
@@ -11,31 +11,33 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
-// PlanDocumentVersion is the version of the documents that this program makes,
-// and the only one that it reads.
-const PlanDocumentVersion = 1
+// Version is that of the documents that this program makes, and the only one
+// that it reads.
+const Version = 1
 
-// PlanDocument is what a plan would do, in one canonical form: every change of
-// a resource or an output with its values, actions, replace paths, moves and
+// Document is what a plan would do, in one canonical form: every change of a
+// resource or an output with its values, actions, replace paths, moves and
 // imports. Everything that people are shown, that is counted and that an apply
 // is compared with is made from it, and from nothing else. What changed
-// outside, warnings and the engine's text are in a PlanInfo next to it.
+// outside, warnings and the engine's text are in an Info next to it.
 //
 // Agents make documents from the engine's plan JSON. The same plan always
 // results in the same document: the lists are sorted, and values are in their
-// canonical encoding. The zero PlanDocument is not valid; that of a plan
-// without changes has a Version only.
-type PlanDocument struct {
-	Version   int            `json:"version"`
-	Resources []PlanResource `json:"resources,omitempty"` // by address, then deposed key
-	Outputs   []PlanOutput   `json:"outputs,omitempty"`   // by name
-	Reads     []PlanRead     `json:"reads,omitempty"`     // by address
+// canonical encoding. The zero Document is not valid; that of a plan without
+// changes has a Version only.
+type Document struct {
+	Version   int        `json:"version"`
+	Resources []Resource `json:"resources,omitempty"` // by address, then deposed key
+	Outputs   []Output   `json:"outputs,omitempty"`   // by name
+	Reads     []Read     `json:"reads,omitempty"`     // by address
 }
 
-// PlanResource is what happens to one object of a resource.
-type PlanResource struct {
+// Resource is what happens to one object of a resource.
+type Resource struct {
 	Address  string `json:"address"`
 	Deposed  string `json:"deposed,omitempty"`  // the key of a deposed object; empty: the current one
 	Previous string `json:"previous,omitempty"` // the address that it moves from; empty: it does not move
@@ -44,57 +46,48 @@ type PlanResource struct {
 	// Actions are the engine's: create, update, delete, forget, two of them for
 	// a replacement, or no-op for what is only moved or imported.
 	Actions []string `json:"actions"`
-	Reason  string   `json:"reason,omitempty"` // the engine's action_reason, or one of ours
+	Reason  string   `json:"reason,omitempty"` // the engine's action_reason, or holdfast.GoneOutside and the like
 	// Importing is the id, or the identity, that is imported; nil: nothing is.
-	Importing PlanValue `json:"importing,omitempty"`
-	Replace   []string  `json:"replace,omitempty"` // sorted paths that force a replacement
-	Before    PlanValue `json:"before,omitempty"`
-	After     PlanValue `json:"after,omitempty"`
+	Importing Value    `json:"importing,omitempty"`
+	Replace   []string `json:"replace,omitempty"` // sorted paths that force a replacement
+	Before    Value    `json:"before,omitempty"`
+	After     Value    `json:"after,omitempty"`
 }
 
-// Reasons of changes that the engine makes in the state without listing them.
-const (
-	// GoneOutside is of an object that the state has and the world no longer.
-	GoneOutside = "gone_outside"
-	// OtherObject is of an address that stands for an object of another id
-	// than in the state.
-	OtherObject = "other_object"
-)
-
-// PlanOutput is an output value that changes.
-type PlanOutput struct {
-	Name    string    `json:"name"`
-	Actions []string  `json:"actions"` // create, update or delete
-	Before  PlanValue `json:"before,omitempty"`
-	After   PlanValue `json:"after,omitempty"`
+// Output is an output value that changes.
+type Output struct {
+	Name    string   `json:"name"`
+	Actions []string `json:"actions"` // create, update or delete
+	Before  Value    `json:"before,omitempty"`
+	After   Value    `json:"after,omitempty"`
 }
 
-// PlanRead is what a plan has read and gives to what no change of a resource
+// Read is what a plan has read and gives to what no change of a resource
 // shows: provisioners, connections, write-only arguments and, but for secrets,
 // the configuration of providers. It is compared, and is not a change.
-type PlanRead struct {
+type Read struct {
 	// Address is that of a data source, of a resource that the plan does not change
 	// or, if its provisioners are given what a refresh found, destroys, or var.NAME of
 	// a secret variable.
 	Address string `json:"address"`
 	// Value has the attributes that are referred to. A secret that a data source
 	// brings is a mark of where it is only: it is another one each time.
-	Value PlanValue `json:"value,omitempty"`
+	Value Value `json:"value,omitempty"`
 }
 
-// PlanInfo is what a plan says besides what it would do. It is information: it
-// is not compared, and an apply does not depend on it.
-type PlanInfo struct {
+// Info is what a plan says besides what it would do. It is information: it is
+// not compared, and an apply does not depend on it.
+type Info struct {
 	// Drift is what has changed outside of the engine: before as it was applied,
 	// after as it is. By address, then deposed key.
-	Drift    []PlanResource `json:"drift,omitempty"`
-	Warnings []Diagnostic   `json:"warnings,omitempty"`
-	Text     string         `json:"text,omitempty"` // the engine's rendering, redacted
+	Drift    []Resource            `json:"drift,omitempty"`
+	Warnings []holdfast.Diagnostic `json:"warnings,omitempty"`
+	Text     string                `json:"text,omitempty"` // the engine's rendering, redacted
 }
 
 // Encode writes the canonical encoding: JSON of one line, of which Digest is
 // made. Equal documents have equal encodings, different ones different.
-func (d PlanDocument) Encode(w io.Writer) error {
+func (d Document) Encode(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(trimNewline{b})
 	enc.SetEscapeHTML(false)
@@ -148,33 +141,33 @@ func (t trimNewline) Write(p []byte) (int, error) {
 // same values, of which sensitive ones are compared by their keyed hashes, and
 // unknown ones are equal to unknown ones only. It is empty if the document has
 // a value that is not JSON, which Validate finds.
-func (d PlanDocument) Digest() Digest {
+func (d Document) Digest() holdfast.Digest {
 	h := sha256.New()
 	if err := d.Encode(h); err != nil {
 		return ""
 	}
-	return Digest("sha256:" + hex.EncodeToString(h.Sum(nil)))
+	return holdfast.Digest("sha256:" + hex.EncodeToString(h.Sum(nil)))
 }
 
-// DecodePlanDocument reads what Encode wrote, and validates it.
-func DecodePlanDocument(r io.Reader) (PlanDocument, error) {
+// Decode reads what Encode wrote, and validates it.
+func Decode(r io.Reader) (Document, error) {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
-	var d PlanDocument
+	var d Document
 	if err := dec.Decode(&d); err != nil {
-		return PlanDocument{}, fmt.Errorf("decode plan document: %w", planJSONError(err))
+		return Document{}, fmt.Errorf("decode plan document: %w", jsonError(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return PlanDocument{}, errors.New("decode plan document: there is something behind its end")
+		return Document{}, errors.New("decode plan document: there is something behind its end")
 	}
 	if err := d.Validate(); err != nil {
-		return PlanDocument{}, err
+		return Document{}, err
 	}
 	return d, nil
 }
 
-// planJSONError says where a document is broken without quoting it.
-func planJSONError(err error) error {
+// jsonError says where a document is broken without quoting it.
+func jsonError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -190,37 +183,37 @@ func planJSONError(err error) error {
 }
 
 // Sort brings the lists into their canonical order.
-func (d *PlanDocument) Sort() {
-	slices.SortFunc(d.Resources, PlanResource.Compare)
-	slices.SortFunc(d.Outputs, func(a, b PlanOutput) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(d.Reads, PlanRead.Compare)
+func (d *Document) Sort() {
+	slices.SortFunc(d.Resources, Resource.Compare)
+	slices.SortFunc(d.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Reads, Read.Compare)
 }
 
 // Compare orders what is read as documents list it.
-func (r PlanRead) Compare(other PlanRead) int { return strings.Compare(r.Address, other.Address) }
+func (r Read) Compare(other Read) int { return strings.Compare(r.Address, other.Address) }
 
 // Compare orders resources as documents list them.
-func (r PlanResource) Compare(other PlanResource) int {
+func (r Resource) Compare(other Resource) int {
 	return cmp.Or(strings.Compare(r.Address, other.Address), strings.Compare(r.Deposed, other.Deposed))
 }
 
 // Counts returns how many resources and outputs change. It counts as the
 // engines do: what is imported or moved and changed as well counts twice.
-func (d PlanDocument) Counts() Counts {
-	var c Counts
+func (d Document) Counts() holdfast.Counts {
+	var c holdfast.Counts
 	for _, r := range d.Resources {
 		switch action, _ := r.Action(); action {
-		case ActionCreate:
+		case holdfast.ActionCreate:
 			c.Create++
-		case ActionUpdate:
+		case holdfast.ActionUpdate:
 			c.Update++
-		case ActionReplace:
+		case holdfast.ActionReplace:
 			c.Replace++
-		case ActionDelete:
+		case holdfast.ActionDelete:
 			c.Delete++
-		case ActionForget:
+		case holdfast.ActionForget:
 			c.Forget++
-		case ActionImport, ActionMove: // counted below
+		case holdfast.ActionImport, holdfast.ActionMove: // counted below
 		}
 		if r.Importing != nil {
 			c.Import++
@@ -235,8 +228,8 @@ func (d PlanDocument) Counts() Counts {
 
 // Fingerprint is of what the plan would do: addresses, actions, values, replace
 // paths, moves and imports, without what the document says for people only.
-func (d PlanDocument) Fingerprint() Digest {
-	f := NewDigester("plan fingerprint 2")
+func (d Document) Fingerprint() holdfast.Digest {
+	f := holdfast.NewDigester("plan fingerprint 2")
 	list := func(name string, values []string) {
 		f.Add(name, fmt.Sprint(len(values)))
 		f.Add(values...)
@@ -257,7 +250,7 @@ func (d PlanDocument) Fingerprint() Digest {
 
 // FullAddress distinguishes the deposed objects of a resource from its current one, in
 // words: "aws_vpc.main (deposed object 1a2b3c4d)".
-func (r PlanResource) FullAddress() string {
+func (r Resource) FullAddress() string {
 	if r.Deposed == "" {
 		return r.Address
 	}
@@ -267,38 +260,38 @@ func (r PlanResource) FullAddress() string {
 // Action is what happens to the resource, empty if the document is not valid.
 // createFirst says of a replacement that the new object is created before the
 // old one goes.
-func (r PlanResource) Action() (action ChangeAction, createFirst bool) {
+func (r Resource) Action() (action holdfast.ChangeAction, createFirst bool) {
 	switch strings.Join(r.Actions, ",") {
 	case "create":
-		return ActionCreate, false
+		return holdfast.ActionCreate, false
 	case "update":
-		return ActionUpdate, false
+		return holdfast.ActionUpdate, false
 	case "delete":
-		return ActionDelete, false
+		return holdfast.ActionDelete, false
 	case "forget":
-		return ActionForget, false
+		return holdfast.ActionForget, false
 	case "delete,create", "forget,create":
-		return ActionReplace, false
+		return holdfast.ActionReplace, false
 	case "create,delete", "create,forget":
-		return ActionReplace, true
+		return holdfast.ActionReplace, true
 	case "no-op":
 		switch {
 		case r.Importing != nil:
-			return ActionImport, false
+			return holdfast.ActionImport, false
 		case r.Previous != "":
-			return ActionMove, false
+			return holdfast.ActionMove, false
 		}
 	}
 	return "", false
 }
 
 // Action is what happens to the output, empty if the document is not valid.
-func (o PlanOutput) Action() ChangeAction {
+func (o Output) Action() holdfast.ChangeAction {
 	if len(o.Actions) != 1 {
 		return ""
 	}
-	action := ChangeAction(o.Actions[0])
-	if action != ActionCreate && action != ActionUpdate && action != ActionDelete {
+	action := holdfast.ChangeAction(o.Actions[0])
+	if action != holdfast.ActionCreate && action != holdfast.ActionUpdate && action != holdfast.ActionDelete {
 		return ""
 	}
 	return action

@@ -1,6 +1,6 @@
-// Package plandoc makes plan documents for tests that think in plans: what an
+// Package plandoctest makes plan documents for tests that think in plans: what an
 // agent would have left behind for the server to derive the same plan from.
-package plandoc
+package plandoctest
 
 import (
 	"bytes"
@@ -14,13 +14,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // Of returns the document and the information of which the plan's changes, drift,
 // outputs, warnings and text come back. Counts of changes that are not listed
 // become changes of null_resource.
-func Of(plan holdfast.Plan) (holdfast.PlanDocument, holdfast.PlanInfo) {
-	d := holdfast.PlanDocument{Version: holdfast.PlanDocumentVersion}
+func Of(plan holdfast.Plan) (plandoc.Document, plandoc.Info) {
+	d := plandoc.Document{Version: plandoc.Version}
 	for _, change := range plan.Changes {
 		d.Resources = append(d.Resources, resource(change))
 	}
@@ -28,16 +29,16 @@ func Of(plan holdfast.Plan) (holdfast.PlanDocument, holdfast.PlanInfo) {
 		d.Resources = counted(plan.Counts)
 	}
 	for _, o := range plan.OutputChanges {
-		d.Outputs = append(d.Outputs, holdfast.PlanOutput{
+		d.Outputs = append(d.Outputs, plandoc.Output{
 			Name: o.Name, Actions: []string{string(o.Action)}, Before: literal(o.Before), After: literal(o.After),
 		})
 	}
 	for i := len(plan.OutputChanges); i < plan.Counts.Outputs; i++ {
-		d.Outputs = append(d.Outputs, holdfast.PlanOutput{Name: fmt.Sprintf("output_%04d", i), Actions: []string{"create"}, After: Value("x")})
+		d.Outputs = append(d.Outputs, plandoc.Output{Name: fmt.Sprintf("output_%04d", i), Actions: []string{"create"}, After: Value("x")})
 	}
 	d.Sort()
-	info := holdfast.PlanInfo{Warnings: plan.Warnings, Text: plan.Text}
-	drift := holdfast.PlanDocument{}
+	info := plandoc.Info{Warnings: plan.Warnings, Text: plan.Text}
+	drift := plandoc.Document{}
 	for _, change := range plan.Drift {
 		drift.Resources = append(drift.Resources, resource(change))
 	}
@@ -60,11 +61,11 @@ func Artefacts(plan holdfast.Plan) (document, info []byte, digest holdfast.Diges
 	return b.Bytes(), info, d.Digest(), err
 }
 
-func counted(counts holdfast.Counts) []holdfast.PlanResource {
-	var list []holdfast.PlanResource
+func counted(counts holdfast.Counts) []plandoc.Resource {
+	var list []plandoc.Resource
 	add := func(n int, what string, actions ...string) {
 		for i := range n {
-			r := holdfast.PlanResource{
+			r := plandoc.Resource{
 				Address: fmt.Sprintf("null_resource.%s[%d]", what, i), Type: "null_resource", Actions: actions,
 				Before: Value(map[string]any{"size": json.Number("1")}), After: Value(map[string]any{"size": json.Number("2")}),
 			}
@@ -93,8 +94,8 @@ func counted(counts holdfast.Counts) []holdfast.PlanResource {
 
 var deposed = regexp.MustCompile(`^(.*) \(deposed object (.*)\)$`)
 
-func resource(c holdfast.ResourceChange) holdfast.PlanResource {
-	r := holdfast.PlanResource{
+func resource(c holdfast.ResourceChange) plandoc.Resource {
+	r := plandoc.Resource{
 		Address: c.Address, Previous: c.PreviousAddress, Type: typeOf(c), Provider: c.Provider, Reason: c.Reason,
 		Replace: slices.Sorted(slices.Values(c.ReplacePaths)),
 	}
@@ -153,15 +154,15 @@ func leaf(a holdfast.AttributeChange, raw json.RawMessage, side string) any {
 	case len(raw) == 0:
 		return nil
 	case side == "after" && a.Unknown:
-		return holdfast.PlanMark{Unknown: true}
+		return plandoc.Mark{Unknown: true}
 	case a.Sensitive || mark != "":
 		sum := sha256.Sum256([]byte(a.Path + side + string(raw) + string(mark)))
-		return holdfast.PlanMark{HMAC: base64.RawURLEncoding.EncodeToString(sum[:])}
+		return plandoc.Mark{HMAC: base64.RawURLEncoding.EncodeToString(sum[:])}
 	}
 	return decode(raw)
 }
 
-func literal(raw json.RawMessage) holdfast.PlanValue {
+func literal(raw json.RawMessage) plandoc.Value {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -179,8 +180,8 @@ func decode(raw json.RawMessage) any {
 }
 
 // Value encodes a tree; it panics if that is not a tree of a value.
-func Value(tree any) holdfast.PlanValue {
-	v, err := holdfast.NewPlanValue(tree)
+func Value(tree any) plandoc.Value {
+	v, err := plandoc.NewValue(tree)
 	if err != nil {
 		panic(err)
 	}

@@ -1,30 +1,33 @@
-package holdfast
+package plandoc
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 const (
-	// maxPlanResources bounds the resources and the outputs of a document.
-	maxPlanResources = 200_000
-	// maxPlanAddress bounds addresses, names and paths: keys of for_each may be
+	// maxChanges bounds the resources and the outputs of a document.
+	maxChanges = 200_000
+	// maxAddress bounds addresses, names and paths: keys of for_each may be
 	// long.
-	maxPlanAddress = 16 << 10
+	maxAddress = 16 << 10
 )
 
 // Validate reports why d is not a document that an agent of this version could
 // have made, or nil: an unknown version or action, lists that are not sorted or
 // name something twice, a value that is not in its canonical encoding, more
 // than 200,000 changes. No error quotes a value.
-func (d PlanDocument) Validate() error {
-	if d.Version != PlanDocumentVersion {
-		return fmt.Errorf("plan document: version %d is not %d", d.Version, PlanDocumentVersion)
+func (d Document) Validate() error {
+	if d.Version != Version {
+		return fmt.Errorf("plan document: version %d is not %d", d.Version, Version)
 	}
-	if len(d.Resources) > maxPlanResources || len(d.Outputs) > maxPlanResources {
-		return fmt.Errorf("plan document: it has more than %d changes", maxPlanResources)
+	if len(d.Resources) > maxChanges || len(d.Outputs) > maxChanges {
+		return fmt.Errorf("plan document: it has more than %d changes", maxChanges)
 	}
 	if err := validateResources(d.Resources); err != nil {
 		return fmt.Errorf("plan document: %w", err)
@@ -37,14 +40,14 @@ func (d PlanDocument) Validate() error {
 			return fmt.Errorf("plan document: output %q: %w", o.Name, err)
 		}
 	}
-	if len(d.Reads) > maxPlanResources {
-		return fmt.Errorf("plan document: it has more than %d reads", maxPlanResources)
+	if len(d.Reads) > maxChanges {
+		return fmt.Errorf("plan document: it has more than %d reads", maxChanges)
 	}
 	for i, r := range d.Reads {
 		if i > 0 && d.Reads[i-1].Address >= r.Address {
 			return fmt.Errorf("plan document: what %q has read is given twice or out of order", r.Address)
 		}
-		if r.Address == "" || len(r.Address) > maxPlanAddress || hasControl(r.Address) {
+		if r.Address == "" || len(r.Address) > maxAddress || hasControl(r.Address) {
 			return errors.New("plan document: the address of a read is empty, too long, or has control characters")
 		}
 		if _, err := r.Value.Tree(); err != nil {
@@ -56,9 +59,9 @@ func (d PlanDocument) Validate() error {
 
 // Validate reports why i is not what an agent of this version could have made,
 // or nil.
-func (i PlanInfo) Validate() error {
-	if len(i.Drift) > maxPlanResources {
-		return fmt.Errorf("plan information: it has more than %d changes", maxPlanResources)
+func (i Info) Validate() error {
+	if len(i.Drift) > maxChanges {
+		return fmt.Errorf("plan information: it has more than %d changes", maxChanges)
 	}
 	if err := validateResources(i.Drift); err != nil {
 		return fmt.Errorf("plan information: drift: %w", err)
@@ -66,7 +69,7 @@ func (i PlanInfo) Validate() error {
 	return nil
 }
 
-func validateResources(list []PlanResource) error {
+func validateResources(list []Resource) error {
 	for i, r := range list {
 		if i > 0 && list[i-1].Compare(r) >= 0 {
 			return fmt.Errorf("%q is given twice or out of order", r.FullAddress())
@@ -78,9 +81,9 @@ func validateResources(list []PlanResource) error {
 	return nil
 }
 
-func (r PlanResource) validate() error {
+func (r Resource) validate() error {
 	for _, name := range append([]string{r.Address, r.Deposed, r.Previous, r.Type, r.Provider, r.Reason}, r.Replace...) {
-		if len(name) > maxPlanAddress || hasControl(name) {
+		if len(name) > maxAddress || hasControl(name) {
 			return errors.New("a name is too long, or has control characters")
 		}
 	}
@@ -96,12 +99,12 @@ func (r PlanResource) validate() error {
 		return fmt.Errorf("it has the unknown actions %q", strings.Join(r.Actions, ","))
 	case !slices.IsSorted(r.Replace) || len(slices.Compact(slices.Clone(r.Replace))) != len(r.Replace):
 		return errors.New("its replace paths are not sorted, or one is given twice")
-	case action == ActionCreate && r.Before != nil:
+	case action == holdfast.ActionCreate && r.Before != nil:
 		return errors.New("it is created and was there before")
-	case action == ActionDelete && r.After != nil:
+	case action == holdfast.ActionDelete && r.After != nil:
 		return errors.New("it is deleted and is there after")
 	}
-	for _, value := range []PlanValue{r.Importing, r.Before, r.After} {
+	for _, value := range []Value{r.Importing, r.Before, r.After} {
 		if _, err := value.Tree(); err != nil {
 			return err
 		}
@@ -109,17 +112,21 @@ func (r PlanResource) validate() error {
 	return nil
 }
 
-func (o PlanOutput) validate() error {
+func (o Output) validate() error {
 	switch {
-	case o.Name == "" || len(o.Name) > maxPlanAddress || hasControl(o.Name):
+	case o.Name == "" || len(o.Name) > maxAddress || hasControl(o.Name):
 		return errors.New("its name is empty, too long, or has control characters")
 	case o.Action() == "":
 		return fmt.Errorf("it has the unknown actions %q", strings.Join(o.Actions, ","))
 	}
-	for _, value := range []PlanValue{o.Before, o.After} {
+	for _, value := range []Value{o.Before, o.After} {
 		if _, err := value.Tree(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func hasControl(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
 }

@@ -1,11 +1,11 @@
-package plandoc
+package plandoctest
 
 import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // HMAC returns something of the form of an HMAC.
@@ -14,17 +14,17 @@ func HMAC(b byte) string {
 }
 
 // Sample has each kind of change and of value.
-func Sample() holdfast.PlanDocument {
-	secret := holdfast.PlanMark{HMAC: HMAC(1)}
-	d := holdfast.PlanDocument{
-		Version: holdfast.PlanDocumentVersion,
-		Resources: []holdfast.PlanResource{
+func Sample() plandoc.Document {
+	secret := plandoc.Mark{HMAC: HMAC(1)}
+	d := plandoc.Document{
+		Version: plandoc.Version,
+		Resources: []plandoc.Resource{
 			{
 				Address: "aws_vpc.main", Type: "aws_vpc", Provider: "registry.terraform.io/hashicorp/aws",
 				Actions: []string{"delete", "create"}, Replace: []string{"cidr"}, Reason: "replace_because_cannot_update",
 				Before: Value(map[string]any{"cidr": "10.0.0.0/16", "id": "vpc-1", "tags": map[string]any{"a": "1"}}),
 				After: Value(map[string]any{
-					"cidr": "10.8.0.0/16", "id": holdfast.PlanMark{Unknown: true}, "tags": map[string]any{"a": "2"},
+					"cidr": "10.8.0.0/16", "id": plandoc.Mark{Unknown: true}, "tags": map[string]any{"a": "2"},
 				}),
 			},
 			{
@@ -34,11 +34,11 @@ func Sample() holdfast.PlanDocument {
 			{
 				Address: "module.db.aws_db_instance.main", Type: "aws_db_instance", Actions: []string{"update"},
 				Before: Value(map[string]any{
-					"password": secret, "size": json.Number("1"), "user_data": holdfast.PlanMark{HMAC: HMAC(2), Text: "a (sensitive value)"},
+					"password": secret, "size": json.Number("1"), "user_data": plandoc.Mark{HMAC: HMAC(2), Text: "a (sensitive value)"},
 				}),
 				After: Value(map[string]any{
-					"password": holdfast.PlanMark{HMAC: HMAC(3), Unknown: true}, "size": json.Number("2"),
-					"user_data": holdfast.PlanMark{HMAC: HMAC(4), Text: "b (sensitive value)"},
+					"password": plandoc.Mark{HMAC: HMAC(3), Unknown: true}, "size": json.Number("2"),
+					"user_data": plandoc.Mark{HMAC: HMAC(4), Text: "b (sensitive value)"},
 				}),
 			},
 			{
@@ -51,9 +51,9 @@ func Sample() holdfast.PlanDocument {
 				Before:    Value(map[string]any{"id": "b"}), After: Value(map[string]any{"id": "b"}),
 			},
 		},
-		Outputs: []holdfast.PlanOutput{
-			{Name: "endpoint", Actions: []string{"create"}, After: Value(holdfast.PlanMark{Unknown: true})},
-			{Name: "token", Actions: []string{"update"}, Before: Value(secret), After: Value(holdfast.PlanMark{HMAC: HMAC(5)})},
+		Outputs: []plandoc.Output{
+			{Name: "endpoint", Actions: []string{"create"}, After: Value(plandoc.Mark{Unknown: true})},
+			{Name: "token", Actions: []string{"update"}, Before: Value(secret), After: Value(plandoc.Mark{HMAC: HMAC(5)})},
 		},
 	}
 	d.Sort()

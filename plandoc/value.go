@@ -1,4 +1,4 @@
-package holdfast
+package plandoc
 
 import (
 	"bytes"
@@ -8,20 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// What is shown in place of a value.
-const (
-	SensitiveValue = "(sensitive value)"
-	UnknownValue   = "(known after apply)"
-)
-
-// PlanValue is a value in a plan document, in its canonical encoding; nil is
+// Value is a value in a plan document, in its canonical encoding; nil is
 // null, and the same as no value. The encoding is JSON without spaces, with the
 // keys of objects sorted and numbers as the engine wrote them, in which a
-// PlanMark is an object with these keys:
+// Mark is an object with these keys:
 //
 //	{"$mark": HMAC}                    a sensitive value
 //	{"$mark": HMAC, "$text": TEXT}     a string with secrets in it, and what may be shown of it
@@ -30,10 +23,10 @@ const (
 //
 // A key of an object that begins with $ has one more in front, so that no value
 // can look like a mark.
-type PlanValue []byte
+type Value []byte
 
-// PlanMark stands in a value's tree for what is not shown or not known.
-type PlanMark struct {
+// Mark stands in a value's tree for what is not shown or not known.
+type Mark struct {
 	// HMAC is the keyed hash of the value with its address and path; empty for
 	// what is unknown. It tells equal from different without telling what.
 	HMAC string
@@ -44,18 +37,18 @@ type PlanMark struct {
 	Unknown bool
 }
 
-// maxPlanDepth bounds how deep values are nested.
-const maxPlanDepth = 500
+// maxDepth bounds how deep values are nested.
+const maxDepth = 500
 
-// NewPlanValue encodes a tree as encoding/json decodes it with UseNumber (nil,
-// bool, json.Number, string, map[string]any, []any), in which a PlanMark may
+// NewValue encodes a tree as encoding/json decodes it with UseNumber (nil,
+// bool, json.Number, string, map[string]any, []any), in which a Mark may
 // stand for any part.
-func NewPlanValue(tree any) (PlanValue, error) {
+func NewValue(tree any) (Value, error) {
 	if tree == nil {
 		return nil, nil
 	}
 	var b bytes.Buffer
-	e := planEncoder{b: &b, enc: json.NewEncoder(&b)}
+	e := encoder{b: &b, enc: json.NewEncoder(&b)}
 	e.enc.SetEscapeHTML(false)
 	if err := e.value(tree, 0); err != nil {
 		return nil, err
@@ -63,20 +56,20 @@ func NewPlanValue(tree any) (PlanValue, error) {
 	return b.Bytes(), nil
 }
 
-type planEncoder struct {
+type encoder struct {
 	b   *bytes.Buffer
 	enc *json.Encoder
 }
 
-func (e planEncoder) value(tree any, depth int) error {
-	if depth > maxPlanDepth {
-		return fmt.Errorf("a value is nested deeper than %d", maxPlanDepth)
+func (e encoder) value(tree any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("a value is nested deeper than %d", maxDepth)
 	}
 	switch v := tree.(type) {
 	case nil:
 		e.b.WriteString("null")
 		return nil
-	case PlanMark:
+	case Mark:
 		return e.mark(v)
 	case map[string]any:
 		e.b.WriteByte('{')
@@ -117,7 +110,7 @@ func (e planEncoder) value(tree any, depth int) error {
 	}
 }
 
-func (e planEncoder) mark(m PlanMark) error {
+func (e encoder) mark(m Mark) error {
 	if m.HMAC == "" && (!m.Unknown || m.Text != "") || m.Text != "" && m.Unknown {
 		return errors.New("a mark is neither of a secret nor of an unknown value")
 	}
@@ -144,7 +137,7 @@ func (e planEncoder) mark(m PlanMark) error {
 	return nil
 }
 
-func (e planEncoder) leaf(v any) error {
+func (e encoder) leaf(v any) error {
 	if err := e.enc.Encode(v); err != nil {
 		return errors.New("a value cannot be encoded")
 	}
@@ -154,7 +147,7 @@ func (e planEncoder) leaf(v any) error {
 
 // Tree returns what the value was made of. It is an error if the value is not
 // in its canonical encoding.
-func (v PlanValue) Tree() (any, error) {
+func (v Value) Tree() (any, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -162,13 +155,13 @@ func (v PlanValue) Tree() (any, error) {
 	dec.UseNumber()
 	var raw any
 	if err := dec.Decode(&raw); err != nil {
-		return nil, planJSONError(err)
+		return nil, jsonError(err)
 	}
-	tree, err := unescapePlan(raw, 0)
+	tree, err := unescape(raw, 0)
 	if err != nil {
 		return nil, err
 	}
-	again, err := NewPlanValue(tree)
+	again, err := NewValue(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -178,10 +171,10 @@ func (v PlanValue) Tree() (any, error) {
 	return tree, nil
 }
 
-// unescapePlan turns decoded JSON into a tree.
-func unescapePlan(raw any, depth int) (any, error) {
-	if depth > maxPlanDepth {
-		return nil, fmt.Errorf("a value is nested deeper than %d", maxPlanDepth)
+// unescape turns decoded JSON into a tree.
+func unescape(raw any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("a value is nested deeper than %d", maxDepth)
 	}
 	switch v := raw.(type) {
 	case map[string]any:
@@ -194,7 +187,7 @@ func unescapePlan(raw any, depth int) (any, error) {
 				key = rest
 			}
 			var err error
-			if out[key], err = unescapePlan(child, depth+1); err != nil {
+			if out[key], err = unescape(child, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -203,7 +196,7 @@ func unescapePlan(raw any, depth int) (any, error) {
 		out := make([]any, len(v))
 		for i, child := range v {
 			var err error
-			if out[i], err = unescapePlan(child, depth+1); err != nil {
+			if out[i], err = unescape(child, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -223,14 +216,14 @@ func isMarkObject(object map[string]any) bool {
 	return false
 }
 
-func markOf(object map[string]any) (PlanMark, error) {
-	var m PlanMark
+func markOf(object map[string]any) (Mark, error) {
+	var m Mark
 	for key, value := range object {
 		ok := false
 		switch key {
 		case "$mark":
 			m.HMAC, ok = value.(string)
-			ok = ok && isPlanHMAC(m.HMAC)
+			ok = ok && isHMAC(m.HMAC)
 		case "$text":
 			m.Text, ok = value.(string)
 		case "$unknown":
@@ -243,14 +236,14 @@ func markOf(object map[string]any) (PlanMark, error) {
 	return m, nil
 }
 
-// isPlanHMAC reports whether s has the form of an HMAC-SHA256 in base64url.
-func isPlanHMAC(s string) bool {
+// isHMAC reports whether s has the form of an HMAC-SHA256 in base64url.
+func isHMAC(s string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	return err == nil && len(raw) == 32
 }
 
 // MarshalJSON returns the canonical encoding.
-func (v PlanValue) MarshalJSON() ([]byte, error) {
+func (v Value) MarshalJSON() ([]byte, error) {
 	if v == nil {
 		return []byte("null"), nil
 	}
@@ -258,50 +251,11 @@ func (v PlanValue) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON keeps data as it is; null becomes nil.
-func (v *PlanValue) UnmarshalJSON(data []byte) error {
+func (v *Value) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*v = nil
 		return nil
 	}
 	*v = bytes.Clone(data)
 	return nil
-}
-
-// AttributePath names a part of a value, such as node_pool[0].size or
-// tags["kubernetes.io/role"]. Empty is the value itself.
-type AttributePath string
-
-// Key returns the path of an attribute, or of a map's element.
-func (p AttributePath) Key(key string) AttributePath {
-	switch {
-	case !IsIdentifier(key):
-		return p + AttributePath("["+strconv.Quote(key)+"]")
-	case p == "":
-		return AttributePath(key)
-	default:
-		return p + "." + AttributePath(key)
-	}
-}
-
-// Index returns the path of a list's element.
-func (p AttributePath) Index(i int) AttributePath {
-	return p + AttributePath("["+strconv.Itoa(i)+"]")
-}
-
-// Within reports whether p is base or below it.
-func (p AttributePath) Within(base AttributePath) bool {
-	rest, ok := strings.CutPrefix(string(p), string(base))
-	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// IsIdentifier reports whether s is a name in the engines' language: letters,
-// digits, _ and -, and neither a digit nor - in front.
-func IsIdentifier(s string) bool {
-	for i, r := range s {
-		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
-			return false
-		}
-	}
-	return s != ""
 }
