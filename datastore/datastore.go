@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
 	"github.com/holdfast-dev/holdfast/internal/flock"
@@ -22,8 +23,11 @@ import (
 // Options are what a Store needs. All are required unless noted.
 type Options struct {
 	// Path is the SQLite file. It is created if it is missing, as is its
-	// folder, both for their owner only.
+	// folder, both for their owner only. With Postgres there is no such file, but what is
+	// next to it stays: the lock of the folder, which database its records are in, the blobs.
 	Path string
+	// Postgres is where the records are instead; zero: in SQLite.
+	Postgres postgres.Address
 	// BlobURL is the bucket for what is too large for SQL, such as
 	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
 	// the folder BlobDir.
@@ -34,8 +38,6 @@ type Options struct {
 	// Keys encrypt what is stored. A database that was written with other keys is refused.
 	Keys *seal.Keyring
 
-	// KeepStates is how many versions of each state are kept. Zero means 50.
-	KeepStates int
 	// Retention is how much of the past a Sweep leaves. The zero value is meant for most.
 	Retention Retention
 
@@ -92,7 +94,7 @@ func newStore(opts Options) *Store {
 	return &Store{
 		ClusterStore:     &ClusterStore{r},
 		RunStore:         &RunStore{r},
-		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates, quarantine: maxQuarantinedBytes},
+		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.Retention.States, quarantine: maxQuarantinedBytes},
 		PullRequestStore: &PullRequestStore{r},
 		PostStore:        &PostStore{r},
 		LocalStore:       newLocalStore(r, opts.Retention.Ended),
@@ -113,7 +115,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	s := newStore(opts)
 	if err := s.open(ctx, opts); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.Path, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.database(), err), s.Close())
 	}
 	return s, nil
 }
@@ -134,9 +136,6 @@ func (o *Options) complete() error {
 	if o.BlobURL == "" && o.BlobDir == "" {
 		o.BlobDir = filepath.Join(filepath.Dir(o.Path), "blobs")
 	}
-	if o.KeepStates <= 0 {
-		o.KeepStates = 50
-	}
 	o.Retention.complete()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -147,31 +146,35 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// database is where the records are, for people.
+func (o *Options) database() string {
+	if o.Postgres.URL == "" {
+		return o.Path
+	}
+	u, err := url.Parse(o.Postgres.URL)
+	if err != nil {
+		return "of PostgreSQL"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
 func (s *Store) open(ctx context.Context, opts Options) error {
-	path, err := prepareFile(opts.Path)
+	path, err := s.prepare(opts)
 	if err != nil {
 		return err
 	}
-	if s.lock, err = flock.Hold(path+".lock", s.now()); errors.Is(err, flock.ErrHeld) {
-		return fmt.Errorf("%w: only one server may open a database: %w", err, holdfast.ErrLocked)
-	} else if err != nil {
+	if opts.Postgres.URL != "" {
+		err = s.openPostgres(ctx, path, opts)
+	} else {
+		err = s.openSQLite(ctx, path)
+	}
+	if err != nil {
 		return err
 	}
-	if s.db, err = openSQLite(ctx, path); err != nil {
-		return err
-	}
-	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
-		return err
-	}
-	if s.db.index, err = walindex.Reserve(path); err != nil {
-		return err
-	}
-	// The file is ours alone: whoever had claimed a post before is dead, and
+	// The database is ours alone: whoever had claimed a post before is dead, and
 	// what it had begun is posted now, not when its claim ends.
 	if err := s.db.write(ctx, endClaims); err != nil {
-		return err
-	}
-	if err := s.db.write(ctx, s.noteBoot); err != nil {
 		return err
 	}
 	if err := s.releaseDeadLocks(ctx); err != nil {
@@ -181,15 +184,87 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	if opts.Postgres.URL != "" {
+		if err := s.rememberDatabase(ctx, path, store); err != nil {
+			return err
+		}
+	}
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
 	}
-	if err := (&rebuilder{s.records}).wipe(ctx, path); err != nil {
-		return err
+	if opts.Postgres.URL == "" {
+		if err := (&rebuilder{s.records}).wipe(ctx, path); err != nil {
+			return err
+		}
 	}
 	s.endPauses(ctx)
 	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
 	return err
+}
+
+// prepare makes the folder, has it to ourselves, and returns the one true path of the SQLite
+// file that is in it, or would be.
+func (s *Store) prepare(opts Options) (string, error) {
+	remembered, err := rememberedDatabase(opts.Path)
+	if err != nil {
+		return "", err
+	}
+	var path string
+	if opts.Postgres.URL != "" {
+		if path, err = prepareFolder(opts.Path); err == nil {
+			err = noSQLite(path, remembered)
+		}
+	} else if remembered != "" {
+		return "", fmt.Errorf("the records of this data folder are in the PostgreSQL database with the identity %s: set datastore.url, or start with another data folder", remembered)
+	} else {
+		path, err = prepareFile(opts.Path)
+	}
+	if err != nil {
+		return "", err
+	}
+	s.lock, err = flock.Hold(path+".lock", s.now())
+	if errors.Is(err, flock.ErrHeld) {
+		return "", fmt.Errorf("%w: only one server may open a database: %w", err, holdfast.ErrLocked)
+	}
+	return path, err
+}
+
+func (s *Store) openSQLite(ctx context.Context, path string) (err error) {
+	if s.db, err = openSQLite(ctx, path); err != nil {
+		return err
+	}
+	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
+		return err
+	}
+	if s.db.index, err = walindex.Reserve(path); err != nil {
+		return err
+	}
+	return s.db.write(ctx, s.noteBoot)
+}
+
+func (s *Store) openPostgres(ctx context.Context, path string, opts Options) (err error) {
+	if s.db, err = openPostgres(ctx, opts.Postgres); err != nil {
+		return err
+	}
+	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
+		return s.db.explained(err)
+	}
+	return s.db.server.hold(ctx, path+".lock", s.log)
+}
+
+// prepareFolder creates the folder of path for its owner only, and returns its one true path.
+func prepareFolder(path string) (string, error) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
 // prepareFile creates the database's folder and file, so that neither is for

@@ -102,7 +102,10 @@ func TestStoreAtOnce(t *testing.T) {
 func runSuite(t *testing.T, suite map[string]func(t *testing.T, open opener)) {
 	t.Helper()
 	for name, test := range suite {
-		for database, open := range map[string]opener{"sqlite": openSQLite, "sqlite and a bucket": openBucket} {
+		for database, open := range map[string]opener{
+			"sqlite": openSQLite, "sqlite and a bucket": openBucket, "sqlite, twice": openRehearsed,
+			"postgresql": openPostgres,
+		} {
 			t.Run(database+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				test(t, open)
@@ -114,6 +117,15 @@ func runSuite(t *testing.T, suite map[string]func(t *testing.T, open opener)) {
 func openSQLite(t testing.TB) *datastore.Store {
 	t.Helper()
 	return openAt(t, datastore.Options{Path: emptyPath(t)})
+}
+
+// openRehearsed opens a store each of whose transactions is rolled back once and made again,
+// as those of PostgreSQL may be.
+func openRehearsed(t testing.TB) *datastore.Store {
+	t.Helper()
+	store := openSQLite(t)
+	datastore.Rehearse(store)
+	return store
 }
 
 // openBucket opens a store whose blobs are in a bucket that is not a folder.

@@ -118,6 +118,9 @@ func (s *PostStore) Want(ctx context.Context, posts ...holdfast.Post) error {
 }
 
 func (s *PostStore) wantPost(ctx context.Context, q querier, post holdfast.Post) error {
+	if err := q.alone(ctx, ofPullRequest(post.PullRequest), "post "+post.Key); err != nil {
+		return err
+	}
 	old, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 	switch {
 	case post.Key == "":
@@ -217,7 +220,7 @@ func (s *PostStore) showRuns(ctx context.Context, q querier, old, post holdfast.
 
 // markPosted sets PostedAt of runs where it is not set.
 func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) error {
-	for _, id := range runs {
+	for _, id := range distinct(slices.Clone(runs)) { // sorted: two of them do not wait for one another
 		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at = 0`, nanos(at), id); err != nil {
 			return err
 		}
@@ -291,14 +294,14 @@ func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []
 		posts = append(posts, p.Post)
 		return err
 	}
-	err := q.each(ctx, read, `SELECT `+postColumns+due+` ORDER BY `+postTurn+`, wanted_at, post_key LIMIT ? + 0`+q.forUpdate,
+	err := q.each(ctx, read, `SELECT `+postColumns+due+` ORDER BY `+postTurn+`, wanted_at, post_key LIMIT ? + 0`+q.skipLocked,
 		append(slices.Clone(args), limit)...)
 	if err != nil || limit < 2 || len(posts) < limit {
 		return posts, err
 	}
 	first := posts
 	posts = nil
-	err = q.each(ctx, read, `SELECT `+postColumns+due+` AND wanted_at <= ? ORDER BY wanted_at, post_key LIMIT 1`+q.forUpdate,
+	err = q.each(ctx, read, `SELECT `+postColumns+due+` AND wanted_at <= ? ORDER BY wanted_at, post_key LIMIT 1`+q.skipLocked,
 		append(slices.Clone(args), nanos(now.Add(-postPatience)))...)
 	for _, late := range posts {
 		if !slices.ContainsFunc(first, func(p holdfast.Post) bool { return p.Key == late.Key }) {
@@ -328,7 +331,12 @@ func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, e
 // and sets PostedAt of post.Runs where it is not set. A comment that is Unshown
 // begins a time in which no plan counts as shown, another one ends it.
 func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+	claimed := post
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		post := claimed
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 		if err != nil {
 			return err
@@ -404,6 +412,9 @@ func endClaims(ctx context.Context, q querier) error {
 // posted until it changes, and of a comment none of the plans shown before counts as shown.
 func (s *PostStore) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		query := `UPDATE posts SET failures = ?, refusal = ?, refusals = ?, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
 		if notBefore.IsZero() {
 			query += `, abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END`
