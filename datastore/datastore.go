@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/home"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
-	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // Options are what a Store needs. All are required unless noted.
@@ -62,7 +60,7 @@ type Store struct {
 	*sweeper
 
 	*records
-	lock    *flock.Lock
+	home    *home.Home
 	closing sync.Once
 }
 
@@ -160,14 +158,11 @@ func (o *Options) database() string {
 }
 
 func (s *Store) open(ctx context.Context, opts Options) error {
-	path, err := s.prepare(opts)
-	if err != nil {
-		return err
-	}
+	var err error
 	if opts.Postgres.URL != "" {
-		err = s.openPostgres(ctx, path, opts)
+		err = s.openPostgres(ctx, opts)
 	} else {
-		err = s.openSQLite(ctx, path)
+		err = s.openSQLite(ctx, opts.Path)
 	}
 	if err != nil {
 		return err
@@ -185,7 +180,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	if opts.Postgres.URL != "" {
-		if err := s.rememberDatabase(ctx, path, store); err != nil {
+		if err := s.remember(ctx, store); err != nil {
 			return err
 		}
 	}
@@ -193,7 +188,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	if opts.Postgres.URL == "" {
-		if err := (&rebuilder{s.records}).wipe(ctx, path); err != nil {
+		if err := (&rebuilder{s.records}).wipe(ctx, s.home.Path()); err != nil {
 			return err
 		}
 	}
@@ -202,89 +197,33 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	return err
 }
 
-// prepare makes the folder, has it to ourselves, and returns the one true path of the SQLite
-// file that is in it, or would be.
-func (s *Store) prepare(opts Options) (string, error) {
-	remembered, err := rememberedDatabase(opts.Path)
-	if err != nil {
-		return "", err
-	}
-	var path string
-	if opts.Postgres.URL != "" {
-		if path, err = prepareFolder(opts.Path); err == nil {
-			err = noSQLite(path, remembered)
-		}
-	} else if remembered != "" {
-		return "", fmt.Errorf("the records of this data folder are in the PostgreSQL database with the identity %s: set datastore.url, or start with another data folder", remembered)
-	} else {
-		path, err = prepareFile(opts.Path)
-	}
-	if err != nil {
-		return "", err
-	}
-	s.lock, err = flock.Hold(path+".lock", s.now())
-	if errors.Is(err, flock.ErrHeld) {
-		return "", fmt.Errorf("%w: only one server may open a database: %w", err, holdfast.ErrLocked)
-	}
-	return path, err
-}
-
 func (s *Store) openSQLite(ctx context.Context, path string) (err error) {
-	if s.db, err = openSQLite(ctx, path); err != nil {
+	if s.home, err = home.OpenSQLite(path, s.now()); err != nil {
 		return err
 	}
-	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
+	if s.db, err = openSQLite(ctx, s.home.Path()); err != nil {
 		return err
 	}
-	if s.db.index, err = walindex.Reserve(path); err != nil {
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
+		return err
+	}
+	if s.db.index, err = walindex.Reserve(s.home.Path()); err != nil {
 		return err
 	}
 	return s.db.write(ctx, s.noteBoot)
 }
 
-func (s *Store) openPostgres(ctx context.Context, path string, opts Options) (err error) {
+func (s *Store) openPostgres(ctx context.Context, opts Options) (err error) {
+	if s.home, err = home.OpenElsewhere(opts.Path, s.now()); err != nil {
+		return err
+	}
 	if s.db, err = openPostgres(ctx, opts.Postgres); err != nil {
 		return err
 	}
-	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
 		return s.db.explained(err)
 	}
-	return s.db.server.hold(ctx, path+".lock", s.log)
-}
-
-// prepareFolder creates the folder of path for its owner only, and returns its one true path.
-func prepareFolder(path string) (string, error) {
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, filepath.Base(path)), nil
-}
-
-// prepareFile creates the database's folder and file, so that neither is for
-// others' eyes, and returns the file's one true path: two links to a database
-// are one database.
-func prepareFile(path string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", err
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
+	return s.db.server.hold(ctx, s.home.Place(), s.log)
 }
 
 // Close waits for writes in progress and lets the database go. After it every
@@ -303,8 +242,8 @@ func (s *Store) close() error {
 	if s.blobs != nil {
 		errs = append(errs, s.blobs.close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Release())
+	if s.home != nil {
+		errs = append(errs, s.home.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -36,13 +36,8 @@ func CountTwice(ctx context.Context, store *Store, between func()) (before, afte
 	return before, after, err
 }
 
-// PlaceOf is what a data folder is called in the lease of a server.
-func PlaceOf(path string) (string, error) {
-	if place := placeOf(path); place != "" {
-		return place, nil
-	}
-	return "", errors.New("the system does not say")
-}
+// PlaceOf is what a store's data folder is called in the lease of a server.
+func PlaceOf(store *Store) string { return store.home.Place() }
 
 // DemoteSessions has all sessions that write be those of a server that has become a standby.
 func DemoteSessions(ctx context.Context, store *Store) {

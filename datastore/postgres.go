@@ -7,20 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
-	"github.com/pressly/goose/v3"
-	gooselock "github.com/pressly/goose/v3/lock"
-
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/statements"
-	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 var postgresDialect = &dialect{
-	goose:      goose.DialectPostgres,
-	migrations: "postgres",
+	migrations: migrations.Postgres,
 	duplicate:  postgres.Duplicate,
 	explained:  postgres.Explained,
 
@@ -56,31 +50,16 @@ func openPostgres(ctx context.Context, address postgres.Address) (*database, err
 	}, nil
 }
 
-// hold keeps other servers away from the database. Place is a file that we have locked.
+// hold keeps other servers away from the database; see postgres.Server.
 func (p *postgresServer) hold(ctx context.Context, place string, log *slog.Logger) (err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown machine"
 	}
 	p.holder, err = p.pools.Hold(ctx, postgres.Server{
-		Place: placeOf(place), Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid()),
+		Place: place, Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid()),
 	}, log)
 	return err
-}
-
-// placeOf names a file on this machine, as long as the machine is up. Who locks it knows
-// that nobody else does: a copy of the file has another name.
-func placeOf(path string) string {
-	boot := durable.Boot()
-	info, err := os.Stat(path)
-	if err != nil || boot == "" {
-		return ""
-	}
-	number := fileNumber(info)
-	if number == "" {
-		return ""
-	}
-	return holdfast.DigestOf([]byte(boot + " " + number)).Short()
 }
 
 func (p *postgresServer) write(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
@@ -109,23 +88,19 @@ func (s *Store) Lost() <-chan struct{} {
 	return s.db.server.holder.Lost()
 }
 
-// migrationPatience is between two tries to be the one that migrates, and how many there are.
-const (
-	migrationPause = time.Second
-	migrationTries = 300
-)
-
-// gooseOptions has one server alone migrate a database of PostgreSQL. Its lock is one of the
-// session, so that a migration cannot be made through PgBouncer in transaction mode.
-func (db *database) gooseOptions() ([]goose.ProviderOption, error) {
-	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler))}
-	if db.server == nil {
-		return options, nil
+// remember has our folder remember the database that its records are in.
+func (s *Store) remember(ctx context.Context, identity string) error {
+	added, err := s.home.Remember(identity)
+	if err != nil || !added {
+		return err
 	}
-	locker, err := gooselock.NewPostgresSessionLocker(
-		gooselock.WithLockTimeout(uint64(migrationPause.Seconds()), migrationTries))
-	if err != nil {
-		return nil, err
+	var runs int
+	if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM runs LIMIT 1) AS few`).Scan(&runs); err != nil {
+		return fmt.Errorf("look for runs: %w", err)
 	}
-	return append(options, goose.WithSessionLocker(locker)), nil
+	if runs > 0 {
+		s.log.WarnContext(ctx, "the database was used with another data folder: larger plans, bundles and states that are still there are missing here",
+			"path", s.home.Path())
+	}
+	return nil
 }

@@ -191,7 +191,9 @@ func TestPostgresServerThatDied(t *testing.T) {
 	t.Parallel()
 	d := postgresserver.New(t, emptyPostgres(t))
 	opts := optionsOf(t, d)
-	if err := must[*datastore.Store](t)(openOptions(t, opts)).Close(); err != nil {
+	store := must[*datastore.Store](t)(openOptions(t, opts))
+	place := datastore.PlaceOf(store)
+	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	died := func(place string) {
@@ -201,7 +203,7 @@ func TestPostgresServerThatDied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	died(must[string](t)(datastore.PlaceOf(opts.Path + ".lock")))
+	died(place)
 	again := begin(func() error { return second(openOptions(t, opts)) })
 	<-again.done
 	if again.err != nil {

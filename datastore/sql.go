@@ -3,12 +3,9 @@ package datastore
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"slices"
@@ -16,26 +13,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/statements"
 )
-
-//go:embed migrations
-var migrations embed.FS
 
 // dialect is what differs between databases. Parameters of queries are "?", which
 // the pools of PostgreSQL number; INSERT ... ON CONFLICT and RETURNING are the same there.
 // A limit is written "LIMIT ? + 0": SQLite compiles a query again each time that a
 // bare parameter of LIMIT or OFFSET is bound.
 type dialect struct {
-	goose goose.Dialect
-	// migrations is the folder under migrations/.
-	migrations string
+	migrations migrations.Set
 	// duplicate reports whether err is a violated unique constraint.
 	duplicate func(err error) bool
 	// explained says in words what is wrong with the database.
@@ -61,8 +53,7 @@ type dialect struct {
 }
 
 var sqliteDialect = &dialect{
-	goose:      goose.DialectSQLite3,
-	migrations: "sqlite",
+	migrations: migrations.SQLite,
 	duplicate: func(err error) bool {
 		var failure *sqlite.Error
 		return errors.As(err, &failure) &&
@@ -148,46 +139,6 @@ func (db *database) close() error {
 		errs = append(errs, db.index.Close()) // only now: it takes SQLite's locks with it
 	}
 	return errors.Join(errs...)
-}
-
-// migrate brings the tables up to what this version knows, and refuses those of
-// a newer one. A database that has tables is checked before it is touched.
-func (db *database) migrate(ctx context.Context, log *slog.Logger, check func(ctx context.Context) error) error {
-	files, err := fs.Sub(migrations, "migrations/"+db.migrations)
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	options, err := db.gooseOptions()
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	provider, err := goose.NewProvider(db.goose, db.durable.DB, files, options...)
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	current, target, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("read schema version: %w", err)
-	}
-	if current > target {
-		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
-	}
-	if current > 0 {
-		if err := check(ctx); err != nil {
-			return err
-		}
-	}
-	if current == target {
-		return nil
-	}
-	applied, err := provider.Up(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	for _, m := range applied {
-		log.InfoContext(ctx, "migrated database", "revision", m.Source.Version, "duration", m.Duration)
-	}
-	return nil
 }
 
 // querier runs queries in a transaction, or each for itself.

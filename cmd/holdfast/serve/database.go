@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // database is where the records are; zero: in SQLite. One that engines could use is refused.
-func (s *services) database(ctx context.Context) (postgres.Address, error) {
-	c := s.cfg.Datastore
+func database(ctx context.Context, cfg *config.Config, logger *slog.Logger) (postgres.Address, error) {
+	c := cfg.Datastore
 	if c.URL == "" {
 		return postgres.Address{}, nil
 	}
@@ -26,8 +28,8 @@ func (s *services) database(ctx context.Context) (postgres.Address, error) {
 		return address, nil
 	case !errors.Is(err, postgres.ErrOpen):
 		return address, fmt.Errorf("datastore.url: %w", err)
-	case s.cfg.Isolation == string(sandbox.ModeNone):
-		s.logger.Warn("isolation is none, and the database is open to what engines execute", "err", err)
+	case cfg.Isolation == string(sandbox.ModeNone):
+		logger.Warn("isolation is none, and the database is open to what engines execute", "err", err)
 		return address, nil
 	default:
 		return address, hint.New(

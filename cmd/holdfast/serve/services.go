@@ -191,7 +191,7 @@ func (s *services) openStore(ctx context.Context) error {
 	if s.keys, err = seal.NewKeyring(current, older...); err != nil {
 		return fmt.Errorf("load encryption keys: %w", err)
 	}
-	address, err := s.database(ctx)
+	address, err := database(ctx, s.cfg, s.logger)
 	if err != nil {
 		return err
 	}
