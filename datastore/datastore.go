@@ -221,9 +221,9 @@ func (s *Store) openPostgres(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
-		return s.db.explained(err)
+		return postgres.Refused(err)
 	}
-	return s.db.server.hold(ctx, s.home.Place(), s.log)
+	return s.db.server.Hold(ctx, s.whoWeAre(), s.log)
 }
 
 // Close waits for writes in progress and lets the database go. After it every

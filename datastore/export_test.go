@@ -41,7 +41,7 @@ func PlaceOf(store *Store) string { return store.home.Place() }
 
 // DemoteSessions has all sessions that write be those of a server that has become a standby.
 func DemoteSessions(ctx context.Context, store *Store) {
-	pool := store.db.server.pools.Writers
+	pool := store.db.server.Writers
 	var conns []*sql.Conn
 	for range postgres.Connections {
 		conn, err := pool.Conn(ctx)

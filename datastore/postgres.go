@@ -2,10 +2,7 @@ package datastore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/holdfast-dev/holdfast/datastore/migrations"
@@ -30,12 +27,6 @@ var postgresDialect = &dialect{
 	like:       `ILIKE`,
 }
 
-// postgresServer is a PostgreSQL that we have a database of.
-type postgresServer struct {
-	pools  *postgres.Pools
-	holder *postgres.Holder // nil: not ours yet
-}
-
 func openPostgres(ctx context.Context, address postgres.Address) (*database, error) {
 	pools, err := postgres.Open(ctx, address)
 	if err != nil {
@@ -45,47 +36,27 @@ func openPostgres(ctx context.Context, address postgres.Address) (*database, err
 	reading.forUpdate, reading.forKeyShare, reading.skipLocked = "", "", ""
 	writers := statements.NewNumbered(pools.Writers)
 	return &database{
-		dialect: postgresDialect, reading: &reading, server: &postgresServer{pools: pools},
+		dialect: postgresDialect, reading: &reading, server: pools,
 		readers: statements.NewNumbered(pools.Readers), durable: writers, relaxed: writers,
 	}, nil
-}
-
-// hold keeps other servers away from the database; see postgres.Server.
-func (p *postgresServer) hold(ctx context.Context, place string, log *slog.Logger) (err error) {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "an unknown machine"
-	}
-	p.holder, err = p.pools.Hold(ctx, postgres.Server{
-		Place: place, Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid()),
-	}, log)
-	return err
-}
-
-func (p *postgresServer) write(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
-	if p.holder != nil {
-		if err := p.holder.Check(ctx); err != nil {
-			return err
-		}
-	}
-	return p.pools.Write(ctx, do)
-}
-
-func (p *postgresServer) close() error {
-	var errs []error
-	if p.holder != nil {
-		errs = append(errs, p.holder.Release())
-	}
-	return errors.Join(append(errs, p.pools.Close())...)
 }
 
 // Lost is closed when another server has the database: nothing more is stored. Of SQLite
 // it never is.
 func (s *Store) Lost() <-chan struct{} {
-	if s.db == nil || s.db.server == nil || s.db.server.holder == nil {
+	if s.db == nil || s.db.server == nil {
 		return nil
 	}
-	return s.db.server.holder.Lost()
+	return s.db.server.Lost()
+}
+
+// whoWeAre is what a server is called that has a database.
+func (s *Store) whoWeAre() postgres.Server {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	return postgres.Server{Place: s.home.Place(), Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid())}
 }
 
 // remember has our folder remember the database that its records are in.

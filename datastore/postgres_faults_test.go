@@ -41,12 +41,18 @@ func TestPostgresIsRefused(t *testing.T) {
 	d := postgresserver.New(t, "")
 	url := d.URL()
 	newer, readOnly := postgresserver.New(t, emptyPostgres(t)), postgresserver.New(t, emptyPostgres(t))
+	foreign, latin := postgresserver.New(t, ""), postgresserver.New(t, "")
 	for _, prepare := range []func() (string, error){
 		func() (string, error) {
 			return newer.Query(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`)
 		},
 		func() (string, error) {
 			return d.Server.Query(`ALTER DATABASE ` + readOnly.Name + ` SET default_transaction_read_only = on`)
+		},
+		func() (string, error) { return d.Server.Query(`ALTER DATABASE ` + foreign.Name + ` OWNER TO postgres`) },
+		func() (string, error) { return d.Server.Query(`DROP DATABASE ` + latin.Name) },
+		func() (string, error) {
+			return d.Server.Query(`CREATE DATABASE ` + latin.Name + ` TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' OWNER ` + postgresserver.Role)
 		},
 	} {
 		if _, err := prepare(); err != nil {
@@ -68,6 +74,8 @@ func TestPostgresIsRefused(t *testing.T) {
 		"a password in it":   {strings.Replace(url, "@", ":"+secret+"@", 1), d.Password, 'k', []string{"contains the password"}},
 		"a newer schema":     {newer.URL(), d.Password, 'k', []string{"version 999", "run the version that wrote it"}},
 		"read-only":          {readOnly.URL(), d.Password, 'k', []string{"takes no writes", "primary"}},
+		"another owner":      {foreign.URL(), d.Password, 'k', []string{"lacks rights", "own the database"}},
+		"another encoding":   {latin.URL(), d.Password, 'k', []string{"LATIN1", "ENCODING 'UTF8'"}},
 		"a wrong parameter":  {strings.Replace(url, "sslmode=disable", "sslmode=always", 1), d.Password, 'k', []string{"read the URL"}},
 		"a password as well": {url + "&password=" + secret, d.Password, 'k', []string{"contains the password"}},
 	} {

@@ -78,7 +78,7 @@ type database struct {
 	// with a context, and unlike SQLite's own lock it is fair.
 	writing chan struct{}
 
-	server *postgresServer // nil: SQLite
+	server *postgres.Pools // nil: SQLite
 	// rehearsed has tests run each transaction twice, and roll back the first time.
 	rehearsed bool
 
@@ -124,7 +124,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 
 func (db *database) close() error {
 	if db.server != nil {
-		return db.server.close()
+		return db.server.Close()
 	}
 	// A write in progress ends first; none begins after.
 	db.writing <- struct{}{}
@@ -192,7 +192,7 @@ func (db *database) reader() querier { return querier{db.reading, db.readers} }
 func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) (err error) {
 	defer func() { err = db.explained(err) }()
 	if db.server != nil {
-		return db.server.pools.Read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		return db.server.Read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			return do(ctx, querier{db.reading, db.readers.Within(tx)})
 		})
 	}
@@ -227,7 +227,7 @@ func (db *database) commit(ctx context.Context, pool *statements.Pool, do func(c
 	}
 	var err error
 	if db.server != nil {
-		err = db.server.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return do(ctx, querier{db.dialect, pool.Within(tx)}) })
+		err = db.server.Write(ctx, func(ctx context.Context, tx *sql.Tx) error { return do(ctx, querier{db.dialect, pool.Within(tx)}) })
 	} else {
 		err = db.transact(ctx, pool, do)
 	}

@@ -171,7 +171,9 @@ func TestWritersFencesGrow(t *testing.T) {
 	}
 	group.Wait()
 
-	create(t, w.Store, newRun(9001), newRun(9002))
+	one, other := newRun(9001), newRun(9002)
+	other.StateLocation = one.StateLocation
+	create(t, w.Store, one, other)
 	let := w.hold(`SELECT 1 FROM runs WHERE id = 'run-9001' FOR UPDATE`)
 	first := begin(func() error {
 		return second(w.ClaimRun(ctx, "run-9001", holdfast.AgentRef{ID: "agent"}, noon, 100))
@@ -179,10 +181,14 @@ func TestWritersFencesGrow(t *testing.T) {
 	if !w.blocked(first, 1) {
 		t.Fatal("a claim of a run that is locked did not wait")
 	}
-	must[holdfast.Run](t)(w.ClaimRun(ctx, "run-9002", holdfast.AgentRef{ID: "agent"}, noon, 100))
+	next := must[holdfast.Run](t)(w.ClaimRun(ctx, "run-9002", holdfast.AgentRef{ID: "agent"}, noon, 100))
+	end(t, w.Store, next, holdfast.RunPlanned)
 	let()
 	if err := first.wait(t); err != nil {
 		t.Error(err)
+	}
+	if got := must[holdfast.Run](t)(w.Run(ctx, "run-9001")); got.Fence <= next.Fence {
+		t.Errorf("fence %d of a claim after one with %d", got.Fence, next.Fence)
 	}
 }
 
@@ -460,59 +466,98 @@ func TestWritersKeepASnapshot(t *testing.T) {
 	}
 }
 
-// TestWritersUploadAStateTwice: of two uploads at once the newer one is the newest, and the
-// older one does not count as a state that could not be saved.
-func TestWritersUploadAStateTwice(t *testing.T) {
-	t.Parallel()
-	w, ctx := openWriters(t), t.Context()
-	run := newRun(1)
+// uploading is a running apply, the first state of which is saved.
+func (w *writers) uploading() (run holdfast.Run, put func(serial int64) error) {
+	w.t.Helper()
+	run = newRun(1)
 	run.Kind = holdfast.RunApply
-	run = claim(t, w.Store, run)
-	put := func(serial int64) error {
-		return second(w.PutState(ctx, holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: stateJSON(serial, "l", fmt.Sprint(serial))}))
+	run = claim(w.t, w.Store, run)
+	put = func(serial int64) error {
+		return second(w.PutState(w.t.Context(), holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: stateJSON(serial, "l", fmt.Sprint(serial))}))
 	}
 	if err := put(1); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	var group sync.WaitGroup
-	for serial := range int64(16) {
-		group.Go(func() {
-			if err := put(serial + 2); err != nil && !errors.Is(err, holdfast.ErrConflict) {
-				t.Error(err)
-			}
-		})
+	return run, put
+}
+
+// TestWritersUploadAStateTwice: of two uploads at once the one with the greater serial is the
+// newest state.
+func TestWritersUploadAStateTwice(t *testing.T) {
+	t.Parallel()
+	w := openWriters(t)
+	run, put := w.uploading()
+	// The first upload has seen what is newest, and cannot continue.
+	let := w.hold(`SELECT 1 FROM states FOR UPDATE`)
+	newer := begin(func() error { return put(3) })
+	if !w.blocked(newer, 1) {
+		t.Fatalf("the upload did not wait: %v", newer.wait(t))
 	}
-	group.Wait()
-	if _, v, err := w.State(ctx, run.StateLocation); err != nil || v.Serial != 17 {
-		t.Errorf("the newest state has serial %d, want 17: %v", v.Serial, err)
+	older := begin(func() error { return put(2) })
+	w.blocked(older, 2)
+	let()
+	if err := newer.wait(t); err != nil {
+		t.Error(err)
+	}
+	if err := older.wait(t); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("the upload of an older state = %v, want ErrConflict", err)
+	}
+	if _, v, err := w.State(t.Context(), run.StateLocation); err != nil || v.Serial != 3 {
+		t.Errorf("the newest state has serial %d, want 3: %v", v.Serial, err)
 	}
 }
 
-// TestWritersEndAndUpload: an upload that comes while its attempt ends is either of the
-// attempt, or late: there is an unsaved state only if it is newer than what was saved.
+// TestWritersEndAndUpload: an attempt does not end while a state of it is stored.
 func TestWritersEndAndUpload(t *testing.T) {
 	t.Parallel()
+	w := openWriters(t)
+	run, put := w.uploading()
+	let := w.hold(`SELECT 1 FROM states FOR UPDATE`)
+	upload := begin(func() error { return put(2) })
+	if !w.blocked(upload, 1) {
+		t.Fatalf("the upload did not wait: %v", upload.wait(t))
+	}
+	last := run
+	last.Status = holdfast.RunInterrupted
+	ending := begin(func() error { return second(w.EndAttempt(t.Context(), run.Ref(), last, nil)) })
+	if !w.blocked(ending, 2) && ending.err == nil {
+		t.Error("an attempt has ended, and a state of it is stored after that")
+	}
+	let()
+	if err := errors.Join(upload.wait(t), ending.wait(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWritersWaitInACircle: PostgreSQL ends one of two transactions that wait for one another,
+// and it is made again.
+func TestWritersWaitInACircle(t *testing.T) {
+	t.Parallel()
 	w, ctx := openWriters(t), t.Context()
-	for n := range 10 {
-		run := newRun(n)
-		run.Kind = holdfast.RunApply
-		run = claim(t, w.Store, run)
-		var group sync.WaitGroup
-		var refused error
-		group.Go(func() {
-			refused = second(w.PutState(ctx, holdfast.StateWrite{Location: run.StateLocation, By: run.Ref(), Data: stateJSON(1, "l", "s")}))
-		})
-		group.Go(func() {
-			last := run
-			last.Status = holdfast.RunInterrupted
-			if _, err := w.EndAttempt(ctx, run.Ref(), last, nil); err != nil {
-				t.Error(err)
-			}
-		})
-		group.Wait()
-		unsaved := must[[]holdfast.UnsavedState](t)(w.UnsavedStates(ctx, run.Cluster))
-		if late := errors.Is(refused, holdfast.ErrFenced); refused != nil && !late || late != (len(unsaved) == 1) {
-			t.Errorf("the upload: %v; unsaved states: %+v", refused, unsaved)
+	post := func(key, body string) holdfast.Post {
+		return holdfast.Post{Key: key, Kind: holdfast.PostIssue, Repo: "fleet", Body: body}
+	}
+	want(t, w.Store, post("issue:x", "0"))
+	want(t, w.Store, post("issue:y", "0"))
+	let := w.hold(`SELECT 1 FROM posts WHERE post_key = 'issue:x' FOR UPDATE`)
+	one := begin(func() error { return w.Want(ctx, post("issue:x", "1"), post("issue:y", "1")) })
+	if !w.blocked(one, 1) {
+		t.Fatal("it did not wait")
+	}
+	two := begin(func() error { return w.Want(ctx, post("issue:y", "2"), post("issue:x", "2")) })
+	if !w.blocked(two, 2) {
+		t.Fatal("it did not wait")
+	}
+	let()
+	if err := errors.Join(one.wait(t), two.wait(t)); err != nil {
+		t.Error(err)
+	}
+	if w.deadlocks() == 0 {
+		t.Error("they did not wait for one another")
+	}
+	for _, got := range must[[]holdfast.Post](t)(w.Posts(ctx, holdfast.PostFilter{})) {
+		if got.Wanted != 3 {
+			t.Errorf("%s was wanted %d times, want 3", got.Key, got.Wanted)
 		}
 	}
 }

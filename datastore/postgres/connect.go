@@ -32,8 +32,10 @@ type Address struct {
 }
 
 const (
-	// Connections is how many sessions read, and how many write.
+	// Connections is how many sessions read, and how many write. One more keeps the lease.
 	Connections = 16
+	// oldest is the first version that has what is used.
+	oldest = 14
 
 	// connectTimeout is for one host.
 	connectTimeout = 5 * time.Second
@@ -54,6 +56,8 @@ var timeouts = map[string]string{
 // Pools are the sessions of one database.
 type Pools struct {
 	Readers, Writers *sql.DB
+	lease            *sql.DB       // who waits for a writer's session must not lose it
+	holder           *Holder       // nil: the database is not ours yet
 	epoch            *atomic.Int64 // of sessions; those of an earlier one are not used again
 }
 
@@ -67,13 +71,30 @@ func Open(ctx context.Context, address Address) (*Pools, error) {
 		return nil, err
 	}
 	p := &Pools{epoch: new(atomic.Int64)}
-	p.Readers, p.Writers = p.pool(config, address.Password), p.pool(config, address.Password)
-	for _, pool := range []*sql.DB{p.Readers, p.Writers} {
-		if err := pool.PingContext(ctx); err != nil {
-			return nil, errors.Join(explainedConnect(err), p.Close())
-		}
+	p.Readers = p.pool(config, address.Password, Connections)
+	p.Writers = p.pool(config, address.Password, Connections)
+	p.lease = p.pool(config, address.Password, 1)
+	if err := p.check(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// check is an error if the database does not answer, or is not what we need.
+func (p *Pools) check(ctx context.Context) error {
+	var version int
+	var encoding string
+	err := p.Readers.QueryRowContext(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).
+		Scan(&version, &encoding)
+	switch {
+	case err != nil:
+		return Refused(err)
+	case version/10000 < oldest:
+		return fmt.Errorf("its version is %d, and %d or later is needed", version/10000, oldest)
+	case encoding != "UTF8":
+		return fmt.Errorf("its encoding is %s: create it with ENCODING 'UTF8'", encoding)
+	}
+	return nil
 }
 
 // parse reads a URL. What is said of it has no password: none is taken from there.
@@ -113,7 +134,7 @@ func parse(address string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error)) *sql.DB {
+func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error), connections int) *sql.DB {
 	pool := stdlib.OpenDB(*config,
 		stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) (err error) {
 			if password != nil {
@@ -131,8 +152,8 @@ func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error)) *s
 			}
 			return nil
 		}))
-	pool.SetMaxOpenConns(Connections)
-	pool.SetMaxIdleConns(Connections)
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(connectionIdle)
 	pool.SetConnMaxLifetime(connectionAge)
 	return pool
@@ -142,8 +163,13 @@ func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error)) *s
 // longer, and a new session finds the one that does.
 func (p *Pools) Renew() { p.epoch.Add(1) }
 
-// Close ends all sessions.
-func (p *Pools) Close() error { return errors.Join(p.Readers.Close(), p.Writers.Close()) }
+// Close gives the database back, if it is ours, and ends all sessions.
+func (p *Pools) Close() error {
+	if p.holder != nil {
+		p.holder.release()
+	}
+	return errors.Join(p.Readers.Close(), p.Writers.Close(), p.lease.Close())
+}
 
 // ErrOpen is of a database that lets in who does not know the password.
 var ErrOpen = errors.New("the database accepts connections without the password")
@@ -172,7 +198,7 @@ func Guarded(ctx context.Context, address Address) error {
 	if failure := (*pgconn.PgError)(nil); errors.As(err, &failure) && class(failure) == classAuthorization {
 		return nil
 	}
-	return explainedConnect(err)
+	return Refused(err)
 }
 
 func withoutCertificate(config *tls.Config) {
@@ -181,8 +207,8 @@ func withoutCertificate(config *tls.Config) {
 	}
 }
 
-// explainedConnect says what to do about a database that cannot be connected to.
-func explainedConnect(err error) error {
+// Refused says what to do about a database that cannot be connected to, or be used.
+func Refused(err error) error {
 	var failure *pgconn.PgError
 	switch {
 	case !errors.As(err, &failure):
@@ -192,6 +218,8 @@ func explainedConnect(err error) error {
 		return fmt.Errorf("it cannot be reached: start it, and look at the URL, the network and TLS: %w: %w", holdfast.ErrUnavailable, err)
 	case class(failure) == classAuthorization:
 		return fmt.Errorf("it refuses the user or the password: look at the user in the URL, the password and pg_hba.conf: %w", err)
+	case failure.Code == "42501":
+		return fmt.Errorf("its user lacks rights: the user in the URL has to own the database: %w", err)
 	case failure.Code == "3D000":
 		return fmt.Errorf("there is no such database: create it, owned by the user in the URL: %w", err)
 	case failure.Code == "08P01" && strings.Contains(failure.Message, "startup parameter"):

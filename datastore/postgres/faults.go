@@ -117,6 +117,9 @@ func conflict(err error) bool {
 // gone reports whether the session is of a server that does not answer, or takes no writes
 // any longer: a new one may be of another server.
 func gone(err error) bool {
+	if err == nil {
+		return false
+	}
 	var failure *pgconn.PgError
 	if errors.As(err, &failure) {
 		return away(failure) || failure.Code == codeReadOnly

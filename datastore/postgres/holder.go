@@ -56,31 +56,31 @@ func (s Server) String() string { return strings.Join([]string{s.Place, s.Nonce,
 
 // Hold makes us the one server of a database. It waits for the end of the lease of a server
 // that has died, and is an ErrLocked if one lives.
-func (p *Pools) Hold(ctx context.Context, server Server, log *slog.Logger) (*Holder, error) {
-	h := &Holder{pool: p.Writers, owner: server.String(), log: log, done: make(chan struct{}), lost: make(chan struct{})}
+func (p *Pools) Hold(ctx context.Context, server Server, log *slog.Logger) error {
+	h := &Holder{pool: p.lease, owner: server.String(), log: log, done: make(chan struct{}), lost: make(chan struct{})}
 	for first, waited := int64(0), false; ; waited = true {
 		began := time.Now()
 		owner, expires, err := h.take(ctx, server.Place)
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case owner == h.owner:
 			h.renewed = began
 			ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-			h.stop = stop
+			h.stop, p.holder = stop, h
 			go h.keep(ctx)
-			return h, nil
+			return nil
 		case !waited:
 			first = expires
 			log.InfoContext(ctx, "another server has the database, or has died without giving it back: waiting for its next sign of life", "owner", nameOf(owner))
 		case expires != first:
-			return nil, fmt.Errorf("the server on %s has it, and only one server may use a database: stop it, or give this one another database: %w",
+			return fmt.Errorf("the server on %s has it, and only one server may use a database: stop it, or give this one another database: %w",
 				nameOf(owner), holdfast.ErrLocked)
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
@@ -152,9 +152,9 @@ func (h *Holder) renew(ctx context.Context) error {
 	return holdfast.ErrLocked
 }
 
-// Check is an ErrLocked if another server has the database. Of a server that could not renew
+// check is an ErrLocked if another server has the database. Of a server that could not renew
 // its lease in time it asks before anything is written.
-func (h *Holder) Check(ctx context.Context) error {
+func (h *Holder) check(ctx context.Context) error {
 	h.mu.Lock()
 	over, late := h.over, time.Since(h.renewed) > leaseTime-renewEvery
 	h.mu.Unlock()
@@ -168,10 +168,15 @@ func (h *Holder) Check(ctx context.Context) error {
 }
 
 // Lost is closed when another server has the database.
-func (h *Holder) Lost() <-chan struct{} { return h.lost }
+func (p *Pools) Lost() <-chan struct{} {
+	if p.holder == nil {
+		return nil
+	}
+	return p.holder.lost
+}
 
-// Release gives the database to whoever wants it.
-func (h *Holder) Release() error {
+// release gives the database to whoever wants it.
+func (h *Holder) release() {
 	h.stop()
 	<-h.done
 	ctx, stop := context.WithTimeout(context.Background(), connectTimeout)
@@ -180,5 +185,4 @@ func (h *Holder) Release() error {
 	if err != nil {
 		h.log.WarnContext(ctx, "the database's lease was not given back: the next server waits until it ends", "err", err)
 	}
-	return nil
 }

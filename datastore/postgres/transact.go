@@ -74,6 +74,13 @@ func (p *Pools) write(ctx context.Context, do func(ctx context.Context, tx *sql.
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	if p.holder != nil {
+		if err := p.holder.check(ctx); gone(err) {
+			return &againError{err, true}
+		} else if err != nil {
+			return err
+		}
+	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer stop()
 	tx, err := conn.BeginTx(ctx, nil)

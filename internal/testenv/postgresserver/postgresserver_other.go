@@ -7,6 +7,9 @@ import "testing"
 // Main runs tests.
 func Main(m *testing.M) int { return m.Run() }
 
+// Role is who owns databases.
+const Role = "holdfast"
+
 // Database is one on a server.
 type Database struct{ Name string }
 
@@ -19,6 +22,13 @@ func New(t testing.TB, _ string) Database {
 
 // NewKept is New.
 func NewKept(t testing.TB) Database { return New(t, "") }
+
+// Open skips its test, too.
+func Open(t testing.TB) string {
+	t.Helper()
+	New(t, "")
+	return ""
+}
 
 // URL is how clients connect.
 func (Database) URL() string { return "" }

@@ -67,6 +67,12 @@ func StartGuarded(t testing.TB, bound bool) *Server {
 	return s
 }
 
+// Open starts a server that asks for no password, and returns how to connect to it.
+func Open(t testing.TB) string {
+	t.Helper()
+	return Start(t).URL()
+}
+
 // Password is that of Role and of the superuser.
 func (s *Server) Password() (string, error) { return s.password, nil }
 
