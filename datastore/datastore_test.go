@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -147,7 +148,9 @@ var emptyDatabase = emptystore.New(func(path string) datastore.Options {
 func emptyPath(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(memory.Dir(t), "holdfast.db")
-	emptyDatabase.Write(t, path)
+	if os.Getenv(insteadOfSQLite) == "" {
+		emptyDatabase.Write(t, path)
+	}
 	return path
 }
 
@@ -159,6 +162,9 @@ func openAt(t testing.TB, opts datastore.Options) *datastore.Store {
 	}
 	if opts.Now == nil {
 		opts.Now = func() time.Time { return noon }
+	}
+	if os.Getenv(insteadOfSQLite) != "" && opts.Postgres.URL == "" {
+		opts.Postgres = databaseOf(t, opts.Path)
 	}
 	store, err := datastore.Open(t.Context(), opts)
 	if err != nil {

@@ -1,7 +1,9 @@
 package datastore_test
 
 import (
+	"database/sql"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -57,4 +59,64 @@ func emptyPostgres(t testing.TB) string {
 	}
 	emptyTemplate.name = d.Name
 	return d.Name
+}
+
+// insteadOfSQLite is a variable of the environment with which openAt opens a database of
+// PostgreSQL for each path.
+const insteadOfSQLite = "DATASTORE_TEST_POSTGRES"
+
+// aboutSQLite are tests of SQLite's file, of what it has that PostgreSQL has not, and of
+// upgrades from versions that knew no other database; and those that open both.
+var aboutSQLite = []string{
+	"TestStore", "TestWriters", "TestPostgres", "TestSchemas", "TestRestOnPostgres", "TestDataFolder",
+	"TestUpgrade", "TestOpen", "TestKilled", "TestCommitsOfARun", "TestWhatWaitsForTheDisk", "TestCreateClusters",
+	"TestLocksLeftBehind", "TestRenameWithLocksLeftBehind", "TestWhatIsGoneLeavesLittle", "TestEveryTableHasABound",
+	"TestClustersOfAPullRequestAreWrittenOnce", "TestPullRequestsOf", "TestDocumentsAreReadOnce", "TestPullRequestsAreDecodedOnce",
+}
+
+// TestRestOnPostgres: what the other tests say of a store is so on PostgreSQL, too. They run
+// again in another process, each with databases of its own.
+func TestRestOnPostgres(t *testing.T) {
+	t.Parallel()
+	postgresserver.New(t, emptyPostgres(t)) // or the test is skipped
+	tests := child(t, insteadOfSQLite+"=yes")
+	tests.Args = append(tests.Args, "-test.skip=^("+strings.Join(aboutSQLite, "|")+")")
+	if out, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("on PostgreSQL: %v\n%s", err, out)
+	}
+}
+
+var databases sync.Map // by the path of SQLite's file
+
+func databaseOf(t testing.TB, path string) postgres.Address {
+	t.Helper()
+	if known, ok := databases.Load(path); ok {
+		return known.(postgres.Address)
+	}
+	d := postgresserver.New(t, emptyPostgres(t))
+	address := postgres.Address{URL: d.URL(), Password: d.Password}
+	databases.Store(path, address)
+	return address
+}
+
+// executeInstead runs a query on the database of a path, if that is one of PostgreSQL.
+func executeInstead(t testing.TB, path, query string) bool {
+	t.Helper()
+	known, ok := databases.Load(path)
+	if !ok {
+		return false
+	}
+	db := connect(t, known.(postgres.Address))
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), strings.ReplaceAll(query, "x'00'", `'\x00'::bytea`)); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// connect opens sessions of the test's own.
+func connect(t testing.TB, address postgres.Address) *sql.DB {
+	t.Helper()
+	password := must[string](t)(address.Password())
+	return must[*sql.DB](t)(sql.Open("pgx", strings.Replace(address.URL, "@", ":"+password+"@", 1)))
 }

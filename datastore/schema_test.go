@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
@@ -22,7 +23,7 @@ func TestSchemasAreEqual(t *testing.T) {
 	lite := must[*sql.DB](t)(sql.Open("sqlite", "file:"+emptyPath(t)))
 	t.Cleanup(func() { _ = lite.Close() })
 	d := postgresserver.New(t, emptyPostgres(t))
-	w := must[*sql.DB](t)(sql.Open("pgx", strings.Replace(d.URL(), "@", ":"+must[string](t)(d.Password())+"@", 1)))
+	w := connect(t, postgres.Address{URL: d.URL(), Password: d.Password})
 	t.Cleanup(func() { _ = w.Close() })
 
 	want, got := schemaOfSQLite(t, lite), schemaOfPostgres(t, w)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
@@ -36,8 +37,7 @@ func openWriters(t *testing.T) *writers {
 	t.Helper()
 	w := &writers{t: t, d: postgresserver.New(t, emptyPostgres(t))}
 	w.Store = openAt(t, optionsOf(t, w.d))
-	password := must[string](t)(w.d.Password())
-	w.session = must[*sql.DB](t)(sql.Open("pgx", strings.Replace(w.d.URL(), "@", ":"+password+"@", 1)))
+	w.session = connect(t, postgres.Address{URL: w.d.URL(), Password: w.d.Password})
 	t.Cleanup(func() { _ = w.session.Close() })
 	return w
 }

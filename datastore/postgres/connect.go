@@ -215,6 +215,9 @@ func Refused(err error) error {
 		if strings.Contains(err.Error(), "read only connection") {
 			return fmt.Errorf("the database takes no writes: it is a standby, or read-only: name its primary in the URL, or all its hosts: %w", err)
 		}
+		if !lost(err) {
+			return err
+		}
 		return fmt.Errorf("it cannot be reached: start it, and look at the URL, the network and TLS: %w: %w", holdfast.ErrUnavailable, err)
 	case class(failure) == classAuthorization:
 		return fmt.Errorf("it refuses the user or the password: look at the user in the URL, the password and pg_hba.conf: %w", err)

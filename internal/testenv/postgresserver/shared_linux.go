@@ -36,6 +36,9 @@ func Main(m *testing.M) int {
 // sharedServer starts the server, if nobody has.
 func sharedServer(t testing.TB) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a server")
+	}
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil {
