@@ -39,9 +39,15 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 		write = s.commitFor(ctx, ref.Run)
 	}
 	err = write(ctx, func(ctx context.Context, q querier) error {
+		if name == holdfast.ArtefactErrored {
+			if err := holdState(ctx, q, ref.Run); err != nil {
+				return err
+			}
+		}
 		if err := mayLeave(ctx, q, ref, name, q.forUpdate); err != nil {
 			return err
 		}
+		old = content{}
 		err := q.row(ctx, `SELECT blob, inline FROM artefacts WHERE run = ? AND name = ? AND attempt = ?`,
 			ref.Run, name, ref.Attempt).Scan(&old.key, &old.inline)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -19,19 +19,35 @@ import (
 // of zero means none. While a state stands that could not be saved, only a run that
 // puts it right is claimable at its location. A state lock of an attempt that has ended is released.
 func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
-	var run holdfast.Run
-	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		// First, so that claims come one by one on every database: the limit and
-		// the location are checked by reading.
-		var fence int64
-		if err := q.row(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'fence' RETURNING value`).Scan(&fence); err != nil {
-			return fmt.Errorf("next fence: %w", err)
-		}
+	run, err := s.claimRun(ctx, id, agent, now, claimLimit{most: limit})
+	if errors.Is(err, errCrowded) {
+		run, err = s.claimRun(ctx, id, agent, now, claimLimit{most: limit, alone: true})
+	}
+	if err != nil {
+		return holdfast.Run{}, fmt.Errorf("claim run %q: %w", id, err)
+	}
+	s.wakers.wake(run.ID)
+	return run, nil
+}
+
+func (s *RunStore) claimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit claimLimit) (run holdfast.Run, err error) {
+	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		if run, err = s.readRun(ctx, q, id, q.forUpdate); err != nil {
 			return err
 		}
-		if err := checkClaim(ctx, q, run, now, limit); err != nil {
+		if err := q.alone(ctx, ofState(run.StateKey()), ofCluster(run.Cluster)); err != nil {
 			return err
+		}
+		if err := limit.hold(ctx, q); err != nil {
+			return err
+		}
+		if err := checkClaim(ctx, q, run, now, &limit); err != nil {
+			return err
+		}
+		// Only now: at one location fences grow.
+		var fence int64
+		if err := q.row(ctx, q.nextFence).Scan(&fence); err != nil {
+			return fmt.Errorf("next fence: %w", err)
 		}
 		lane := laneOf(run) // a retry has another one than the first attempt
 		run.Status, run.Reason, run.Detail, run.Step = holdfast.RunRunning, "", "", ""
@@ -61,14 +77,10 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 		}
 		return takeTurn(ctx, q, lane, now)
 	})
-	if err != nil {
-		return holdfast.Run{}, fmt.Errorf("claim run %q: %w", id, err)
-	}
-	s.wakers.wake(run.ID)
-	return run, nil
+	return run, err
 }
 
-func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time, limit int) error {
+func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time, limit *claimLimit) error {
 	switch {
 	case run.Status == holdfast.RunQueued:
 	case run.Status == holdfast.RunRetrying && (!run.NotBefore.After(now) || run.NotBefore.After(now.Add(longestPause))):
@@ -87,10 +99,8 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 		return fmt.Errorf("list running runs: %w", err)
 	case slices.ContainsFunc(running, here):
 		return fmt.Errorf("another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
-	case limit > 0 && len(running) >= limit:
-		return fmt.Errorf("%d runs are running: %w", len(running), holdfast.ErrConflict)
 	}
-	return nil
+	return limit.admit(len(running))
 }
 
 // world returns the last applied run of the run's cluster and the serial of its
@@ -183,6 +193,7 @@ func (s *RunStore) endAttempt(
 	case run.Status == holdfast.RunRunning:
 		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: its status is still running", ref.Attempt, ref.Run)
 	}
+	var stored holdfast.Run
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
 		if errors.Is(err, holdfast.ErrNotFound) {
@@ -193,6 +204,9 @@ func (s *RunStore) endAttempt(
 		if old.Status != holdfast.RunRunning || old.Ref() != ref {
 			return holdfast.ErrFenced
 		}
+		if err := q.alone(ctx, ofState(old.StateKey()), ofState(run.StateKey())); err != nil {
+			return err
+		}
 		if err := allowed(ctx, q); err != nil {
 			return err
 		}
@@ -201,7 +215,7 @@ func (s *RunStore) endAttempt(
 				return err
 			}
 		}
-		if run, err = s.replaceRun(ctx, q, old, run); err != nil || resources == nil {
+		if stored, err = s.replaceRun(ctx, q, old, run); err != nil || resources == nil {
 			return err
 		}
 		return storeResources(ctx, q, run.Cluster, resources)
@@ -210,7 +224,7 @@ func (s *RunStore) endAttempt(
 		return holdfast.Run{}, fmt.Errorf("end attempt %d of run %q: %w", ref.Attempt, ref.Run, err)
 	}
 	s.wakers.wake(run.ID)
-	return run, nil
+	return stored, nil
 }
 
 // closeAttempt ends the row of a run's attempt. Of a run that continues, the

@@ -48,6 +48,9 @@ func (s *RunStore) MayLack(ref holdfast.AttemptRef) bool { return ref.Fence <= s
 // attempt's end, which is durable; what is lost before that costs another attempt (MayLack).
 // Of a run that writes nothing may be lost: its engine has changed the infrastructure.
 func (s *records) commitFor(ctx context.Context, run string) func(context.Context, func(context.Context, querier) error) error {
+	if s.db.server != nil {
+		return s.db.write
+	}
 	var kind holdfast.RunKind
 	err := s.db.reader().row(ctx, `SELECT kind FROM runs WHERE id = ?`, run).Scan(&kind)
 	if err != nil || kind.Writes() {

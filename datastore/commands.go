@@ -27,7 +27,12 @@ func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command)
 		c.CreatedAt = s.now()
 	}
 	var stored int64
+	given := c
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		c := given
+		if err := q.alone(ctx, ofPullRequest(c.PullRequest)); err != nil {
+			return err
+		}
 		shows := c.CommentID != "" || c.Verb == holdfast.VerbApprove && c.Shown == nil
 		if shows && !c.PullRequest.IsZero() {
 			at := c.CreatedAt
@@ -125,12 +130,16 @@ func (s *PullRequestStore) WithdrawCommands(ctx context.Context, comment holdfas
 	ref := comment.PullRequest
 	id := holdfast.CommandID(ref.Repo, comment.ID, -1)
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(ref)); err != nil {
+			return err
+		}
 		doc, err := s.keys.SealJSON("command", id, holdfast.Command{ID: id, PullRequest: ref, CommentID: comment.ID, Barred: why})
 		if err != nil {
 			return err
 		}
 		if _, err = q.exec(ctx, `INSERT INTO commands (id, repo, comment_id, line, status, created_at, doc) VALUES (?, ?, ?, '', ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET created_at = MAX(created_at, excluded.created_at)`,
+			ON CONFLICT (id) DO UPDATE SET created_at = CASE WHEN commands.created_at > excluded.created_at
+				THEN commands.created_at ELSE excluded.created_at END`,
 			id, ref.Repo, comment.ID, string(holdfast.CommandRefused), nanos(before), doc); err != nil {
 			return err
 		}
@@ -152,7 +161,7 @@ func (s *records) barCommands(ctx context.Context, q querier, pr holdfast.PullRe
 			barred = append(barred, c)
 		}
 		return nil // what cannot be read is not carried out
-	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ?`, pr.Repo, string(holdfast.CommandReceived))
+	}, `SELECT id, doc FROM commands WHERE repo = ? AND status = ? ORDER BY id`+q.forUpdate, pr.Repo, string(holdfast.CommandReceived))
 	for i := 0; i < len(barred) && err == nil; i++ {
 		err = s.saveCommand(ctx, q, barred[i])
 	}

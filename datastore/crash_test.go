@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
 // TestMain lets the test binary be the server that is killed, and the one whose
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(postgresserver.Main(m))
 }
 
 func childKeys() (*seal.Keyring, error) {

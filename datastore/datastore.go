@@ -7,23 +7,25 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/home"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
-	"github.com/holdfast-dev/holdfast/internal/flock"
 )
 
 // Options are what a Store needs. All are required unless noted.
 type Options struct {
 	// Path is the SQLite file. It is created if it is missing, as is its
-	// folder, both for their owner only.
+	// folder, both for their owner only. With Postgres there is no such file, but what is
+	// next to it stays: the lock of the folder, which database its records are in, the blobs.
 	Path string
+	// Postgres is where the records are instead; zero: in SQLite.
+	Postgres postgres.Address
 	// BlobURL is the bucket for what is too large for SQL, such as
 	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
 	// the folder BlobDir.
@@ -34,8 +36,6 @@ type Options struct {
 	// Keys encrypt what is stored. A database that was written with other keys is refused.
 	Keys *seal.Keyring
 
-	// KeepStates is how many versions of each state are kept. Zero means 50.
-	KeepStates int
 	// Retention is how much of the past a Sweep leaves. The zero value is meant for most.
 	Retention Retention
 
@@ -60,7 +60,7 @@ type Store struct {
 	*sweeper
 
 	*records
-	lock    *flock.Lock
+	home    *home.Home
 	closing sync.Once
 }
 
@@ -92,7 +92,7 @@ func newStore(opts Options) *Store {
 	return &Store{
 		ClusterStore:     &ClusterStore{r},
 		RunStore:         &RunStore{r},
-		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.KeepStates, quarantine: maxQuarantinedBytes},
+		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.Retention.States, quarantine: maxQuarantinedBytes},
 		PullRequestStore: &PullRequestStore{r},
 		PostStore:        &PostStore{r},
 		LocalStore:       newLocalStore(r, opts.Retention.Ended),
@@ -113,7 +113,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	s := newStore(opts)
 	if err := s.open(ctx, opts); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.Path, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", opts.database(), err), s.Close())
 	}
 	return s, nil
 }
@@ -134,9 +134,6 @@ func (o *Options) complete() error {
 	if o.BlobURL == "" && o.BlobDir == "" {
 		o.BlobDir = filepath.Join(filepath.Dir(o.Path), "blobs")
 	}
-	if o.KeepStates <= 0 {
-		o.KeepStates = 50
-	}
 	o.Retention.complete()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -147,31 +144,32 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// database is where the records are, for people.
+func (o *Options) database() string {
+	if o.Postgres.URL == "" {
+		return o.Path
+	}
+	u, err := url.Parse(o.Postgres.URL)
+	if err != nil {
+		return "of PostgreSQL"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
 func (s *Store) open(ctx context.Context, opts Options) error {
-	path, err := prepareFile(opts.Path)
+	var err error
+	if opts.Postgres.URL != "" {
+		err = s.openPostgres(ctx, opts)
+	} else {
+		err = s.openSQLite(ctx, opts.Path)
+	}
 	if err != nil {
 		return err
 	}
-	if s.lock, err = flock.Hold(path+".lock", s.now()); errors.Is(err, flock.ErrHeld) {
-		return fmt.Errorf("%w: only one server may open a database: %w", err, holdfast.ErrLocked)
-	} else if err != nil {
-		return err
-	}
-	if s.db, err = openSQLite(ctx, path); err != nil {
-		return err
-	}
-	if err := s.db.migrate(ctx, s.log, s.checkKeys); err != nil {
-		return err
-	}
-	if s.db.index, err = walindex.Reserve(path); err != nil {
-		return err
-	}
-	// The file is ours alone: whoever had claimed a post before is dead, and
+	// The database is ours alone: whoever had claimed a post before is dead, and
 	// what it had begun is posted now, not when its claim ends.
 	if err := s.db.write(ctx, endClaims); err != nil {
-		return err
-	}
-	if err := s.db.write(ctx, s.noteBoot); err != nil {
 		return err
 	}
 	if err := s.releaseDeadLocks(ctx); err != nil {
@@ -181,35 +179,51 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	if opts.Postgres.URL != "" {
+		if err := s.remember(ctx, store); err != nil {
+			return err
+		}
+	}
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
 	}
-	if err := (&rebuilder{s.records}).wipe(ctx, path); err != nil {
-		return err
+	if opts.Postgres.URL == "" {
+		if err := (&rebuilder{s.records}).wipe(ctx, s.home.Path()); err != nil {
+			return err
+		}
 	}
 	s.endPauses(ctx)
 	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
 	return err
 }
 
-// prepareFile creates the database's folder and file, so that neither is for
-// others' eyes, and returns the file's one true path: two links to a database
-// are one database.
-func prepareFile(path string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
+func (s *Store) openSQLite(ctx context.Context, path string) (err error) {
+	if s.home, err = home.OpenSQLite(path, s.now()); err != nil {
+		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", err
+	if s.db, err = openSQLite(ctx, s.home.Path()); err != nil {
+		return err
 	}
-	if err := f.Close(); err != nil {
-		return "", err
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
+		return err
 	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", err
+	if s.db.index, err = walindex.Reserve(s.home.Path()); err != nil {
+		return err
 	}
-	return filepath.EvalSymlinks(path)
+	return s.db.write(ctx, s.noteBoot)
+}
+
+func (s *Store) openPostgres(ctx context.Context, opts Options) (err error) {
+	if s.home, err = home.OpenElsewhere(opts.Path, s.now()); err != nil {
+		return err
+	}
+	if s.db, err = openPostgres(ctx, opts.Postgres); err != nil {
+		return err
+	}
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
+		return postgres.Refused(err)
+	}
+	return s.db.server.Hold(ctx, s.whoWeAre(), s.log)
 }
 
 // Close waits for writes in progress and lets the database go. After it every
@@ -228,8 +242,8 @@ func (s *Store) close() error {
 	if s.blobs != nil {
 		errs = append(errs, s.blobs.close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Release())
+	if s.home != nil {
+		errs = append(errs, s.home.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -102,7 +103,10 @@ func TestStoreAtOnce(t *testing.T) {
 func runSuite(t *testing.T, suite map[string]func(t *testing.T, open opener)) {
 	t.Helper()
 	for name, test := range suite {
-		for database, open := range map[string]opener{"sqlite": openSQLite, "sqlite and a bucket": openBucket} {
+		for database, open := range map[string]opener{
+			"sqlite": openSQLite, "sqlite and a bucket": openBucket, "sqlite, twice": openRehearsed,
+			"postgresql": openPostgres,
+		} {
 			t.Run(database+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				test(t, open)
@@ -114,6 +118,15 @@ func runSuite(t *testing.T, suite map[string]func(t *testing.T, open opener)) {
 func openSQLite(t testing.TB) *datastore.Store {
 	t.Helper()
 	return openAt(t, datastore.Options{Path: emptyPath(t)})
+}
+
+// openRehearsed opens a store each of whose transactions is rolled back once and made again,
+// as those of PostgreSQL may be.
+func openRehearsed(t testing.TB) *datastore.Store {
+	t.Helper()
+	store := openSQLite(t)
+	datastore.Rehearse(store)
+	return store
 }
 
 // openBucket opens a store whose blobs are in a bucket that is not a folder.
@@ -135,7 +148,9 @@ var emptyDatabase = emptystore.New(func(path string) datastore.Options {
 func emptyPath(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(memory.Dir(t), "holdfast.db")
-	emptyDatabase.Write(t, path)
+	if os.Getenv(insteadOfSQLite) == "" {
+		emptyDatabase.Write(t, path)
+	}
 	return path
 }
 
@@ -147,6 +162,9 @@ func openAt(t testing.TB, opts datastore.Options) *datastore.Store {
 	}
 	if opts.Now == nil {
 		opts.Now = func() time.Time { return noon }
+	}
+	if os.Getenv(insteadOfSQLite) != "" && opts.Postgres.URL == "" {
+		opts.Postgres = databaseOf(t, opts.Path)
 	}
 	store, err := datastore.Open(t.Context(), opts)
 	if err != nil {

@@ -1,29 +1,26 @@
 package datastore
 
-import (
-	"errors"
+import "errors"
 
-	"github.com/holdfast-dev/holdfast/datastore/statements"
-)
-
-// note remembers what was wrong with the disk in the last write.
+// note remembers what was wrong with the disk, or the database, in the last write.
 func (db *database) note(err error) {
-	var disk *statements.DiskError
+	var disk interface{ DiskProblem() string }
 	if errors.As(err, &disk) {
-		db.disk.Store(disk)
+		problem := disk.DiskProblem()
+		db.disk.Store(&problem)
 	} else if err == nil {
 		db.disk.Store(nil)
 	}
 }
 
-// DiskProblem is what was wrong with the disk when something was written last; empty if
+// DiskProblem is what was wrong with the disk, or the database, when something was written last; empty if
 // nothing was.
 func (s *Store) DiskProblem() string {
 	if s.db == nil {
 		return ""
 	}
 	if disk := s.db.disk.Load(); disk != nil {
-		return disk.DiskProblem()
+		return *disk
 	}
 	return ""
 }

@@ -50,6 +50,9 @@ func (s *PostStore) turn(ctx context.Context, q querier, ref holdfast.PullReques
 // end of writing it is not on record, and reports whether nobody has noticed that before.
 func (s *PostStore) PostUnshown(ctx context.Context, post holdfast.Post, at time.Time) (turned bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		turned, err = s.turn(ctx, q, post.PullRequest, true, at)
 		return err
 	})
@@ -84,6 +87,9 @@ func attemptsAfter(attempts []string, post holdfast.Post) []string {
 // seen does so since another time or, if that is zero, from when it is there again.
 func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 		edited = err == nil && row.Posted != 0 && row.Posted == post.Posted && slices.Equal(row.Attempts, post.Attempts)
 		if !edited {

@@ -64,7 +64,9 @@ func takeTurn(ctx context.Context, q querier, lane string, now time.Time) error 
 	if err != nil {
 		return fmt.Errorf("write turn: %w", err)
 	}
-	if _, err = q.exec(ctx, `DELETE FROM lane_turns WHERE served_at < ?`, nanos(now.Add(-turnsKept))); err != nil {
+	// What another claim is about to serve again is not old.
+	if _, err = q.exec(ctx, `DELETE FROM lane_turns WHERE lane IN (SELECT lane FROM lane_turns WHERE served_at < ?`+q.skipLocked+`)`,
+		nanos(now.Add(-turnsKept))); err != nil {
 		return fmt.Errorf("forget turns: %w", err)
 	}
 	return nil
@@ -185,7 +187,7 @@ func (w *walk) open(ctx context.Context, keep func(holdfast.Lane) bool) error {
 			SELECT lane, (SELECT created_at FROM runs WHERE claim_at IS NOT NULL AND runs.lane = lanes.lane`+due+`
 				ORDER BY created_at, id LIMIT 1) FROM lanes WHERE lane IS NOT NULL
 		)
-		SELECT lane, since, (SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE claim_at IS NOT NULL AND runs.lane = heads.lane LIMIT 2))
+		SELECT lane, since, (SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE claim_at IS NOT NULL AND runs.lane = heads.lane LIMIT 2) AS few)
 			FROM heads WHERE since IS NOT NULL`, args...)
 }
 

@@ -110,6 +110,10 @@ func (s *LocalStore) forgetLocal(
 	for some := range slices.Chunk(old, 500) {
 		gone := 0
 		err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+			gone = 0
+			if err := q.alone(ctx, ofRepository(repo)); err != nil {
+				return err
+			}
 			for _, pr := range some {
 				n, err := q.exec(ctx, `DELETE FROM local_pull_requests WHERE repo = ? AND number = ?
 					AND number < (SELECT MAX(l.number) FROM local_pull_requests AS l WHERE l.repo = local_pull_requests.repo)
@@ -145,8 +149,12 @@ func (s *LocalStore) SaveLocalPullRequest(ctx context.Context, pr holdfast.PullR
 	if pr.Repo == "" {
 		return holdfast.PullRequest{}, errors.New("save local pull request: it has no repository")
 	}
+	given := pr.Number
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if pr.Number == 0 {
+		if pr.Number = given; given == 0 {
+			if err := q.alone(ctx, ofRepository(pr.Repo)); err != nil {
+				return err
+			}
 			if err := q.row(ctx, `SELECT COALESCE(MAX(number), 0) + 1 FROM local_pull_requests WHERE repo = ?`, pr.Repo).Scan(&pr.Number); err != nil {
 				return err
 			}
@@ -212,7 +220,9 @@ func (s *LocalStore) SaveLocalComment(ctx context.Context, c holdfast.Comment) (
 			c.UpdatedAt = c.CreatedAt
 		}
 	}
+	given := c
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		c = given
 		id, err := s.placeComment(ctx, q, &c)
 		if err != nil {
 			return err

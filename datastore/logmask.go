@@ -11,7 +11,9 @@ import (
 // so that who follows it reads on where they were. ErrFenced if ref is not the run's
 // running attempt.
 func (s *LogStore) MaskLog(ctx context.Context, ref holdfast.AttemptRef, spans []holdfast.LogSpan) error {
+	all := spans
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		spans := all
 		if _, err := running(ctx, q, ref, q.forUpdate); err != nil {
 			return err
 		}

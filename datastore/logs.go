@@ -183,8 +183,8 @@ func (s *LogStore) readChunks(ctx context.Context, q querier, run string, attemp
 			return errStop
 		}
 		return nil
-	}, `SELECT end_at, data FROM log_chunks WHERE run = ? AND attempt = ? AND end_at > ? ORDER BY end_at`,
-		run, attempt, part.Next)
+	}, `SELECT end_at, data FROM log_chunks WHERE run = ? AND attempt = ? AND end_at > ? AND end_at <= ? ORDER BY end_at`,
+		run, attempt, part.Next, part.Next+maxLogRange+maxChunk) // more would be sent in vain
 	if errors.Is(err, errStop) {
 		return nil
 	}

@@ -26,6 +26,7 @@ func (s *ClusterStore) CreateClusters(
 		}
 	}
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		created = nil
 		isNew := make(map[string]bool)
 		for i, c := range records {
 			if err := storeCluster(ctx, q, c, docs[i]); errors.Is(err, holdfast.ErrConflict) {

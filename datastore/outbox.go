@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -118,6 +117,9 @@ func (s *PostStore) Want(ctx context.Context, posts ...holdfast.Post) error {
 }
 
 func (s *PostStore) wantPost(ctx context.Context, q querier, post holdfast.Post) error {
+	if err := q.alone(ctx, ofPullRequest(post.PullRequest), "post "+post.Key); err != nil {
+		return err
+	}
 	old, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 	switch {
 	case post.Key == "":
@@ -217,95 +219,12 @@ func (s *PostStore) showRuns(ctx context.Context, q querier, old, post holdfast.
 
 // markPosted sets PostedAt of runs where it is not set.
 func markPosted(ctx context.Context, q querier, at time.Time, runs ...string) error {
-	for _, id := range runs {
+	for _, id := range distinct(slices.Clone(runs)) { // sorted: two of them do not wait for one another
 		if _, err := q.exec(ctx, `UPDATE runs SET posted_at = ? WHERE id = ? AND posted_at = 0`, nanos(at), id); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// postTurn orders posts by what waits for them: a merge waits for statuses, checks and
-// the comment that they speak of, nothing for a reply or a reaction. An index has it.
-const postTurn = `CASE kind WHEN 'issue' THEN 1 WHEN 'reply' THEN 2 WHEN 'reaction' THEN 3 ELSE 0 END`
-
-// postPatience is how long a post is kept waiting by those that come before it. Then it
-// has the one place of a claim that goes by age.
-const postPatience = 2 * time.Minute
-
-// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
-// come and whose After is on the forge, and hides them from other claims for ttl:
-// statuses, checks and comments first, then issues, replies and reactions, of each
-// those that wait longest. Of more than one the last is that which waits longest of
-// all, once that is minutes. Those of the repositories in except are passed over.
-func (s *PostStore) ClaimPosts(
-	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
-) ([]holdfast.Post, error) {
-	due := ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
-		AND (claimed_until <= ? OR claimed_until > ?)
-		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
-	args := []any{nanos(now), nanos(now.Add(longestPause)), nanos(now), nanos(now.Add(ttl + maxSkew))}
-	if len(except) > 0 {
-		due += ` AND repo NOT IN (?` + strings.Repeat(`, ?`, len(except)-1) + `)`
-		for _, repo := range except {
-			args = append(args, repo)
-		}
-	}
-	// Most looks find nothing: they cost no write.
-	var waiting int
-	if err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting); err != nil {
-		return nil, fmt.Errorf("claim posts: %w", err)
-	}
-	if waiting == 0 || limit <= 0 {
-		return nil, nil
-	}
-	var posts []holdfast.Post
-	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
-		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
-			return err
-		}
-		for _, p := range posts {
-			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted WHERE post_key = ?`,
-				owner, nanos(now.Add(ttl)), p.Key); err != nil {
-				return err
-			}
-			if p.Kind == "" { // it cannot be read
-				if _, err := q.exec(ctx, `UPDATE posts SET abandoned = wanted, last_error = 'it cannot be read' WHERE post_key = ?`, p.Key); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claim posts: %w", err)
-	}
-	return slices.DeleteFunc(posts, func(p holdfast.Post) bool { return p.Kind == "" }), nil
-}
-
-// duePosts reads the posts that a claim takes of those that are due.
-func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []any, now time.Time, limit int) ([]holdfast.Post, error) {
-	var posts []holdfast.Post
-	read := func(row scanner) error {
-		p, err := s.scanPost(row)
-		posts = append(posts, p.Post)
-		return err
-	}
-	err := q.each(ctx, read, `SELECT `+postColumns+due+` ORDER BY `+postTurn+`, wanted_at, post_key LIMIT ? + 0`+q.forUpdate,
-		append(slices.Clone(args), limit)...)
-	if err != nil || limit < 2 || len(posts) < limit {
-		return posts, err
-	}
-	first := posts
-	posts = nil
-	err = q.each(ctx, read, `SELECT `+postColumns+due+` AND wanted_at <= ? ORDER BY wanted_at, post_key LIMIT 1`+q.forUpdate,
-		append(slices.Clone(args), nanos(now.Add(-postPatience)))...)
-	for _, late := range posts {
-		if !slices.ContainsFunc(first, func(p holdfast.Post) bool { return p.Key == late.Key }) {
-			first[limit-1] = late
-		}
-	}
-	return first, err
 }
 
 // PostsLeft counts the statuses, checks, comments and issues that were wanted at since
@@ -328,7 +247,12 @@ func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, e
 // and sets PostedAt of post.Runs where it is not set. A comment that is Unshown
 // begins a time in which no plan counts as shown, another one ends it.
 func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+	claimed := post
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		post := claimed
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		row, err := s.readPost(ctx, q, post.Key, q.forUpdate)
 		if err != nil {
 			return err
@@ -404,6 +328,9 @@ func endClaims(ctx context.Context, q querier) error {
 // posted until it changes, and of a comment none of the plans shown before counts as shown.
 func (s *PostStore) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
+			return err
+		}
 		query := `UPDATE posts SET failures = ?, refusal = ?, refusals = ?, last_error = ?, not_before = ?, claimed_by = '', claimed_until = 0`
 		if notBefore.IsZero() {
 			query += `, abandoned = CASE WHEN claimed_wanted > 0 THEN claimed_wanted ELSE wanted END`

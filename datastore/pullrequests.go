@@ -172,6 +172,9 @@ func (s *PullRequestStore) SavePullRequest(ctx context.Context, pr holdfast.Pull
 	read := pr.Version
 	pr.Version++
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofPullRequest(pr.PullRequestRef)); err != nil {
+			return err
+		}
 		old, err := s.readPullRequest(ctx, q, pr.PullRequestRef, q.forUpdate)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return err

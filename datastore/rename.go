@@ -36,6 +36,9 @@ func (s *ClusterStore) renameCluster(ctx context.Context, from, to holdfast.Clus
 		return err
 	}
 	return s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofCluster(from.Name), ofCluster(to.Name), ofState(locationOf(from.Name)), ofState(locationOf(to.Name))); err != nil {
+			return err
+		}
 		if err := storeCluster(ctx, q, from, fromDoc); err != nil {
 			return fmt.Errorf("save %q at version %d: %w", from.Name, from.Version-1, err)
 		}

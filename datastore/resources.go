@@ -72,6 +72,9 @@ func compareResources(
 }
 
 func storeResources(ctx context.Context, q querier, cluster string, resources []holdfast.Resource) error {
+	if err := q.alone(ctx, "resources of "+cluster); err != nil {
+		return err
+	}
 	gone, changed, err := compareResources(ctx, q, cluster, resources)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (s *ClusterStore) Resources(ctx context.Context, filter holdfast.ResourceFi
 	}
 	if filter.Address != "" {
 		part := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(filter.Address)
-		c.Add(`address LIKE ? ESCAPE '\'`, "%"+part+"%")
+		c.Add(`address `+s.db.like+` ? ESCAPE '\'`, "%"+part+"%")
 	}
 	if len(filter.Projects) > 0 {
 		var of conditions

@@ -46,6 +46,8 @@ type Retention struct {
 	// It is also how long the older versions of the state of a cluster that there is no
 	// longer are kept after its last run.
 	Ended time.Duration
+	// States is how many versions of each state are kept. Zero means 50.
+	States int
 }
 
 const keepAll = 1 << 60
@@ -56,6 +58,9 @@ func (r *Retention) complete() {
 		r.Ended = endedKept
 	case r.Ended > 0:
 		r.Ended = max(r.Ended, endedFewest)
+	}
+	if r.States <= 0 {
+		r.States = 50
 	}
 	for _, number := range []struct {
 		value                 *int
@@ -179,7 +184,7 @@ func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Ti
 		key := map[bool]string{true: keyRuns, false: keyEnded}[older]
 		found[key] = append(found[key], id)
 		return err
-	}, `SELECT r.id, r.older FROM (SELECT o.*, o.place > CASE WHEN o.class IN ('drift', 'finding', 'state', 'unlock') THEN ? ELSE ? END AS older FROM (
+	}, `SELECT r.id, r.older FROM (SELECT o.*, o.place > CASE WHEN o.class IN ('drift', 'finding', 'state', 'unlock') THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END AS older FROM (
 			SELECT c.*, ROW_NUMBER() OVER (PARTITION BY cluster, class ORDER BY created_at DESC, id DESC) AS place,
 				MAX(created_at) OVER (PARTITION BY cluster) AS newest FROM (
 				SELECT id, cluster, kind, status, created_at, posted_at, pr_repo, pr_number,
@@ -207,6 +212,7 @@ func (s *sweeper) removeRuns(ctx context.Context, runs []string) (int, error) {
 		var unused []content
 		n := 0
 		err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+			unused, n = nil, 0
 			for _, id := range some {
 				gone, contents, err := removeRun(ctx, q, id)
 				if err != nil {
@@ -231,6 +237,9 @@ func (s *sweeper) removeRuns(ctx context.Context, runs []string) (int, error) {
 // removeRun removes all rows of a run, unless something needs it by now, and
 // returns what they had in the bucket.
 func removeRun(ctx context.Context, q querier, id string) (bool, []content, error) {
+	if err := holdRun(ctx, q, id); err != nil {
+		return false, nil, err
+	}
 	var n int
 	if err := q.row(ctx, `SELECT COUNT(*) FROM runs AS r WHERE r.id = ? AND `+prunable, id).Scan(&n); err != nil || n == 0 {
 		return false, nil, err
@@ -357,6 +366,7 @@ func (s *sweeper) pruneBundles(ctx context.Context) (int, error) {
 		}
 		var unused []content
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+			unused = nil
 			for _, digest := range found {
 				var c content
 				err := q.row(ctx, `DELETE FROM bundles AS b WHERE b.digest = ? AND `+unusedBundle+` RETURNING blob, inline`, digest, before).

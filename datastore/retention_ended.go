@@ -44,7 +44,7 @@ func (s *sweeper) endedBefore() int64 {
 func (s *sweeper) pruneEnded(ctx context.Context, gone removals) error {
 	now := s.now()
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `UPDATE pull_requests SET ended_at = CASE WHEN state = 'open' THEN 0 ELSE ? END
+		_, err := q.exec(ctx, `UPDATE pull_requests SET ended_at = CASE WHEN state = 'open' THEN 0 ELSE CAST(? AS BIGINT) END
 			WHERE (state = 'open') <> (ended_at = 0)`, nanos(now))
 		return err
 	})
@@ -74,6 +74,7 @@ func (s *sweeper) prunePullRequests(ctx context.Context, before int64, gone remo
 		}
 		removed := int64(0)
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+			removed = 0
 			for _, ref := range old {
 				n, err := q.exec(ctx, `DELETE FROM pull_requests AS p WHERE p.repo = ? AND p.number = ? AND NOT `+neededPull, ref.Repo, ref.Number)
 				if err != nil || n == 0 { // it was opened again
@@ -116,6 +117,7 @@ func (s *sweeper) prunePosts(ctx context.Context, before int64, gone removals) e
 		last = keys[len(keys)-1]
 		removed := int64(0)
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+			removed = 0
 			for _, key := range keys {
 				var n int
 				if err := q.row(ctx, `SELECT COUNT(*) FROM summaries WHERE revision = ? AND revision <> ''`, revisionOf(key)).Scan(&n); err != nil {
@@ -176,6 +178,7 @@ func (s *sweeper) pruneCommands(ctx context.Context, before int64, gone removals
 		}
 		removed := int64(0)
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+			removed = 0
 			for _, c := range some {
 				n, err := q.exec(ctx, `DELETE FROM commands WHERE id = ? AND NOT EXISTS (SELECT 1 FROM pull_requests AS p
 					WHERE p.repo = ? AND p.number = ?)`, c.ID, c.PullRequest.Repo, c.PullRequest.Number)

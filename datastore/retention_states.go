@@ -35,7 +35,11 @@ func (s *sweeper) pruneStates(ctx context.Context, gone removals) error {
 		}
 		var unused []content
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+			unused = nil
 			for _, location := range locations {
+				if err := q.alone(ctx, ofState(location)); err != nil {
+					return err
+				}
 				err := q.each(ctx, func(row scanner) error {
 					var c content
 					err := row.Scan(&c.key, &c.inline)

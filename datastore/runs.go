@@ -140,6 +140,9 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 }
 
 func addReferences(ctx context.Context, q querier, run holdfast.Run) error {
+	if err := holdRuns(ctx, q, referencesOf(run)); err != nil {
+		return err
+	}
 	for _, ref := range referencesOf(run) {
 		if _, err := q.exec(ctx, `INSERT INTO run_references (holder, run) VALUES (?, ?) ON CONFLICT (holder, run) DO NOTHING`,
 			"run:"+run.ID, ref); err != nil {
@@ -217,19 +220,25 @@ func limitOr100(limit int) int {
 // claim makes a run running. A sign of life that came meanwhile is kept, and with it
 // the step of a run that still runs.
 func (s *RunStore) UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error) {
+	var stored holdfast.Run
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		old, err := s.readRun(ctx, q, run.ID, q.forUpdate)
 		if err != nil {
 			return err
 		}
-		run, err = s.replaceRun(ctx, q, old, run)
+		if old.Status == holdfast.RunRunning && run.Status != holdfast.RunRunning {
+			if err := q.alone(ctx, ofState(old.StateKey()), ofState(run.StateKey())); err != nil {
+				return err
+			}
+		}
+		stored, err = s.replaceRun(ctx, q, old, run)
 		return err
 	})
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("update run %q: %w", run.ID, err)
 	}
 	s.wakers.wake(run.ID)
-	return run, nil
+	return stored, nil
 }
 
 // replaceRun stores run over old, closes the attempt that ends with it, and
@@ -255,6 +264,9 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 		return run, err
 	}
 	if !slices.Equal(referencesOf(old), referencesOf(run)) {
+		if err := holdRuns(ctx, q, referencesOf(run)); err != nil {
+			return run, err
+		}
 		if err := replaceList(ctx, q, `run_references`, `holder`, `run`, "run:"+run.ID, referencesOf(run)); err != nil {
 			return run, err
 		}

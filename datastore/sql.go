@@ -3,59 +3,73 @@ package datastore
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/statements"
 )
 
-//go:embed migrations
-var migrations embed.FS
-
 // dialect is what differs between databases. Parameters of queries are "?", which
-// PostgreSQL wants numbered; INSERT ... ON CONFLICT and RETURNING are the same there.
+// the pools of PostgreSQL number; INSERT ... ON CONFLICT and RETURNING are the same there.
 // A limit is written "LIMIT ? + 0": SQLite compiles a query again each time that a
 // bare parameter of LIMIT or OFFSET is bound.
 type dialect struct {
-	goose goose.Dialect
-	// migrations is the folder under migrations/.
-	migrations string
-	// forUpdate ends a SELECT of rows that the transaction then writes.
-	// SQLite needs nothing: its writers come one by one.
-	forUpdate string
+	migrations migrations.Set
 	// duplicate reports whether err is a violated unique constraint.
 	duplicate func(err error) bool
+	// explained says in words what is wrong with the database.
+	explained func(err error) error
+
+	// The rest is for a database with several writers. SQLite needs nothing: its writers
+	// come one by one.
+
+	// forUpdate ends a SELECT of rows that the transaction then writes.
+	forUpdate string
+	// forKeyShare ends one of rows that must not go before the transaction has ended.
+	forKeyShare string
+	// skipLocked ends one of rows that another transaction may have instead.
+	skipLocked string
+	// advisoryLock has two transactions that take the same one come one by one.
+	advisoryLock string
+	// sharedLock has it wait for the former only.
+	sharedLock string
+
+	lastChange string // the number of the newest change that there ever was
+	nextFence  string // draws a fence
+	like       string // LIKE, whatever the case of ASCII letters
 }
 
-func sqliteDialect() dialect {
-	return dialect{
-		goose:      goose.DialectSQLite3,
-		migrations: "sqlite",
-		duplicate: func(err error) bool {
-			var failure *sqlite.Error
-			return errors.As(err, &failure) &&
-				(failure.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-		},
-	}
+var sqliteDialect = &dialect{
+	migrations: migrations.SQLite,
+	duplicate: func(err error) bool {
+		var failure *sqlite.Error
+		return errors.As(err, &failure) &&
+			(failure.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+	},
+	explained:  statements.Explained,
+	lastChange: `(SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'changes')`,
+	nextFence:  `UPDATE counters SET value = value + 1 WHERE name = 'fence' RETURNING value`,
+	like:       `LIKE`,
 }
 
-// database is one database with a writer and several readers.
+// database is one database with a writer and several readers; of PostgreSQL, with several
+// of both.
 type database struct {
-	dialect
+	*dialect
+	reading *dialect // locks nothing
 	readers *statements.Pool
 	durable *statements.Pool // a commit is on disk when it returns
 	relaxed *statements.Pool // a commit survives the process, and the machine from the next durable one on
@@ -64,8 +78,12 @@ type database struct {
 	// with a context, and unlike SQLite's own lock it is fair.
 	writing chan struct{}
 
-	disk  atomic.Pointer[statements.DiskError] // what was wrong with the disk in the last write
-	index *os.File                             // of the write-ahead log, with its blocks reserved
+	server *postgres.Pools // nil: SQLite
+	// rehearsed has tests run each transaction twice, and roll back the first time.
+	rehearsed bool
+
+	disk  atomic.Pointer[string] // what was wrong with the database, or its disk, in the last write
+	index *os.File               // of the write-ahead log, with its blocks reserved
 }
 
 const readerConns = 4
@@ -73,7 +91,7 @@ const readerConns = 4
 // openSQLite opens the file in WAL mode. What the three pools differ in is how
 // a commit is synced, and that readers cannot write.
 func openSQLite(ctx context.Context, path string) (*database, error) {
-	db := &database{dialect: sqliteDialect(), writing: make(chan struct{}, 1)}
+	db := &database{dialect: sqliteDialect, reading: sqliteDialect, writing: make(chan struct{}, 1)}
 	pools := []struct {
 		pool   **statements.Pool
 		conns  int
@@ -105,6 +123,9 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 }
 
 func (db *database) close() error {
+	if db.server != nil {
+		return db.server.Close()
+	}
 	// A write in progress ends first; none begins after.
 	db.writing <- struct{}{}
 	defer func() { <-db.writing }()
@@ -120,42 +141,9 @@ func (db *database) close() error {
 	return errors.Join(errs...)
 }
 
-// migrate brings the tables up to what this version knows, and refuses those of
-// a newer one. A database that has tables is checked before it is touched.
-func (db *database) migrate(ctx context.Context, log *slog.Logger, check func(ctx context.Context) error) error {
-	files, err := fs.Sub(migrations, "migrations/"+db.migrations)
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	provider, err := goose.NewProvider(db.goose, db.durable.DB, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	current, target, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("read schema version: %w", err)
-	}
-	if current > target {
-		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
-	}
-	if current > 0 {
-		if err := check(ctx); err != nil {
-			return err
-		}
-	}
-	applied, err := provider.Up(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	for _, m := range applied {
-		log.InfoContext(ctx, "migrated database", "revision", m.Source.Version, "duration", m.Duration)
-	}
-	return nil
-}
-
 // querier runs queries in a transaction, or each for itself.
 type querier struct {
-	dialect
+	*dialect
 	conn interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -173,12 +161,15 @@ func (q querier) exec(ctx context.Context, query string, args ...any) (int64, er
 }
 
 func (q querier) row(ctx context.Context, query string, args ...any) scanner {
+	if q.dialect != sqliteDialect {
+		return postgres.Row{Row: q.conn.QueryRowContext(ctx, query, args...)}
+	}
 	return statements.Row{Row: q.conn.QueryRowContext(ctx, query, args...)}
 }
 
 // each calls scan for every row.
 func (q querier) each(ctx context.Context, scan func(row scanner) error, query string, args ...any) (err error) {
-	defer func() { err = statements.Explained(err) }()
+	defer func() { err = q.explained(err) }()
 	rows, err := q.conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -195,11 +186,16 @@ func (q querier) each(ctx context.Context, scan func(row scanner) error, query s
 // scanner is a row.
 type scanner interface{ Scan(dest ...any) error }
 
-func (db *database) reader() querier { return querier{db.dialect, db.readers} }
+func (db *database) reader() querier { return querier{db.reading, db.readers} }
 
 // read runs several queries on one snapshot.
 func (db *database) read(ctx context.Context, do func(ctx context.Context, q querier) error) (err error) {
-	defer func() { err = statements.Explained(err) }()
+	defer func() { err = db.explained(err) }()
+	if db.server != nil {
+		return db.server.Read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			return do(ctx, querier{db.reading, db.readers.Within(tx)})
+		})
+	}
 	tx, err := db.readers.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -207,24 +203,35 @@ func (db *database) read(ctx context.Context, do func(ctx context.Context, q que
 	conn := db.readers.Within(tx)
 	defer conn.Settle(ctx)
 	defer func() { _ = tx.Rollback() }()
-	return do(ctx, querier{db.dialect, conn})
+	return do(ctx, querier{db.reading, conn})
 }
 
-// write runs do in a transaction, alone, and commits it durably if do returns
-// nil. Once begun it is not canceled: SQLite would roll back, and the caller
-// could not tell what was written.
+// write runs do in a transaction and commits it durably if do returns nil; of SQLite alone,
+// of PostgreSQL next to others, and again from its beginning if it had no effect: do must be
+// able to run more than once. Once begun it is not canceled: SQLite would roll back, and the
+// caller could not tell what was written.
 func (db *database) write(ctx context.Context, do func(ctx context.Context, q querier) error) error {
 	return db.commit(ctx, db.durable, do)
 }
 
 // writeRelaxed is write without waiting for the disk: for what is many and
-// small and may be lost with the machine's power, but not with the process.
+// small and may be lost with the machine's power, but not with the process. PostgreSQL waits
+// for its disk all the same: nobody here learns that its machine has lost something.
 func (db *database) writeRelaxed(ctx context.Context, do func(ctx context.Context, q querier) error) error {
 	return db.commit(ctx, db.relaxed, do)
 }
 
 func (db *database) commit(ctx context.Context, pool *statements.Pool, do func(ctx context.Context, q querier) error) error {
-	err := statements.Explained(db.transact(ctx, pool, do))
+	if db.rehearsed {
+		do = db.rehearsal(do)
+	}
+	var err error
+	if db.server != nil {
+		err = db.server.Write(ctx, func(ctx context.Context, tx *sql.Tx) error { return do(ctx, querier{db.dialect, pool.Within(tx)}) })
+	} else {
+		err = db.transact(ctx, pool, do)
+	}
+	err = db.explained(err)
 	db.note(err)
 	return err
 }
@@ -254,6 +261,36 @@ func (db *database) transact(ctx context.Context, pool *statements.Pool, do func
 		// database/sql forgets the transaction; the connection may still be in it.
 		_, _ = pool.DB.ExecContext(ctx, `ROLLBACK`)
 		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// rehearsal is do after a first time that was rolled back, as PostgreSQL may have it.
+func (db *database) rehearsal(do func(ctx context.Context, q querier) error) func(context.Context, querier) error {
+	return func(ctx context.Context, q querier) error {
+		if _, err := q.exec(ctx, `SAVEPOINT rehearsal`); err != nil {
+			return err
+		}
+		_ = do(ctx, q)
+		for _, end := range []string{`ROLLBACK TO SAVEPOINT rehearsal`, `RELEASE SAVEPOINT rehearsal`} {
+			if _, err := q.exec(ctx, end); err != nil {
+				return err
+			}
+		}
+		return do(ctx, q)
+	}
+}
+
+// alone has no other transaction do anything at the same time that names one of the same
+// things. It comes before the transaction reads what it decides by.
+func (q querier) alone(ctx context.Context, names ...string) error {
+	if q.advisoryLock == "" {
+		return nil
+	}
+	for _, name := range distinct(slices.Clone(names)) { // sorted: nobody waits in a circle
+		if _, err := q.exec(ctx, q.advisoryLock, name); err != nil {
+			return fmt.Errorf("wait for others at %s: %w", name, err)
+		}
 	}
 	return nil
 }

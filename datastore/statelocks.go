@@ -19,9 +19,7 @@ func readLock(ctx context.Context, q querier, location string) (holdfast.StateLo
 
 // StateLock returns the engine's lock on a state; ErrNotFound if it is free.
 func (s *StateStore) StateLock(ctx context.Context, location string) (holdfast.StateLock, error) {
-	q := s.db.reader()
-	q.forUpdate = ""
-	return readLock(ctx, q, location)
+	return readLock(ctx, s.db.reader(), location)
 }
 
 // LockState gives the state's lock to the attempt lock.By; the same lock again

@@ -129,8 +129,15 @@ func (s *StateStore) PutState(ctx context.Context, write holdfast.StateWrite) (h
 	}
 	var refused error
 	var unused []content
-	digest := s.stateDigest(write.Data)
+	digest, read := s.stateDigest(write.Data), v
 	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
+		v = read
+		if err := holdState(ctx, q, write.By.Run); err != nil {
+			return err
+		}
+		if err := q.alone(ctx, ofState(write.Location)); err != nil {
+			return err
+		}
 		refused, err = refuseState(ctx, q, write, v)
 		if err != nil {
 			return err

@@ -143,6 +143,9 @@ func storeSummary(ctx context.Context, q querier, c holdfast.ClusterRecord) erro
 		}
 	}
 	if old.keeps != next.keeps {
+		if err := holdRuns(ctx, q, keptFor(c)); err != nil {
+			return err
+		}
 		if err := replaceList(ctx, q, `run_references`, `holder`, `run`, "cluster:"+c.Name, keptFor(c)); err != nil {
 			return fmt.Errorf("write references: %w", err)
 		}

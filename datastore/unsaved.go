@@ -81,6 +81,9 @@ func (s *StateStore) PushUnsaved(ctx context.Context, u holdfast.UnsavedState, r
 // for as long as what holds it.
 func (s *StateStore) WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofState(u.Location)); err != nil {
+			return err
+		}
 		if err := takeUnsaved(ctx, q, u, false); err != nil {
 			return err
 		}
@@ -124,8 +127,11 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 	next := u
 	var unused []content
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		err := takeUnsaved(ctx, q, u, false)
+		err := q.alone(ctx, ofState(u.Location))
 		if err != nil {
+			return err
+		}
+		if err := takeUnsaved(ctx, q, u, false); err != nil {
 			return err
 		}
 		if unused, err = s.insertState(ctx, q, &v, holdfast.AttemptRef{Run: by}, s.stateDigest(data), c); err != nil {

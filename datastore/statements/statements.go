@@ -19,14 +19,29 @@ const (
 // compiling takes SQLite longer than most queries do. It is safe for concurrent
 // use.
 type Pool struct {
-	DB   *sql.DB
-	mu   sync.RWMutex
-	kept map[string]*sql.Stmt
+	DB       *sql.DB
+	numbered bool // parameters are "$1", and the driver keeps what it compiles
+	mu       sync.RWMutex
+	kept     map[string]*sql.Stmt
 }
 
-// New returns the statements of a pool, none yet.
+// New returns the statements of a pool of SQLite, none yet.
 func New(pool *sql.DB) *Pool {
 	return &Pool{DB: pool, kept: map[string]*sql.Stmt{}}
+}
+
+// NewNumbered returns what runs queries on a pool of PostgreSQL. It keeps none compiled: the
+// driver does for each session, unless something shares sessions that has no place for it.
+func NewNumbered(pool *sql.DB) *Pool {
+	return &Pool{DB: pool, numbered: true}
+}
+
+// given is a query and its arguments as the database wants them.
+func (p *Pool) given(query string, args []any) (string, []any) {
+	if !p.numbered {
+		return query, args
+	}
+	return numbered(query), storable(args)
 }
 
 // find returns the statement of a query; nil if there is none yet.
@@ -40,7 +55,7 @@ func (p *Pool) find(query string) *sql.Stmt {
 // the pool: never call it while holding one. It returns nil if the query is not
 // worth it, or does not compile: running it says why.
 func (p *Pool) keep(ctx context.Context, query string) *sql.Stmt {
-	if strings.Count(query, "?") > maxParameters {
+	if p.numbered || strings.Count(query, "?") > maxParameters {
 		return nil
 	}
 	p.mu.RLock()
@@ -75,6 +90,7 @@ func (p *Pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	if statement := p.get(ctx, query); statement != nil {
 		return statement.ExecContext(ctx, args...)
 	}
+	query, args = p.given(query, args)
 	return p.DB.ExecContext(ctx, query, args...)
 }
 
@@ -83,6 +99,7 @@ func (p *Pool) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	if statement := p.get(ctx, query); statement != nil {
 		return statement.QueryContext(ctx, args...)
 	}
+	query, args = p.given(query, args)
 	return p.DB.QueryContext(ctx, query, args...)
 }
 
@@ -91,6 +108,7 @@ func (p *Pool) QueryRowContext(ctx context.Context, query string, args ...any) *
 	if statement := p.get(ctx, query); statement != nil {
 		return statement.QueryRowContext(ctx, args...)
 	}
+	query, args = p.given(query, args)
 	return p.DB.QueryRowContext(ctx, query, args...)
 }
 
@@ -109,6 +127,9 @@ type Tx struct {
 }
 
 func (t *Tx) find(ctx context.Context, query string) *sql.Stmt {
+	if t.pool.numbered {
+		return nil
+	}
 	statement := t.pool.find(query)
 	if statement == nil {
 		t.missed = append(t.missed, query)
@@ -131,6 +152,7 @@ func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Re
 	if statement := t.find(ctx, query); statement != nil {
 		return statement.ExecContext(ctx, args...)
 	}
+	query, args = t.pool.given(query, args)
 	return t.tx.ExecContext(ctx, query, args...)
 }
 
@@ -139,6 +161,7 @@ func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.
 	if statement := t.find(ctx, query); statement != nil {
 		return statement.QueryContext(ctx, args...)
 	}
+	query, args = t.pool.given(query, args)
 	return t.tx.QueryContext(ctx, query, args...)
 }
 
@@ -147,5 +170,6 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 	if statement := t.find(ctx, query); statement != nil {
 		return statement.QueryRowContext(ctx, args...)
 	}
+	query, args = t.pool.given(query, args)
 	return t.tx.QueryRowContext(ctx, query, args...)
 }

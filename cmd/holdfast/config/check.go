@@ -34,10 +34,29 @@ func (d *decoder) check(c *Config) {
 		d.at("lock.redis.url", "is set, but lock.type is memory", "set lock.type to redis, or remove it")
 	}
 	d.secret("lock.redis.password", c.Lock.Redis.Password)
+	d.checkDatastore(c.Datastore)
 	d.oneOf("telemetry.logLevel", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
 	d.oneOf("telemetry.logFormat", c.Telemetry.LogFormat, "text", "json")
 	if c.Telemetry.Traces != "" {
 		d.url("telemetry.traces", c.Telemetry.Traces, "http", "https")
+	}
+}
+
+func (d *decoder) checkDatastore(c Datastore) {
+	d.secret("datastore.password", c.Password)
+	if c.URL == "" {
+		if !c.Password.IsZero() {
+			d.at("datastore.password", "is set, but datastore.url is not", "set datastore.url to postgres://USER@HOST:PORT/DATABASE, or remove it")
+		}
+		return
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		d.at("datastore.url", "must be a postgres URL", "such as postgres://holdfast@db.example.com:5432/holdfast?sslmode=verify-full")
+		return
+	}
+	if _, has := u.User.Password(); has || u.Query().Has("password") {
+		d.at("datastore.url", "contains a password", "write it to a file, or to a variable of the server's environment, and name that in datastore.password")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // is made from them. A default tag is what an absent key means.
 type Config struct {
 	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml. If the server is not root, it must not be below /usr, /opt or anything else that [engines see](security.md#a-run), and neither must files with keys and secrets."`
+	Datastore    Datastore    `yaml:"datastore" doc:"The database of the records. Left out: SQLite, in <dataDir>/db. See [install](install.md#postgresql)."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
@@ -26,6 +27,12 @@ type Config struct {
 	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
 
 	dir string // of the file, for relative paths
+}
+
+// Datastore says where the records are.
+type Datastore struct {
+	URL      string `yaml:"url" doc:"A PostgreSQL database, version 14 or later: postgres://USER@HOST:PORT/DATABASE, with the parameters of libpq, such as sslmode=verify-full and sslrootcert. Behind PgBouncer in transaction mode, add default_query_exec_mode=exec. One server at a time may use it. A database that accepts connections without a password is refused unless isolation is none, as code that engines execute can connect to it."`
+	Password Secret `yaml:"password" doc:"Of the user in the URL. It is read again for each new connection."`
 }
 
 // Encryption says where the key is.

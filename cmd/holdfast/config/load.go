@@ -75,7 +75,7 @@ func (c *Config) resolvePaths() {
 	if c.Encryption.KeyFile == "" {
 		c.Encryption.KeyFile = filepath.Join(c.DataDir, "key")
 	}
-	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File)
+	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File, &c.Datastore.Password.File)
 	for i := range c.Encryption.OldKeyFiles {
 		abs(&c.Encryption.OldKeyFiles[i])
 	}

@@ -31,6 +31,9 @@ func listenError(err error) error {
 	}
 }
 
+var errDatabaseLost = hint.New(errors.New("another server has taken the database"),
+	"one server at a time may use a database: stop the other one, or give each its own")
+
 // Options are what Run needs of the process.
 type Options struct {
 	Version string           // of the binary, for people
@@ -92,6 +95,14 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	select {
 	case <-ctx.Done():
 	case <-fail:
+	case <-s.store.Lost():
+		// Agents continue what they have begun, as after any other end without a word.
+		for _, end := range []func(){closeIntake, stopReconciling, closeAgents} {
+			end()
+		}
+		now, over := context.WithCancel(last)
+		over()
+		return errors.Join(errDatabaseLost, s.finishWork(now, &g, abort))
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
 	stopping := s.now()

@@ -191,8 +191,12 @@ func (s *services) openStore(ctx context.Context) error {
 	if s.keys, err = seal.NewKeyring(current, older...); err != nil {
 		return fmt.Errorf("load encryption keys: %w", err)
 	}
+	address, err := database(ctx, s.cfg, s.logger)
+	if err != nil {
+		return err
+	}
 	s.store, err = datastore.Open(ctx, datastore.Options{
-		Path: s.path("db", "holdfast.db"), Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
+		Path: s.path("db", "holdfast.db"), Postgres: address, Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
 	})
 	if err != nil {
 		return fmt.Errorf("open datastore: %w", err)

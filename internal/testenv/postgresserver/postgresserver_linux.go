@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +28,9 @@ type Server struct {
 	programs string // the folder of postgres, initdb and psql
 	dir      string
 	owner    *syscall.Credential // nil: who runs the test
+	password string              // empty: none is asked for
 	port     int
+	settings []string  // besides those of all servers
 	cmd      *exec.Cmd // nil: it does not run
 	log      *os.File
 }
@@ -45,8 +48,23 @@ func Start(t testing.TB) *Server {
 	}
 	s := &Server{t: t, programs: programs}
 	t.Cleanup(s.end)
+	s.start("--auth=trust")
+	return s
+}
+
+// start makes the folder, with further arguments of initdb, and runs the server.
+func (s *Server) start(args ...string) {
+	t := s.t
+	t.Helper()
 	s.makeFolder()
-	initdb := s.command("initdb", "--pgdata="+s.data(), "--username=postgres", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
+	if s.password != "" {
+		file := filepath.Join(s.dir, "password")
+		if err := os.WriteFile(file, []byte(s.password+"\n"), 0o644); err != nil { // the folder is its user's alone
+			t.Fatal(err)
+		}
+		args = append(args, "--pwfile="+file)
+	}
+	initdb := s.command("initdb", append(args, "--pgdata="+s.data(), "--username=postgres", "--no-locale", "--encoding=UTF8", "--no-sync")...)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -54,11 +72,10 @@ func Start(t testing.TB) *Server {
 	for range 5 {
 		s.port = freePort(t)
 		if s.run() {
-			return s
+			return
 		}
 	}
 	t.Fatalf("start postgres:\n%s", s.logged())
-	return nil
 }
 
 // installed is the folder of PostgreSQL's programs: on PATH, or where Debian has them.
@@ -136,9 +153,12 @@ func (s *Server) URL() string {
 }
 
 // Query returns what a query prints, without the end of the line.
-func (s *Server) Query(query string) (string, error) {
-	psql := s.command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command="+query, s.URL())
+func (s *Server) Query(query string) (string, error) { return s.query(s.URL(), query) }
+
+func (s *Server) query(address, query string) (string, error) {
+	psql := s.command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command="+query, address)
 	var out, errs bytes.Buffer
+	psql.Env = append(psql.Env, "PGPASSWORD="+s.password)
 	psql.Stdout, psql.Stderr = &out, &errs
 	if err := psql.Run(); err != nil {
 		return "", fmt.Errorf("psql: %w: %s", err, errs.Bytes())
@@ -226,8 +246,9 @@ func (s *Server) run() bool {
 	cmd := s.command("postgres", "-D", s.data(), "-p", strconv.Itoa(s.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off",
 		"-c", "dynamic_shared_memory_type=mmap", "-c", "shared_buffers=8MB", "-c", "max_connections=50")
+	cmd.Args = append(cmd.Args, s.settings...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	if err := cmd.Start(); err != nil {
+	if err := startBound(cmd); err != nil {
 		s.t.Fatalf("start postgres: %v", err)
 	}
 	s.cmd = cmd
@@ -243,23 +264,51 @@ func (s *Server) run() bool {
 	return false
 }
 
+// Stop ends the server in order, as an administrator does: sessions are told so. Restart
+// starts it again.
+func (s *Server) Stop() {
+	cmd := s.cmd
+	if cmd == nil {
+		return
+	}
+	s.Resume()
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	force := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	force.Stop()
+	s.cmd = nil
+}
+
 // end stops the server in order, which takes with it what it has of the system, and
 // removes its folder.
 func (s *Server) end() {
-	if cmd := s.cmd; cmd != nil {
-		s.Resume()
-		_ = cmd.Process.Signal(syscall.SIGINT)
-		force := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		force.Stop()
-		s.cmd = nil
-	}
+	s.Stop()
 	if s.t.Failed() {
 		s.t.Logf("PostgreSQL's log:\n%s", s.logged())
 	}
-	if err := errors.Join(s.log.Close(), os.RemoveAll(s.dir)); err != nil {
+	if err := s.clear(); err != nil {
 		s.t.Errorf("clean up: %v", err)
 	}
+}
+
+func (s *Server) clear() error {
+	if s.log == nil {
+		return nil
+	}
+	return errors.Join(s.log.Close(), os.RemoveAll(s.dir))
+}
+
+// startBound starts a program that ends with this process, however that ends: the system
+// sees to it, as long as the thread lives that has started it.
+func startBound(cmd *exec.Cmd) error {
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		select {}
+	}()
+	return <-started
 }
 
 func (s *Server) logged() string {

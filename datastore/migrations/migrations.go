@@ -1,0 +1,81 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed sqlite postgres
+var files embed.FS
+
+// Set is the migrations of a kind of database.
+type Set struct {
+	folder  string
+	dialect goose.Dialect
+	shared  bool // several servers may begin at once
+}
+
+// The databases. The lock of PostgreSQL is one of a session: no migration can be made through
+// PgBouncer in transaction mode.
+var (
+	SQLite   = Set{folder: "sqlite", dialect: goose.DialectSQLite3}
+	Postgres = Set{folder: "postgres", dialect: goose.DialectPostgres, shared: true}
+)
+
+// A server waits so many seconds, so many times, for another one that migrates.
+const pause, tries = 1, 300
+
+// Run brings the tables up to what this version knows, and refuses those of
+// a newer one. A database that has tables is checked before it is touched.
+func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, check func(ctx context.Context) error) error {
+	provider, err := s.provider(pool)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	current, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if current > target {
+		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
+	}
+	if current > 0 {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	if current == target {
+		return nil
+	}
+	applied, err := provider.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, m := range applied {
+		log.InfoContext(ctx, "migrated database", "revision", m.Source.Version, "duration", m.Duration)
+	}
+	return nil
+}
+
+func (s Set) provider(pool *sql.DB) (*goose.Provider, error) {
+	folder, err := fs.Sub(files, s.folder)
+	if err != nil {
+		return nil, err
+	}
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler))}
+	if s.shared {
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(pause, tries))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	return goose.NewProvider(s.dialect, pool, folder, options...)
+}

@@ -1,0 +1,77 @@
+package datastore
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
+	"github.com/holdfast-dev/holdfast/datastore/statements"
+)
+
+var postgresDialect = &dialect{
+	migrations: migrations.Postgres,
+	duplicate:  postgres.Duplicate,
+	explained:  postgres.Explained,
+
+	forUpdate:    ` FOR UPDATE`,
+	forKeyShare:  ` FOR KEY SHARE`,
+	skipLocked:   ` FOR UPDATE SKIP LOCKED`,
+	advisoryLock: `SELECT pg_advisory_xact_lock(hashtextextended('holdfast ' || ?, 0))`,
+
+	sharedLock: `SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast ' || ?, 0))`,
+
+	lastChange: `(SELECT value FROM counters WHERE name = 'changes')`,
+	nextFence:  `SELECT nextval('fences')`,
+	like:       `ILIKE`,
+}
+
+func openPostgres(ctx context.Context, address postgres.Address) (*database, error) {
+	pools, err := postgres.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	reading := *postgresDialect
+	reading.forUpdate, reading.forKeyShare, reading.skipLocked = "", "", ""
+	writers := statements.NewNumbered(pools.Writers)
+	return &database{
+		dialect: postgresDialect, reading: &reading, server: pools,
+		readers: statements.NewNumbered(pools.Readers), durable: writers, relaxed: writers,
+	}, nil
+}
+
+// Lost is closed when another server has the database: nothing more is stored. Of SQLite
+// it never is.
+func (s *Store) Lost() <-chan struct{} {
+	if s.db == nil || s.db.server == nil {
+		return nil
+	}
+	return s.db.server.Lost()
+}
+
+// whoWeAre is what a server is called that has a database.
+func (s *Store) whoWeAre() postgres.Server {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	return postgres.Server{Place: s.home.Place(), Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid())}
+}
+
+// remember has our folder remember the database that its records are in.
+func (s *Store) remember(ctx context.Context, identity string) error {
+	added, err := s.home.Remember(identity)
+	if err != nil || !added {
+		return err
+	}
+	var runs int
+	if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM runs LIMIT 1) AS few`).Scan(&runs); err != nil {
+		return fmt.Errorf("look for runs: %w", err)
+	}
+	if runs > 0 {
+		s.log.WarnContext(ctx, "the database was used with another data folder: larger plans, bundles and states that are still there are missing here",
+			"path", s.home.Path())
+	}
+	return nil
+}
