@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
+	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
 	"github.com/holdfast-dev/holdfast/internal/flock"
@@ -24,12 +24,9 @@ type Options struct {
 	// Path is the SQLite file. It is created if it is missing, as is its
 	// folder, both for their owner only.
 	Path string
-	// BlobURL is the bucket for what is too large for SQL, such as
-	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
-	// the folder BlobDir.
-	BlobURL string
-	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means "blobs" next to Path.
-	BlobDir string
+	// Blobs is where that is which is too large for SQL. Its zero value means the folder "blobs"
+	// next to Path. A bucket belongs to one database: another's is refused.
+	Blobs objects.Options
 
 	// Keys encrypt what is stored. A database that was written with other keys is refused.
 	Keys *seal.Keyring
@@ -70,7 +67,8 @@ type records struct {
 	log           *slog.Logger
 	now           func() time.Time
 	db            *database
-	blobs         *bucket
+	blobs         *objects.Bucket
+	prefix        string       // of the keys of blobs: several databases may share a folder
 	wakers        *broadcaster // who waits for log lines
 	free          func(dir string) (bytes int64, known bool)
 	decoded       kept.PullRequests
@@ -125,14 +123,8 @@ func (o *Options) complete() error {
 	if o.Keys.Empty() {
 		return errors.New("no keys")
 	}
-	if o.BlobURL != "" && o.BlobDir != "" {
-		return errors.New("both a blob URL and a blob folder")
-	}
-	if u, err := url.Parse(o.BlobURL); err == nil && u.Scheme == "file" {
-		o.BlobURL, o.BlobDir = "", u.Path
-	}
-	if o.BlobURL == "" && o.BlobDir == "" {
-		o.BlobDir = filepath.Join(filepath.Dir(o.Path), "blobs")
+	if o.Blobs.URL == "" && o.Blobs.Dir == "" {
+		o.Blobs.Dir = filepath.Join(filepath.Dir(o.Path), "blobs")
 	}
 	if o.KeepStates <= 0 {
 		o.KeepStates = 50
@@ -144,6 +136,7 @@ func (o *Options) complete() error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Blobs.Logger = o.Logger
 	return nil
 }
 
@@ -188,8 +181,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	s.endPauses(ctx)
-	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
-	return err
+	return s.openBlobs(ctx, opts.Blobs, store)
 }
 
 // prepareFile creates the database's folder and file, so that neither is for
@@ -226,7 +218,7 @@ func (s *Store) close() error {
 		errs = append(errs, s.db.close())
 	}
 	if s.blobs != nil {
-		errs = append(errs, s.blobs.close())
+		errs = append(errs, s.blobs.Close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Release())

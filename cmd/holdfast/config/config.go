@@ -10,6 +10,7 @@ import (
 type Config struct {
 	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml. If the server is not root, it must not be below /usr, /opt or anything else that [engines see](security.md#a-run), and neither must files with keys and secrets."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
+	Datastore    Datastore    `yaml:"datastore" doc:"Where records and what belongs to them are kept."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
@@ -32,6 +33,19 @@ type Config struct {
 type Encryption struct {
 	KeyFile     string   `yaml:"keyFile" doc:"File with 32 bytes, raw, hexadecimal or base64. Made on the first start if this key is left out: <dataDir>/key."`
 	OldKeyFiles []string `yaml:"oldKeyFiles" doc:"Former keys, which still decrypt."`
+}
+
+// Datastore is where everything is kept that must persist.
+type Datastore struct {
+	Blobs Blobs `yaml:"blobs" doc:"Where plan documents, states, bundles and whatever else is larger than 16 KiB is kept, encrypted: see [object stores](stores.md)."`
+}
+
+// Blobs is a bucket.
+type Blobs struct {
+	URL       string `yaml:"url" doc:"A bucket, which is not made: s3://BUCKET?region=REGION (Amazon S3; with endpoint=https://HOST another store that speaks its protocol, such as MinIO), gs://BUCKET (Google Cloud Storage) or azblob://CONTAINER?account=NAME (Azure Blob Storage). Each may end with a folder, /FOLDER. A bucket, or folder of one, belongs to one installation; another one's is refused. Left out: files in <dataDir>/db/blobs."`
+	AccessKey string `yaml:"accessKey" doc:"For s3:// the id of an access key, whose secret is secret."`
+	Secret    Secret `yaml:"secret" doc:"For s3:// the secret of accessKey, for gs:// the JSON key of a service account, for azblob:// the key of the storage account. Read again every minute. Left out: what the environment of the server has, as the tools of the cloud look for it."`
+	CAFile    string `yaml:"caFile" doc:"Certificate authorities (PEM) to trust besides the system's, for a store with a certificate of its own."`
 }
 
 // Server is the listeners.

@@ -76,6 +76,7 @@ func (c *Config) resolvePaths() {
 		c.Encryption.KeyFile = filepath.Join(c.DataDir, "key")
 	}
 	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File)
+	abs(&c.Datastore.Blobs.Secret.File, &c.Datastore.Blobs.CAFile)
 	for i := range c.Encryption.OldKeyFiles {
 		abs(&c.Encryption.OldKeyFiles[i])
 	}
