@@ -29,7 +29,7 @@ const azureBlock = 4 << 20
 
 var azureHints = map[kind]string{
 	kindCredentials: "check datastore.blobs.secret, the key of the storage account, or without it what the server's environment has: AZURE_STORAGE_KEY, a workload or managed identity, or AZURE_CLIENT_ID with its secret",
-	kindDenied:      "give the identity the role Storage Blob Data Contributor on this container",
+	kindDenied:      "check datastore.blobs.secret, if it is used, and the firewall of the storage account; give an identity the role Storage Blob Data Contributor on this container",
 	kindNoBucket:    "create the container, or correct its name in datastore.blobs.url: the server creates none",
 }
 

@@ -80,9 +80,9 @@ func TestClaimRefusals(t *testing.T) {
 			opts       objects.Options
 			want, hint string
 		}{
-			"wrong credentials":   {wrong, "", "credentials"},
+			"wrong credentials":   {wrong, "", "check datastore.blobs."},
 			"no such bucket":      {missing, "nosuchbucket", "creates none"},
-			"no secret to be had": {unreadable, "BLOBS_SECRET", ""},
+			"no secret to be had": {unreadable, "BLOBS_SECRET", "check "},
 		} {
 			err := claim(t, test.opts)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(hintOf(err)+err.Error(), test.hint) {

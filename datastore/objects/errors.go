@@ -118,11 +118,17 @@ func (b *Bucket) explained(verb, key string, err error) error {
 		}
 		return fmt.Errorf("%s %s: %w", verb, object, err)
 	}
+	return b.failure(verb, object, err)
+}
+
+// failure says why something could not be done in a store that is not a folder.
+func (b *Bucket) failure(verb, object string, err error) *Error {
 	failure := &Error{verb: verb, object: object}
-	if said, ok := b.cloud.explain(err); ok {
-		failure.kind, failure.why = said.kind(), said.String()
-	} else {
-		failure.kind, failure.why, failure.cause = ofTransport(err)
+	failure.kind, failure.why, failure.cause = ofTransport(err)
+	if b.cloud.explain != nil { // else the store was not opened yet
+		if said, ok := b.cloud.explain(err); ok {
+			failure.kind, failure.why, failure.cause = said.kind(), said.String(), nil
+		}
 	}
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
 		failure.kind = kindExists

@@ -90,6 +90,10 @@ func open(ctx context.Context, opts Options, within limits) (*Bucket, error) {
 	case address.GCS:
 		b.blobs, b.cloud, err = openGCS(ctx, opts, at, within)
 	}
+	var none *credentialsError
+	if errors.As(err, &none) {
+		return nil, b.failure("open", at.String(), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", at, err)
 	}
