@@ -133,6 +133,9 @@ func (b *Bucket) failure(verb, object string, err error) *Error {
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
 		failure.kind = kindExists
 	}
+	if failure.kind == kindMissing && (verb == "write" || verb == "list") {
+		failure.kind = kindNoBucket // what else could it lack
+	}
 	if failure.kind == kindMissing {
 		failure.why = "there is no such object"
 	}

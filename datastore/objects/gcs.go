@@ -2,7 +2,9 @@ package objects
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -66,8 +68,12 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 func noToken(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response.StatusCode < 500 {
-		said := strings.TrimSpace(refused.ErrorCode + " " + refused.ErrorDescription)
-		return &credentialsError{errors.New("no token: " + said)}
+		var said struct {
+			Code string `json:"error"`
+			Text string `json:"error_description"`
+		}
+		_ = json.Unmarshal(refused.Body, &said) // it may be anything
+		return &credentialsError{fmt.Errorf("no token: %s %s %s", refused.Response.Status, said.Code, said.Text)}
 	}
 	return err
 }
