@@ -120,7 +120,7 @@ func newAccountKey(account string, secret func() (string, error)) (*accountKey, 
 // Do is a policy of azcore.
 func (k *accountKey) Do(req *policy.Request) (*http.Response, error) {
 	k.mu.Lock()
-	if time.Now().Sub(k.read) > secretAge {
+	if time.Since(k.read) > secretAge {
 		key, err := k.secret()
 		if err == nil && k.credential.SetAccountKey(strings.TrimSpace(key)) != nil {
 			err = errors.New("the key of the storage account is not base64")

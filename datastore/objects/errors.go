@@ -91,10 +91,10 @@ func (e *Error) Hint() string { return e.hint }
 // Unwrap returns what callers tell apart.
 func (e *Error) Unwrap() []error {
 	var all []error
-	switch {
-	case e.kind == kindMissing:
+	switch e.kind {
+	case kindMissing:
 		all = append(all, holdfast.ErrNotFound)
-	case e.kind == kindExists:
+	case kindExists:
 		all = append(all, errExists)
 	default:
 		all = append(all, holdfast.ErrUnavailable)

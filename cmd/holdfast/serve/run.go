@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
@@ -83,7 +84,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.reconciler.Run(reconcile) })
 	part(func() error { return s.server.RunIntake(intake) })
 	g.Go(func() error { return s.sweep(intake) })
-	g.Go(func() error { return s.watchBlobs(intake) })
+	g.Go(func() error { return watchBlobs(intake, s.store) })
 	g.Go(func() error {
 		s.identify(intake, s.hooks)
 		return nil
@@ -193,17 +194,17 @@ func (s *services) sweep(ctx context.Context) error {
 
 // watchBlobs asks the bucket for a sign of life now and then, more often while it gives
 // none: /readyz must not show for long what is over.
-func (s *services) watchBlobs(ctx context.Context) error {
+func watchBlobs(ctx context.Context, store *datastore.Store) error {
 	for {
 		pause := time.Minute
-		if s.store.BlobProblem() != "" {
+		if store.BlobProblem() != "" {
 			pause = 5 * time.Second
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
-			s.store.CheckBlobs(ctx)
+			store.CheckBlobs(ctx)
 		}
 	}
 }
