@@ -19,6 +19,8 @@ PROGRAMS += internal/testenv/terraform-provider-cloud
 # Stands in for the clouds' providers, with their schemas: the engine plans the
 # library's modules against it. A module apart, too.
 PROGRAMS += internal/testenv/terraform-provider-facts
+# Object stores: S3, Google Cloud Storage, Azure Blob Storage.
+PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/fake-gcs-server@v1.56.1 npm:azurite@3.35.0:azurite-blob
 OPENTOFU := v1.12.6
 
 .PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs image clean

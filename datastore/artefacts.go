@@ -31,12 +31,9 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
 	old, write := content{}, s.db.write
-	switch name {
-	case holdfast.ArtefactErrored:
-	case holdfast.ArtefactPlan:
+	relaxed := name == holdfast.ArtefactPlan || name != holdfast.ArtefactErrored && s.mayRelax(ctx, ref.Run)
+	if relaxed {
 		write = s.db.writeRelaxed
-	default:
-		write = s.commitFor(ctx, ref.Run)
 	}
 	err = write(ctx, func(ctx context.Context, q querier) error {
 		if name == holdfast.ArtefactErrored {
@@ -71,7 +68,9 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 	if err != nil {
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
-	s.drop(ctx, old)
+	if !relaxed { // else a power cut could bring its row back: it is left to Sweep
+		s.drop(ctx, old)
+	}
 	return nil
 }
 

@@ -8,19 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/fileblob"
-	"gocloud.dev/gcerrors"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
-	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 // maxInline is how many bytes are kept in a row rather than in the bucket: one
@@ -44,42 +37,40 @@ type content struct {
 	origin []byte // of a state that has moved: see sealedFor
 }
 
-// bucket is where large content is.
-type bucket struct {
-	blobs  *blob.Bucket
-	dir    string // of a file bucket; empty for others, which are durable as they are
-	prefix string // of our keys: several databases may share a bucket
-
-	mu     sync.Mutex
-	synced map[string]bool // folders whose own names are durable
+// openBlobs opens the bucket, and refuses one that is another database's.
+func (s *records) openBlobs(ctx context.Context, opts objects.Options, store string) (err error) {
+	if s.blobs, err = objects.Open(ctx, opts); err != nil {
+		return err
+	}
+	s.prefix = store + "/"
+	var samples []string // a few of each kind will do to tell the bucket that has them
+	for _, table := range []string{"state_versions", "artefacts", "bundles"} {
+		some, err := texts(ctx, s.db.reader(), `SELECT blob FROM `+table+` WHERE inline IS NULL ORDER BY blob LIMIT 2`)
+		if err != nil {
+			return fmt.Errorf("look for blobs: %w", err)
+		}
+		samples = append(samples, some...)
+	}
+	return s.blobs.Claim(ctx, store, samples)
 }
 
-func openBucket(ctx context.Context, address, dir, store string) (*bucket, error) {
-	b := &bucket{dir: dir, prefix: store + "/", synced: map[string]bool{}}
-	var err error
-	if address != "" {
-		b.blobs, err = blob.OpenBucket(ctx, address)
-	} else {
-		b.blobs, err = fileblob.OpenBucket(dir, &fileblob.Options{
-			CreateDir:   true,
-			DirFileMode: 0o700,
-			NoTempDir:   true, // a rename from another disk would not work
-			Metadata:    fileblob.MetadataDontWrite,
-		})
+// BlobProblem is why large contents could be neither stored nor read when that was last
+// tried, in words for everybody; empty if they could.
+func (s *records) BlobProblem() string {
+	if s.blobs == nil {
+		return ""
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open bucket: %w", err)
-	}
-	return b, nil
+	return s.blobs.Problem()
 }
 
-func (b *bucket) close() error { return b.blobs.Close() }
+// CheckBlobs asks the bucket for a sign of life, so that BlobProblem is not of long ago.
+func (s *records) CheckBlobs(ctx context.Context) { s.blobs.Look(ctx) }
 
 // put encrypts what r gives and stores it, durably when it returns. Nothing is
 // stored if r fails or is too large.
 func (s *records) put(ctx context.Context, purpose, name string, r io.Reader) (content, error) {
 	id := randomHex(16)
-	c := content{key: s.blobs.prefix + purpose + "/" + id[:2] + "/" + id[2:]}
+	c := content{key: s.prefix + purpose + "/" + id[:2] + "/" + id[2:]}
 
 	head := make([]byte, maxInline+1)
 	n, err := io.ReadFull(r, head)
@@ -92,11 +83,11 @@ func (s *records) put(ctx context.Context, purpose, name string, r io.Reader) (c
 		return content{}, err
 	}
 	rest := io.MultiReader(bytes.NewReader(head), r)
-	c.size, err = s.blobs.write(ctx, c.key, func(w io.Writer) (int64, error) {
+	c.size, err = s.blobs.Write(ctx, c.key, func(w io.Writer) (int64, error) {
 		return s.sealTo(w, seal.Label(purpose, contentName(name, c.key)), rest)
 	})
 	if err != nil {
-		return content{}, fmt.Errorf("write blob: %w", err)
+		return content{}, err
 	}
 	return c, nil
 }
@@ -126,65 +117,6 @@ func (s *records) sealTo(w io.Writer, label []byte, r io.Reader) (int64, error) 
 	return n, sealer.Close()
 }
 
-// write stores what fill writes under key, whole and durable, or not at all.
-func (b *bucket) write(ctx context.Context, key string, fill func(w io.Writer) (int64, error)) (n int64, err error) {
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	var file *os.File
-	w, err := b.blobs.NewWriter(ctx, key, &blob.WriterOptions{
-		ContentType: "application/octet-stream",
-		BeforeWrite: func(as func(any) bool) error {
-			if b.dir != "" {
-				as(&file)
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		return 0, err
-	}
-	n, err = fill(w)
-	if err == nil && file != nil {
-		err = file.Sync()
-	}
-	if err != nil {
-		abandon() // a Close with a canceled context stores nothing
-		_ = w.Close()
-		return 0, err
-	}
-	if err := w.Close(); err != nil {
-		return 0, err
-	}
-	if file == nil {
-		return n, nil
-	}
-	return n, b.syncName(filepath.Dir(file.Name()))
-}
-
-// syncName makes the name of a new file in dir durable, and that of dir itself the first time.
-func (b *bucket) syncName(dir string) error {
-	if err := durable.SyncDir(dir); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	known := b.synced[dir]
-	b.mu.Unlock()
-	if known {
-		return nil
-	}
-	if root, err := filepath.Abs(b.dir); err != nil {
-		return err
-	} else if dir != root && len(dir) > len(root) {
-		if err := b.syncName(filepath.Dir(dir)); err != nil {
-			return err
-		}
-	}
-	b.mu.Lock()
-	b.synced[dir] = true
-	b.mu.Unlock()
-	return nil
-}
-
 // get opens the plain text of a content. What is read is checked as it is read:
 // the end is reached without an error only if all of it is as it was written.
 func (s *records) get(ctx context.Context, purpose, name string, c content) (io.ReadCloser, error) {
@@ -195,22 +127,35 @@ func (s *records) get(ctx context.Context, purpose, name string, c content) (io.
 		}
 		return io.NopCloser(bytes.NewReader(plain)), nil
 	}
-	r, err := s.blobs.blobs.NewReader(ctx, c.key, nil)
-	if gcerrors.Code(err) == gcerrors.NotFound {
+	r, err := s.blobs.Read(ctx, c.key)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		// Not an ErrNotFound: a record says that it is there.
 		return nil, fmt.Errorf("blob %s is gone: %w", c.key, seal.ErrTampered)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open blob: %w", err)
+		return nil, err
 	}
 	plain, err := seal.NewReader(r, s.keys, seal.Label(purpose, contentName(name, c.key)))
 	if err != nil {
 		_ = r.Close()
-		return nil, err
+		return nil, fmt.Errorf("blob %s: %w", c.key, err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{plain, r}, nil
+	return &blobReader{from: plain, Closer: r, key: c.key}, nil
+}
+
+// blobReader names what is damaged.
+type blobReader struct {
+	from io.Reader
+	io.Closer
+	key string
+}
+
+func (r *blobReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if errors.Is(err, seal.ErrTampered) {
+		err = fmt.Errorf("blob %s: %w", r.key, err)
+	}
+	return n, err
 }
 
 // getAll is get for what fits into memory.
@@ -223,42 +168,54 @@ func (s *records) getAll(ctx context.Context, purpose, name string, c content) (
 	return data, errors.Join(err, r.Close())
 }
 
-// drop removes contents that no row refers to now. What cannot be removed now is left to Sweep.
+// drop removes contents that no row refers to, for certain: their rows were removed by a
+// commit that has reached the disk, or never written. What cannot be removed now is left to
+// Sweep.
 func (s *records) drop(ctx context.Context, contents ...content) {
 	for _, c := range contents {
 		if c.inline != nil || c.key == "" {
 			continue
 		}
-		if err := s.blobs.blobs.Delete(context.WithoutCancel(ctx), c.key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		if err := s.blobs.Delete(context.WithoutCancel(ctx), c.key); err != nil {
 			s.log.WarnContext(ctx, "left a blob behind", "err", err)
+			if errors.Is(err, holdfast.ErrUnavailable) {
+				return // the others would wait as long
+			}
 		}
 	}
 }
 
 // purposes are what contents are stored for: the folders of the bucket.
-var purposes = []string{"artefact", "bundle", "state"}
+var purposes = []string{"artefact", "bundle", "state", objects.ProbeFolder}
 
 // sweepBucket removes what no row refers to and is older than before, and
-// returns how many blobs that were. It goes by the folders that put makes: a
-// bucket of files is walked again for each page of a list.
+// returns how many blobs that were.
 func (s *sweeper) sweepBucket(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for _, purpose := range purposes {
-		for i := range 256 {
-			keys, err := s.olderBlobs(ctx, fmt.Sprintf("%s%s/%02x/", s.blobs.prefix, purpose, i), before)
+		for _, prefix := range s.folders(purpose) {
+			n, err := s.sweepFolder(ctx, prefix, before)
+			removed += n
 			if err != nil {
-				return removed, fmt.Errorf("list bucket: %w", err)
-			}
-			for some := range slices.Chunk(keys, sweepKeys) {
-				n, err := s.removeUnused(ctx, some)
-				removed += n
-				if err != nil {
-					return removed, err
-				}
+				return removed, fmt.Errorf("sweep bucket: %w", err)
 			}
 		}
 	}
 	return removed, nil
+}
+
+// folders are what is listed at once: of a folder on disk one of those that put makes, as
+// the disk is walked again for each page of a list.
+func (s *sweeper) folders(purpose string) []string {
+	folder := s.prefix + purpose + "/"
+	if s.blobs.Remote() {
+		return []string{folder}
+	}
+	var all []string
+	for i := range 256 {
+		all = append(all, fmt.Sprintf("%s%02x/", folder, i))
+	}
+	return all
 }
 
 const (
@@ -269,31 +226,61 @@ const (
 	listTries = 10
 )
 
-// olderBlobs lists what was last written before a time. A folder that does not
-// stay still is left to the next sweep.
-func (s *sweeper) olderBlobs(ctx context.Context, prefix string, before time.Time) ([]string, error) {
+// sweepFolder sweeps a folder, a page at a time. One that does not stay still is left to the
+// next sweep.
+func (s *sweeper) sweepFolder(ctx context.Context, prefix string, before time.Time) (removed int, err error) {
 	for range listTries {
-		var keys []string
-		list := s.blobs.blobs.List(&blob.ListOptions{Prefix: prefix})
-		object, err := list.Next(ctx)
-		for ; err == nil; object, err = list.Next(ctx) {
-			if object.ModTime.Before(before) {
-				keys = append(keys, object.Key)
+		err = s.blobs.List(ctx, prefix, func(page []objects.Object) error {
+			var keys []string
+			for _, object := range page {
+				if object.ModTime.Before(before) {
+					keys = append(keys, object.Key)
+				}
 			}
-		}
-		if errors.Is(err, io.EOF) {
-			return keys, nil
-		}
-		if gcerrors.Code(err) != gcerrors.NotFound {
-			return nil, err
+			for some := range slices.Chunk(keys, sweepKeys) {
+				n, err := s.removeUnused(ctx, some)
+				removed += n
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, holdfast.ErrNotFound) {
+			return removed, err
 		}
 	}
-	return nil, nil
+	return removed, nil
 }
 
 func (s *sweeper) removeUnused(ctx context.Context, keys []string) (int, error) {
+	unused, err := s.unused(ctx, keys)
+	if err != nil || len(unused) == 0 {
+		return 0, err
+	}
+	if err := s.settle(ctx); err != nil {
+		return 0, err
+	}
+	for i, key := range unused {
+		if err := s.blobs.Delete(ctx, key); err != nil {
+			return i, err
+		}
+	}
+	return len(unused), nil
+}
+
+// settle returns when all that readers see is on the disk: commits reach it in their order.
+func (s *sweeper) settle(ctx context.Context) error {
+	return s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `UPDATE identity SET store = store WHERE id = 1`)
+		return err
+	})
+}
+
+// unused are the keys that no row refers to.
+func (s *sweeper) unused(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	var c conditions
 	c.Add(`inline IS NULL`)
@@ -301,23 +288,13 @@ func (s *sweeper) removeUnused(ctx context.Context, keys []string) (int, error) 
 	found, err := texts(ctx, s.db.reader(), `SELECT blob FROM artefacts`+c.Where()+
 		` UNION ALL SELECT blob FROM bundles`+c.Where()+` UNION ALL SELECT blob FROM state_versions`+c.Where(), slices.Concat(c.Args, c.Args, c.Args)...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	used := make(map[string]bool, len(found))
 	for _, key := range found {
 		used[key] = true
 	}
-	removed := 0
-	for _, key := range keys {
-		if used[key] {
-			continue
-		}
-		if err := s.blobs.blobs.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			return removed, fmt.Errorf("remove blob: %w", err)
-		}
-		removed++
-	}
-	return removed, nil
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return used[key] }), nil
 }
 
 // attemptName names an artefact or log by the attempt that it is of.

@@ -43,18 +43,23 @@ func (s *records) noteBoot(ctx context.Context, q querier) error {
 // nothing: its end was written with all that came before it.
 func (s *RunStore) MayLack(ref holdfast.AttemptRef) bool { return ref.Fence <= s.beforeBoot }
 
-// commitFor returns how what belongs to a running attempt is committed: without waiting for
-// the disk, if its run does not write. That survives the process, and the machine with the
-// attempt's end, which is durable; what is lost before that costs another attempt (MayLack).
-// Of a run that writes nothing may be lost: its engine has changed the infrastructure.
-func (s *records) commitFor(ctx context.Context, run string) func(context.Context, func(context.Context, querier) error) error {
+// mayRelax reports whether what belongs to a running attempt may be committed without
+// waiting for the disk: if its run does not write. That survives the process, and the machine
+// with the attempt's end, which is durable; what is lost before that costs another attempt
+// (MayLack). Of a run that writes nothing may be lost: its engine has changed the infrastructure.
+func (s *records) mayRelax(ctx context.Context, run string) bool {
 	if s.db.server != nil {
-		return s.db.write
+		return false // nobody here learns that the database's machine has been down
 	}
 	var kind holdfast.RunKind
 	err := s.db.reader().row(ctx, `SELECT kind FROM runs WHERE id = ?`, run).Scan(&kind)
-	if err != nil || kind.Writes() {
-		return s.db.write
+	return err == nil && !kind.Writes()
+}
+
+// commitFor returns how what belongs to a running attempt is committed.
+func (s *records) commitFor(ctx context.Context, run string) func(context.Context, func(context.Context, querier) error) error {
+	if s.mayRelax(ctx, run) {
+		return s.db.writeRelaxed
 	}
-	return s.db.writeRelaxed
+	return s.db.write
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/datastore/home"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
+	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/walindex"
@@ -26,12 +27,9 @@ type Options struct {
 	Path string
 	// Postgres is where the records are instead; zero: in SQLite.
 	Postgres postgres.Address
-	// BlobURL is the bucket for what is too large for SQL, such as
-	// "s3://bucket?region=eu-west-1"; its driver must be linked in. Empty means
-	// the folder BlobDir.
-	BlobURL string
-	// BlobDir is a folder on a local disk; empty, with BlobURL empty, means "blobs" next to Path.
-	BlobDir string
+	// Blobs is where that is which is too large for SQL. Its zero value means the folder "blobs"
+	// next to Path. A bucket belongs to one database: another's is refused.
+	Blobs objects.Options
 
 	// Keys encrypt what is stored. A database that was written with other keys is refused.
 	Keys *seal.Keyring
@@ -70,7 +68,8 @@ type records struct {
 	log           *slog.Logger
 	now           func() time.Time
 	db            *database
-	blobs         *bucket
+	blobs         *objects.Bucket
+	prefix        string       // of the keys of blobs: several databases may share a folder
 	wakers        *broadcaster // who waits for log lines
 	free          func(dir string) (bytes int64, known bool)
 	decoded       kept.PullRequests
@@ -125,14 +124,8 @@ func (o *Options) complete() error {
 	if o.Keys.Empty() {
 		return errors.New("no keys")
 	}
-	if o.BlobURL != "" && o.BlobDir != "" {
-		return errors.New("both a blob URL and a blob folder")
-	}
-	if u, err := url.Parse(o.BlobURL); err == nil && u.Scheme == "file" {
-		o.BlobURL, o.BlobDir = "", u.Path
-	}
-	if o.BlobURL == "" && o.BlobDir == "" {
-		o.BlobDir = filepath.Join(filepath.Dir(o.Path), "blobs")
+	if o.Blobs.URL == "" && o.Blobs.Dir == "" {
+		o.Blobs.Dir = filepath.Join(filepath.Dir(o.Path), "blobs")
 	}
 	o.Retention.complete()
 	if o.Logger == nil {
@@ -141,6 +134,7 @@ func (o *Options) complete() error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Blobs.Logger = o.Logger
 	return nil
 }
 
@@ -193,8 +187,7 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 		}
 	}
 	s.endPauses(ctx)
-	s.blobs, err = openBucket(ctx, opts.BlobURL, opts.BlobDir, store)
-	return err
+	return s.openBlobs(ctx, opts.Blobs, store)
 }
 
 func (s *Store) openSQLite(ctx context.Context, path string) (err error) {
@@ -240,7 +233,7 @@ func (s *Store) close() error {
 		errs = append(errs, s.db.close())
 	}
 	if s.blobs != nil {
-		errs = append(errs, s.blobs.close())
+		errs = append(errs, s.blobs.Close())
 	}
 	if s.home != nil {
 		errs = append(errs, s.home.Close())

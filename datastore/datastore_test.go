@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	_ "gocloud.dev/blob/memblob"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
@@ -132,7 +135,21 @@ func openRehearsed(t testing.TB) *datastore.Store {
 // openBucket opens a store whose blobs are in a bucket that is not a folder.
 func openBucket(t testing.TB) *datastore.Store {
 	t.Helper()
-	return openAt(t, datastore.Options{Path: emptyPath(t), BlobURL: "mem://"})
+	return openAt(t, datastore.Options{Path: emptyPath(t), Blobs: fakeBucket(t)})
+}
+
+// fakeBucket is an empty bucket of a fake of S3.
+func fakeBucket(t testing.TB) objects.Options {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("holdfast"); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(server.Close)
+	return objects.Options{
+		URL: "s3://holdfast?endpoint=" + server.URL, AccessKey: "any", Secret: func() (string, error) { return "any", nil },
+	}
 }
 
 // emptyDatabase is that of openAt. How a store makes its schema is for the tests of Open.

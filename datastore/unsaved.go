@@ -140,8 +140,10 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 		next.Version, next.Job, next.Jobs = v.Version, "", 0
 		return putUnsaved(ctx, q, next)
 	})
-	if err != nil {
+	if errors.Is(err, holdfast.ErrConflict) { // after any other error it may have been committed
 		s.drop(ctx, c)
+	}
+	if err != nil {
 		return u, fmt.Errorf("replace the unsaved state %q: %w", u.Location, err)
 	}
 	s.drop(ctx, unused...)

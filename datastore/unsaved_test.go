@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -500,5 +501,29 @@ func TestWhatStandsNext(t *testing.T) {
 				t.Errorf("%+v stands, want that of %s", u, run.ID)
 			}
 		})
+	}
+}
+
+// TestReplaceUnsavedKeepsTheBlob: after a commit whose end nobody knows a record may refer to
+// the blob.
+func TestReplaceUnsavedKeepsTheBlob(t *testing.T) {
+	t.Parallel()
+	opts := datastore.Options{Path: emptyPath(t), Blobs: fakeBucket(t)}
+	store := openAt(t, opts)
+	apply := newRun(1)
+	apply.Cluster, apply.Kind, apply.StateLocation = "a", holdfast.RunApply, "pg:db"
+	apply = claim(t, store, apply)
+	apply.Failure = &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
+	end(t, store, apply, holdfast.RunErrored)
+	u := standing(t, store, 1)
+	if err := datastore.RefuseDurable(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	state := stateJSON(4, "lin", strings.Repeat("x", 100<<10))
+	if _, err := store.ReplaceUnsaved(t.Context(), u, "run-0001", state); err == nil {
+		t.Fatal("a write was durable that was to fail")
+	}
+	if keys := keysIn(t, opts.Blobs); len(keys) != 1 {
+		t.Errorf("the bucket has %v, want the blob", keys)
 	}
 }

@@ -13,7 +13,7 @@ goal=${1:?usage: setup.sh demo|test}
 system=$(uname -s)
 programs=(git curl)
 if [[ $goal == test ]]; then
-  programs+=(ssh redis-server "${CC:-gcc}")
+  programs+=(ssh redis-server node npm "${CC:-gcc}")
   [[ $system == Linux ]] && programs+=(ip nft postgres)
 fi
 
@@ -25,7 +25,9 @@ package_of() {
     Linux:ip) echo iproute2 ;;
     Linux:nft) echo nftables ;;
     Linux:postgres) echo postgresql ;;
+    Linux:node) echo nodejs ;;
     Darwin:redis-server) echo redis ;;
+    Darwin:npm) echo node ;;
     *) echo "$1" ;;
   esac
 }

@@ -35,8 +35,9 @@ func (r results) recordPlan(
 	}
 	plan, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError
-	if err != nil && !errors.As(err, &bad) && r.unread.lasts(ref) {
-		bad = &badPlanError{err} // what is damaged stays so, and the attempt is to end
+	// What is damaged stays so, and the attempt is to end; a store that is away comes back.
+	if err != nil && !errors.As(err, &bad) && !errors.Is(err, holdfast.ErrUnavailable) && r.unread.lasts(ref) {
+		bad = &badPlanError{err}
 	}
 	switch {
 	case bad != nil:

@@ -123,6 +123,36 @@ func (f faultyDisk) Artefact(ctx context.Context, run, name string) (io.ReadClos
 	return f.artefacts.Artefact(ctx, run, name)
 }
 
+// TestTakePlanFromAStoreThatIsAway: however long it is away, the plan is not called unreadable.
+func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	store := faultyDisk{
+		artefacts: artefacts{files: map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info}},
+		broken:    map[string]bool{holdfast.ArtefactDocument: true}, err: holdfast.ErrUnavailable,
+	}
+	d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	take := func() (holdfast.Result, error) {
+		_, result, err := d.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1},
+			holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
+		return result, err
+	}
+	for range 3 {
+		if result, err := take(); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Fatalf("it ended %s (%+v), %v", result.Status, result.Failure, err)
+		}
+		now = now.Add(2 * readPatience)
+	}
+	store.broken[holdfast.ArtefactDocument] = false
+	if result, err := take(); err != nil || result.Status != holdfast.RunPlanned {
+		t.Errorf("once it can be read: %s, %v", result.Status, err)
+	}
+}
+
 // TestTakePlanFromAFaultyDisk: a disk of ours that cannot be read says nothing of the
 // plan that an attempt has left. Its agent sends the result again, unless it lasts.
 func TestTakePlanFromAFaultyDisk(t *testing.T) {

@@ -13,15 +13,16 @@ import (
 )
 
 // patience is for how long what a run has left may not be readable before it counts as
-// not kept: an object store may be away.
+// not kept: a disk may get well again.
 const patience = 10 * time.Minute
 
 // maxUnread bounds what is remembered of what cannot be read.
 const maxUnread = 4096
 
 // Patient reads what runs leave behind for those that have other things to do. What could
-// not be read for ten minutes, whatever the cause, counts as not kept until it can be read:
-// a blob that is damaged or gone stays so. It is safe for concurrent use.
+// not be read for ten minutes counts as not kept until it can be read: a blob that is damaged
+// or gone stays so. A store that is away (ErrUnavailable) says nothing of what it keeps,
+// however long that takes. It is safe for concurrent use.
 type Patient struct {
 	from   Artefacts
 	logger *slog.Logger
@@ -53,7 +54,7 @@ func (p *Patient) Artefact(ctx context.Context, run, name string) (io.ReadCloser
 
 // failed notes that something could not be read, and says what that counts as.
 func (p *Patient) failed(ctx context.Context, what string, err error) error {
-	if ctx.Err() != nil || errors.Is(err, holdfast.ErrNotFound) {
+	if ctx.Err() != nil || errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrUnavailable) {
 		return err
 	}
 	p.mu.Lock()

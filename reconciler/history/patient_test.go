@@ -82,3 +82,18 @@ func TestPatientCountsFailuresOfTheStore(t *testing.T) {
 		t.Errorf("not kept: %v; canceled: %v; out of reach for the first time: %v", kept, canceled, err)
 	}
 }
+
+// A store that is away for an hour has lost nothing.
+func TestPatientWaitsForAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for name, store := range map[string]blobs{"opened": {opening: holdfast.ErrUnavailable}, "read to its end": {reading: holdfast.ErrUnavailable}} {
+		patient := history.NewPatient(&store, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		for range 3 {
+			if _, err := history.Plan(t.Context(), patient, "run-1"); !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("%s: %v, want an ErrUnavailable alone", name, err)
+			}
+			now = now.Add(30 * time.Minute)
+		}
+	}
+}

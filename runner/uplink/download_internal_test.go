@@ -62,7 +62,7 @@ func TestDownloadOfWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A server that is out of reach is waited for, however long, also between two answers.
+// A server, or its store, that is out of reach is waited for, however long, also between two answers.
 func TestDownloadWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestDownloadWaitsForTheServer(t *testing.T) {
 				return answerOf(http.StatusInternalServerError, strings.NewReader(`{"error":"internal error"}`))
 			case took < time.Hour:
 				return nil, errors.New("connection refused")
-			case took < time.Hour+time.Minute:
-				return answerOf(http.StatusServiceUnavailable, strings.NewReader(`{"error":"server is stopping"}`))
+			case took < time.Hour+2*downloadPatience:
+				return answerOf(http.StatusServiceUnavailable, strings.NewReader(`{"error":"the object store does not answer"}`))
 			default:
 				return answerOf(http.StatusOK, strings.NewReader("content"))
 			}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -174,7 +175,8 @@ func (s *Session) StoredArtefact(ctx context.Context, run, name string) (io.Read
 }
 
 // downloadPatience is for how long a download is tried again that the server cannot give,
-// although it answers: what is damaged in its store stays so.
+// although it answers: what is damaged in its store stays so. With a 503 the server says that
+// it, or its store, is away.
 const downloadPatience = 10 * time.Minute
 
 func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -182,7 +184,7 @@ func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, err
 	return Retry(ctx, trouble(s.Logger, "download was tried again"), func() (io.ReadCloser, error) {
 		r, err := s.client.download(ctx, path, s.Token, filepath.Join(s.dir, scratchDir))
 		var answer *AnswerError
-		switch inVain := errors.As(err, &answer) && answer.Ours && !Final(err); {
+		switch inVain := errors.As(err, &answer) && answer.Ours && !Final(err) && answer.Status != http.StatusServiceUnavailable; {
 		case !inVain:
 			since = time.Time{}
 		case since.IsZero():

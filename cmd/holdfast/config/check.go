@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/objects/address"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -35,6 +36,7 @@ func (d *decoder) check(c *Config) {
 	}
 	d.secret("lock.redis.password", c.Lock.Redis.Password)
 	d.checkDatastore(c.Datastore)
+	d.checkBlobs(c.Datastore.Blobs)
 	d.oneOf("telemetry.logLevel", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
 	d.oneOf("telemetry.logFormat", c.Telemetry.LogFormat, "text", "json")
 	if c.Telemetry.Traces != "" {
@@ -158,6 +160,29 @@ func (d *decoder) checkAgentTokens(a Agents) {
 		for j, project := range token.Projects {
 			d.required(fmt.Sprintf("%s.projects[%d]", path, j), project)
 		}
+	}
+}
+
+func (d *decoder) checkBlobs(b Blobs) {
+	const path = "datastore.blobs"
+	d.secret(path+".secret", b.Secret)
+	if b.URL == "" {
+		if b != (Blobs{}) {
+			d.at(path, "has no url", "add url: s3://..., gs://... or azblob://..., or remove the rest")
+		}
+		return
+	}
+	if _, err := address.Parse(b.URL); err != nil {
+		d.at(path+".url", err.Error(), "such as s3://holdfast-acme?region=eu-central-1")
+	}
+	isS3 := strings.HasPrefix(b.URL, "s3://")
+	switch {
+	case b.AccessKey != "" && !isS3:
+		d.at(path+".accessKey", "is for s3:// only", "remove it")
+	case b.AccessKey != "" && b.Secret.IsZero():
+		d.at(path+".accessKey", "has no secret", "add secret: {file: PATH} or {env: NAME}")
+	case b.AccessKey == "" && !b.Secret.IsZero() && isS3:
+		d.at(path+".secret", "has no accessKey that it belongs to", "add accessKey: its id")
 	}
 }
 

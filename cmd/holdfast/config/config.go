@@ -9,8 +9,8 @@ import (
 // is made from them. A default tag is what an absent key means.
 type Config struct {
 	DataDir      string       `yaml:"dataDir" default:".holdfast" doc:"Folder for everything that must persist: the database, plans, states, mirrors, the agent's workspaces. Relative to the folder of holdfast.yaml. If the server is not root, it must not be below /usr, /opt or anything else that [engines see](security.md#a-run), and neither must files with keys and secrets."`
-	Datastore    Datastore    `yaml:"datastore" doc:"The database of the records. Left out: SQLite, in <dataDir>/db. See [install](install.md#postgresql)."`
 	Encryption   Encryption   `yaml:"encryption" doc:"Key for what is encrypted at rest: plans, states, logs, variables, sensitive outputs."`
+	Datastore    Datastore    `yaml:"datastore" doc:"Where records and blobs are kept. Left out: SQLite and files, in <dataDir>/db. See [install](install.md#postgresql) and [object stores](stores.md)."`
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
@@ -29,10 +29,19 @@ type Config struct {
 	dir string // of the file, for relative paths
 }
 
-// Datastore says where the records are.
+// Datastore says where everything is kept that must persist.
 type Datastore struct {
-	URL      string `yaml:"url" doc:"A PostgreSQL database, version 14 or later: postgres://USER@HOST:PORT/DATABASE, with the parameters of libpq, such as sslmode=verify-full and sslrootcert. Behind PgBouncer in transaction mode, add default_query_exec_mode=exec. One server at a time may use it. A database that accepts connections without a password is refused unless isolation is none, as code that engines execute can connect to it."`
+	URL      string `yaml:"url" doc:"A PostgreSQL database for the records, version 14 or later: postgres://USER@HOST:PORT/DATABASE, with the parameters of libpq, such as sslmode=verify-full and sslrootcert. Behind PgBouncer in transaction mode, add default_query_exec_mode=exec. One server at a time may use it. A database that accepts connections without a password is refused unless isolation is none, as code that engines execute can connect to it."`
 	Password Secret `yaml:"password" doc:"Of the user in the URL. It is read again for each new connection."`
+	Blobs    Blobs  `yaml:"blobs" doc:"Where plan documents, states, bundles and whatever else is larger than 16 KiB is kept, encrypted: see [object stores](stores.md)."`
+}
+
+// Blobs is a bucket.
+type Blobs struct {
+	URL       string `yaml:"url" doc:"A bucket, which is not made: s3://BUCKET?region=REGION (Amazon S3; with endpoint=https://HOST another store that speaks its protocol, such as MinIO), gs://BUCKET (Google Cloud Storage) or azblob://CONTAINER?account=NAME (Azure Blob Storage). Each may end with a folder, /FOLDER. A bucket, or folder of one, belongs to one installation; another one's is refused. Left out: files in <dataDir>/db/blobs."`
+	AccessKey string `yaml:"accessKey" doc:"For s3:// the id of an access key, whose secret is secret."`
+	Secret    Secret `yaml:"secret" doc:"For s3:// the secret of accessKey, for gs:// the JSON key of a service account, for azblob:// the key of the storage account. Read again every minute. Left out: what the environment of the server has, as the tools of the cloud look for it."`
+	CAFile    string `yaml:"caFile" doc:"Certificate authorities (PEM) to trust besides the system's, for a store with a certificate of its own."`
 }
 
 // Encryption says where the key is.

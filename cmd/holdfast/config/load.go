@@ -75,7 +75,8 @@ func (c *Config) resolvePaths() {
 	if c.Encryption.KeyFile == "" {
 		c.Encryption.KeyFile = filepath.Join(c.DataDir, "key")
 	}
-	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File, &c.Datastore.Password.File)
+	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile, &c.Lock.Redis.Password.File)
+	abs(&c.Datastore.Password.File, &c.Datastore.Blobs.Secret.File, &c.Datastore.Blobs.CAFile)
 	for i := range c.Encryption.OldKeyFiles {
 		abs(&c.Encryption.OldKeyFiles[i])
 	}

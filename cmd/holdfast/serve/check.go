@@ -57,7 +57,7 @@ func keyFaults(e config.Encryption) (wrong []error) {
 }
 
 // readFiles are the keys that name a file which has to be there, apart from secrets.
-var readFiles = []string{"privateKeyFile", "sshKeyFile", "knownHostsFile", "cliConfigFile"}
+var readFiles = []string{"privateKeyFile", "sshKeyFile", "knownHostsFile", "cliConfigFile", "caFile"}
 
 // unreadable finds the secrets and files of a configuration that cannot be read, each with
 // its place.

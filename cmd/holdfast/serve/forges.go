@@ -193,8 +193,11 @@ func (s *services) gitAuth(r config.Repository, from clone) (gitsource.Auth, err
 }
 
 // DescribeForges writes which addresses the forges and repositories of a valid
-// configuration resolve to.
+// configuration resolve to, and where its blobs are.
 func DescribeForges(w io.Writer, cfg *config.Config) {
+	if url := cfg.Datastore.Blobs.URL; url != "" {
+		fmt.Fprintf(w, "blobs: %s\n", url)
+	}
 	for _, f := range cfg.Forges {
 		if at, err := github.EndpointsOf(f.URL); err == nil {
 			fmt.Fprintf(w, "code host %s: API %s\n", f.Name, at.API)

@@ -13,7 +13,8 @@ func TestDescribeForges(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	DescribeForges(&out, &config.Config{
-		Forges: []config.Forge{{Name: "hub"}, {Name: "ghes", URL: "https://ghe.example.com/"}, {Name: "eu", URL: "https://api.acme.ghe.com/"}},
+		Datastore: config.Datastore{Blobs: config.Blobs{URL: "s3://holdfast-acme?region=eu-central-1"}},
+		Forges:    []config.Forge{{Name: "hub"}, {Name: "ghes", URL: "https://ghe.example.com/"}, {Name: "eu", URL: "https://api.acme.ghe.com/"}},
 		Repositories: []config.Repository{
 			{Name: "acme/a", Forge: "hub"},
 			{Name: "acme/b", Forge: "ghes"},
@@ -24,7 +25,8 @@ func TestDescribeForges(t *testing.T) {
 			{Name: "a-release", Forge: "hub", Repository: "Acme/A", Branch: "release"},
 		},
 	})
-	want := `code host hub: API https://api.github.com/
+	want := `blobs: s3://holdfast-acme?region=eu-central-1
+code host hub: API https://api.github.com/
 code host ghes: API https://ghe.example.com/api/v3/
 code host eu: API https://api.acme.ghe.com/
 repository acme/a: https://github.com/acme/a.git

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
@@ -86,6 +87,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.reconciler.Run(reconcile) })
 	part(func() error { return s.server.RunIntake(intake) })
 	g.Go(func() error { return s.sweep(intake) })
+	g.Go(func() error { return watchBlobs(intake, s.store) })
 	g.Go(func() error {
 		s.identify(intake, s.hooks)
 		return nil
@@ -179,14 +181,16 @@ func (s *services) finishAgent(ctx, graceful context.Context, agent *local.Proce
 }
 
 // sweep removes, once a day, what crashes have left in the store, and looks at the
-// certificates.
+// certificates. A sweep that was cut short continues within the hour.
 func (s *services) sweep(ctx context.Context) error {
 	const day = 24 * time.Hour
 	for {
 		s.reportCertificates()
+		pause := day
 		n, err := s.store.Sweep(ctx, day)
 		switch {
 		case err != nil && ctx.Err() == nil:
+			pause = time.Hour
 			s.logger.Error("old records were not removed", "err", err)
 		case n > 0:
 			s.logger.Info("datastore was swept", "removed", n)
@@ -194,7 +198,24 @@ func (s *services) sweep(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(day):
+		case <-time.After(pause):
+		}
+	}
+}
+
+// watchBlobs asks the bucket for a sign of life now and then, more often while it gives
+// none: /readyz must not show for long what is over.
+func watchBlobs(ctx context.Context, store *datastore.Store) error {
+	for {
+		pause := time.Minute
+		if store.BlobProblem() != "" {
+			pause = 5 * time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+			store.CheckBlobs(ctx)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
@@ -196,7 +197,8 @@ func (s *services) openStore(ctx context.Context) error {
 		return err
 	}
 	s.store, err = datastore.Open(ctx, datastore.Options{
-		Path: s.path("db", "holdfast.db"), Postgres: address, Keys: s.keys, Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
+		Path: s.path("db", "holdfast.db"), Postgres: address, Blobs: blobs(s.cfg.Datastore.Blobs, s.path("db")), Keys: s.keys,
+		Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
 	})
 	if err != nil {
 		return fmt.Errorf("open datastore: %w", err)
@@ -206,6 +208,18 @@ func (s *services) openStore(ctx context.Context) error {
 	// The database is ours alone from here on, and so is its folder.
 	s.identity, err = loadOrCreateIdentity(s.path("identity"))
 	return err
+}
+
+// blobs is where large contents are; dir is a folder of the server's.
+func blobs(c config.Blobs, dir string) objects.Options {
+	if c.URL == "" {
+		return objects.Options{}
+	}
+	opts := objects.Options{URL: c.URL, Dir: dir, AccessKey: c.AccessKey, CAFile: c.CAFile}
+	if !c.Secret.IsZero() {
+		opts.Secret = c.Secret.Value
+	}
+	return opts
 }
 
 // retention is the store's, where zero means the default.
