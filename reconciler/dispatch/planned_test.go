@@ -126,7 +126,7 @@ func (f faultyDisk) Artefact(ctx context.Context, run, name string) (io.ReadClos
 // TestTakePlanFromAStoreThatIsAway: however long it is away, the plan is not called unreadable.
 func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
-	document, info, digest, err := plandoc.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
+	document, info, digest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
