@@ -67,6 +67,9 @@ func (s *services) lacks() []string {
 	if problem := s.store.DiskProblem(); problem != "" {
 		out = append(out, problem+": nothing can be stored")
 	}
+	if problem := s.redis.problem(); problem != "" {
+		out = append(out, problem)
+	}
 	for _, repo := range s.git.DiskFull() {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}
