@@ -161,3 +161,16 @@ func TestRedisStandsStillForLongerThanALease(t *testing.T) {
 		})
 	}
 }
+
+// With min-replicas-to-write a master that was cut off grants nothing.
+func TestMasterWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	server := redisserver.Start(t)
+	server.Do("CONFIG SET min-replicas-to-write 1")
+	l := newRedis(t, server, "")
+	if err := l.Acquire(t.Context(), "state", "run-1/1", time.Minute); !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	server.Do("CONFIG SET min-replicas-to-write 0")
+	mustAcquire(t, l, "state", "run-1/1", time.Minute)
+}
