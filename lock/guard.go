@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -17,33 +18,56 @@ var ErrOpen = errors.New("redis accepts clients without a password")
 // errRefused: a client without a credential was refused.
 var errRefused = errors.New("refused")
 
-// Guarded reports whether Redis refuses clients that do not have our
-// credential: it connects without one, and with a random password for the
-// user that the URL names. ErrOpen says that such a client was obeyed,
-// holdfast.ErrUnavailable that Redis did not answer.
+// Guarded reports whether Redis, at the addresses that are known from the start, refuses
+// clients that do not have our credential: it connects without one, and with a random
+// password for the user that we are. ErrOpen says that such a client was obeyed,
+// holdfast.ErrUnavailable that Redis did not answer. Sentinels have to refuse, too:
+// whoever may command them decides which Redis is the master.
 func (r *Redis) Guarded(ctx context.Context) error {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	stranger := r.stranger
-	if err := r.refuses(ctx, stranger); err != nil {
-		return fmt.Errorf("connect to redis at %s without a password: %w", stranger.Addr, err)
-	}
-	if r.user == "" {
-		return nil
-	}
-	// A user without a password is let in with any.
-	stranger.Username, stranger.Password = r.user, rand.Text()
-	if err := r.refuses(ctx, stranger); err != nil {
-		return fmt.Errorf("connect to redis at %s as user %q with a random password: %w", stranger.Addr, r.user, err)
+	for _, addr := range r.at.conf.Addrs {
+		if err := r.guarded(ctx, addr); err != nil {
+			return r.classify(ctx, err)
+		}
 	}
 	return nil
 }
 
+// guarded is Guarded for one node, or one sentinel.
+func (r *Redis) guarded(ctx context.Context, addr string) error {
+	if err := r.refuses(ctx, addr, "", ""); err != nil {
+		return fmt.Errorf("connect to %s without a password: %w", addr, err)
+	}
+	// A user without a password is let in with any.
+	for _, user := range []string{r.at.conf.Username, r.at.conf.SentinelUsername} {
+		if user == "" {
+			continue
+		}
+		if err := r.refuses(ctx, addr, user, rand.Text()); err != nil {
+			return fmt.Errorf("connect to %s as user %q with a random password: %w", addr, user, err)
+		}
+	}
+	return nil
+}
+
+// stranger returns a client without what makes us known.
+func (r *Redis) stranger(addr, user, password string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Username: user, Password: password, PoolSize: 1, MaxRetries: -1, Protocol: 2,
+		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return r.at.dial(ctx, addr, r.timeout)
+		},
+		DisableIdentity: true, DialerRetries: 1, ContextTimeoutEnabled: true,
+		DialTimeout: r.timeout, ReadTimeout: r.timeout, WriteTimeout: r.timeout,
+	})
+}
+
 // refuses reports whether nothing that matters is answered: neither reading and
-// deleting locks, nor waking replicas, nor changing Redis itself. What is deleted
-// and woken does not exist.
-func (r *Redis) refuses(ctx context.Context, conf redis.Options) error {
-	client := redis.NewClient(&conf)
+// deleting locks, nor waking replicas, nor changing Redis itself or what a sentinel
+// watches. What is deleted, woken and changed does not exist.
+func (r *Redis) refuses(ctx context.Context, addr, user, password string) error {
+	client := r.stranger(addr, user, password)
 	defer client.Close()
 	nothing := r.prefix + "lock:probe-" + rand.Text()
 	var unclear error
@@ -52,13 +76,14 @@ func (r *Redis) refuses(ctx context.Context, conf redis.Options) error {
 		{"DEL", nothing},
 		{"PUBLISH", r.channel(), ""},
 		{"CONFIG", "GET", "maxclients"},
+		{"SENTINEL", "SET", nothing, "quorum", "1"},
 	} {
 		err := client.Do(ctx, command...).Err()
 		switch err := judge(err); {
 		case err == nil:
 			return ErrOpen
 		case !errors.Is(err, errRefused):
-			unclear = classify(ctx, err)
+			unclear = err
 		}
 	}
 	return unclear
@@ -73,6 +98,8 @@ func judge(err error) error {
 		return nil
 	case !errors.As(err, &reply):
 		return err
+	case strings.HasPrefix(reply.Error(), "ERR No such master"): // a sentinel that would have changed it
+		return nil
 	}
 	for _, word := range []string{
 		"NOAUTH", "NOPERM", "WRONGPASS", "DENIED", // DENIED: protected mode, from other machines

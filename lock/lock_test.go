@@ -42,7 +42,17 @@ func TestRedis(t *testing.T) {
 
 func newRedis(t testing.TB, server *redisserver.Server, prefix string) *lock.Redis {
 	t.Helper()
-	r, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: server.Password(), Prefix: prefix, Timeout: time.Minute})
+	return openRedis(t, lock.Options{Server: at(server), Prefix: prefix, Timeout: time.Minute})
+}
+
+// at is where a server is, with its password.
+func at(server *redisserver.Server) lock.Server {
+	return lock.Server{URL: server.URL(), Password: server.Password()}
+}
+
+func openRedis(t testing.TB, opts lock.Options) *lock.Redis {
+	t.Helper()
+	r, err := lock.NewRedis(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

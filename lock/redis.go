@@ -2,13 +2,11 @@ package lock
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,16 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Options say where Redis is and how to reach it.
+// Options say where Redis is and what is kept there.
 type Options struct {
-	// URL is redis://host:port/db, or rediss:// for TLS. A user may stand in
-	// it; a password belongs in Password, and is an error here. Required.
-	URL      string
-	Password string
-
-	// TLS replaces the settings that a rediss:// URL implies. Nil means those:
-	// the system's roots, the URL's host name. It is an error with redis://.
-	TLS *tls.Config
+	Server Server // required
 
 	// Prefix begins every key and channel, so that several Holdfasts can share
 	// a Redis. Empty means "holdfast:".
@@ -45,26 +36,34 @@ type Options struct {
 	Logger *slog.Logger // nil discards
 }
 
-// Redis is locks and wake-ups that the replicas of a server share. While Redis
-// is away calls fail with holdfast.ErrUnavailable; they work again once it is
-// back, with all locks free. It is safe for concurrent use.
+// callTimeouts is how many times Options.Timeout a call may take.
+const callTimeouts = 3
+
+// Redis is locks and wake-ups that the replicas of a server share: one Redis, the
+// master that sentinels name, or a Redis Cluster. While Redis is away calls fail with
+// holdfast.ErrUnavailable. They work again once it is back, or a replica was promoted:
+// with all locks free, or with those that had reached the replica. It is safe for
+// concurrent use.
 type Redis struct {
-	client   *redis.Client
-	stranger redis.Options // of a client without a credential
-	user     string        // in the URL; empty: none
-	prefix   string
-	timeout  time.Duration
-	logger   *slog.Logger
+	client     redis.UniversalClient
+	at         place
+	prefix     string
+	timeout    time.Duration
+	logger     *slog.Logger
+	subscribed atomic.Bool // a subscription works
 }
 
 // NewRedis returns a Redis without connecting: Redis may start later. Close it.
 func NewRedis(opts Options) (*Redis, error) {
-	conf, err := clientOptions(opts)
+	at, err := opts.Server.place()
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if opts.Prefix == "" {
 		opts.Prefix = "holdfast:"
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = 2 * time.Second
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -72,63 +71,20 @@ func NewRedis(opts Options) (*Redis, error) {
 	// The client would print to stderr, in a format of its own, what its calls
 	// return as errors besides. The switch is for the whole process, and atomic.
 	logging.Disable()
-	r := &Redis{
-		stranger: strangerOptions(conf),
-		user:     conf.Username,
-		prefix:   opts.Prefix,
-		timeout:  conf.DialTimeout,
-		logger:   opts.Logger,
-	}
-	if !opts.MayBeOpen {
-		// Not only at the start: Redis may come later, or back without a password.
-		conf.OnConnect = func(ctx context.Context, _ *redis.Conn) error { return r.Guarded(ctx) }
-	}
-	r.client = redis.NewClient(conf)
-	return r, nil
-}
-
-// strangerOptions are conf without what makes us known.
-func strangerOptions(conf *redis.Options) redis.Options {
-	return redis.Options{
-		Network: conf.Network, Addr: conf.Addr, TLSConfig: conf.TLSConfig, PoolSize: 1, MaxRetries: -1, Protocol: 2,
-		DisableIdentity: true, DialerRetries: 1, ContextTimeoutEnabled: true,
-		DialTimeout: conf.DialTimeout, ReadTimeout: conf.ReadTimeout, WriteTimeout: conf.WriteTimeout,
-	}
-}
-
-func clientOptions(opts Options) (*redis.Options, error) {
-	u, err := url.Parse(opts.URL)
-	if err != nil {
-		return nil, errors.New("redis: URL cannot be parsed") // the cause would print it
-	}
-	if _, has := u.User.Password(); has {
-		return nil, errors.New("redis: password in the URL: keep it in a file or the environment")
-	}
-	if opts.TLS != nil && u.Scheme != "rediss" {
-		return nil, fmt.Errorf("redis: TLS settings for a %s:// URL", u.Scheme)
-	}
-	conf, err := redis.ParseURL(opts.URL)
-	if err != nil {
-		return nil, err
-	}
-	if opts.TLS != nil {
-		conf.TLSConfig = opts.TLS.Clone()
-		if conf.TLSConfig.ServerName == "" {
-			conf.TLSConfig.ServerName = u.Hostname()
+	at.bounded(opts.Timeout)
+	r := &Redis{at: at, prefix: opts.Prefix, timeout: opts.Timeout, logger: opts.Logger}
+	conf := at.conf
+	conf.Dialer = func(ctx context.Context, _, addr string) (net.Conn, error) {
+		if !opts.MayBeOpen {
+			// Not only at the start: Redis may come later, or back without a password.
+			if err := r.guarded(ctx, addr); err != nil {
+				return nil, err
+			}
 		}
+		return r.at.dial(ctx, addr, r.timeout)
 	}
-	if opts.Timeout == 0 {
-		opts.Timeout = 2 * time.Second
-	}
-	conf.Password = opts.Password
-	conf.DialTimeout, conf.ReadTimeout, conf.WriteTimeout = opts.Timeout, opts.Timeout, opts.Timeout
-	conf.PoolTimeout = opts.Timeout
-	conf.ContextTimeoutEnabled = true
-	conf.DialerRetries = 1
-	// Once more, for a connection that died in the pool. Every command may be
-	// sent twice: an owner that has the lock already gets it again.
-	conf.MaxRetries = 1
-	return conf, nil
+	r.client = redis.NewUniversalClient(&conf)
+	return r, nil
 }
 
 // Close ends all connections. Calls fail afterwards.
@@ -139,13 +95,14 @@ func (r *Redis) Ping(ctx context.Context) error {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	if err := r.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("ping redis: %w", classify(ctx, err))
+		return fmt.Errorf("ping redis: %w", r.classify(ctx, err))
 	}
 	return nil
 }
 
-// A lock is a hash with owner and since (milliseconds of Redis's own clock,
-// which all replicas share), whose expiry is the lease.
+// A lock is a single key, so that each script has a place in a Redis Cluster. It is a
+// hash with owner and since (milliseconds of Redis's own clock, which all replicas share),
+// whose expiry is the lease.
 var (
 	acquireScript = redis.NewScript(`
 local owner = redis.call('HGET', KEYS[1], 'owner')
@@ -196,7 +153,7 @@ func (r *Redis) Acquire(ctx context.Context, key, owner string, ttl time.Duratio
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("lock %q for %q: %w", key, owner, classify(ctx, err))
+		return fmt.Errorf("lock %q for %q: %w", key, owner, r.classify(ctx, err))
 	}
 	return nil
 }
@@ -211,7 +168,7 @@ func (r *Redis) Renew(ctx context.Context, key, owner string, ttl time.Duration)
 	defer cancel()
 	renewed, err := renewScript.Run(ctx, r.client, r.keys(key), owner, ttl.Milliseconds()).Int()
 	if err != nil {
-		return fmt.Errorf("renew lock %q of %q: %w", key, owner, classify(ctx, err))
+		return fmt.Errorf("renew lock %q of %q: %w", key, owner, r.classify(ctx, err))
 	}
 	if renewed == 0 {
 		return lost(key, owner)
@@ -224,7 +181,7 @@ func (r *Redis) Release(ctx context.Context, key, owner string) error {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	if err := releaseScript.Run(ctx, r.client, r.keys(key), owner).Err(); err != nil {
-		return fmt.Errorf("release lock %q of %q: %w", key, owner, classify(ctx, err))
+		return fmt.Errorf("release lock %q of %q: %w", key, owner, r.classify(ctx, err))
 	}
 	return nil
 }
@@ -238,7 +195,7 @@ func (r *Redis) Holder(ctx context.Context, key string) (holdfast.LockHolder, er
 		err = holdfast.ErrNotFound
 	}
 	if err != nil {
-		return holdfast.LockHolder{}, fmt.Errorf("read holder of lock %q: %w", key, classify(ctx, err))
+		return holdfast.LockHolder{}, fmt.Errorf("read holder of lock %q: %w", key, r.classify(ctx, err))
 	}
 	holder, err := parseHolder(reply)
 	if err != nil {
@@ -276,7 +233,7 @@ func (r *Redis) Wake(ctx context.Context, topic string) error {
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	if err := r.client.Publish(ctx, r.channel(), topic).Err(); err != nil {
-		return fmt.Errorf("wake %q: %w", topic, classify(ctx, err))
+		return fmt.Errorf("wake %q: %w", topic, r.classify(ctx, err))
 	}
 	return nil
 }
@@ -293,7 +250,7 @@ func (r *Redis) Subscribe(ctx context.Context, woken func(topic string)) error {
 		r.logger.WarnContext(ctx, "subscription was lost", "err", err, "duration", time.Since(began))
 		select {
 		case <-ctx.Done():
-		case <-time.After(r.timeout / 2):
+		case <-time.After(min(r.timeout/2, time.Second)):
 		}
 	}
 	return nil
@@ -307,23 +264,25 @@ func (r *Redis) receive(ctx context.Context, woken func(topic string)) error {
 	// A read in progress does not see ctx; closing the connection ends it.
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer stop()
+	defer r.subscribed.Store(false)
 
 	for pinged := false; ; {
-		msg, err := sub.ReceiveTimeout(ctx, 3*r.timeout)
+		msg, err := sub.ReceiveTimeout(ctx, callTimeouts*r.timeout)
 		var timeout net.Error
 		switch {
 		case err == nil:
 			pinged = false
 		case errors.As(err, &timeout) && timeout.Timeout() && !pinged:
 			if err := sub.Ping(ctx); err != nil {
-				return fmt.Errorf("ping redis: %w", classify(ctx, err))
+				return fmt.Errorf("ping redis: %w", r.classify(ctx, err))
 			}
 			pinged = true
 			continue
 		default:
-			return fmt.Errorf("receive from redis: %w", classify(ctx, err))
+			return fmt.Errorf("receive from redis: %w", r.classify(ctx, err))
 		}
-		if m, ok := msg.(*redis.Message); ok {
+		r.subscribed.Store(true)
+		if m, ok := msg.(*redis.Message); ok && m.Payload != noTopic {
 			woken(m.Payload)
 		}
 	}
@@ -331,38 +290,5 @@ func (r *Redis) receive(ctx context.Context, woken func(topic string)) error {
 
 // bound makes a call end even where the client would try for longer.
 func (r *Redis) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 3*r.timeout)
-}
-
-// classify turns what go-redis returns into the errors that callers branch on.
-func classify(ctx context.Context, err error) error {
-	var (
-		reply  redis.Error
-		locked *holdfast.LockedError
-	)
-	switch {
-	case errors.As(err, &locked), errors.Is(err, holdfast.ErrNotFound), errors.Is(err, ErrOpen):
-		return err
-	case errors.Is(ctx.Err(), context.Canceled):
-		return context.Cause(ctx)
-	case errors.As(err, &reply):
-		return classifyReply(err)
-	default: // the network, a timeout, an end of file, a full pool, a closed client
-		return fmt.Errorf("redis: %w: %w", holdfast.ErrUnavailable, err)
-	}
-}
-
-// classifyReply judges an error that Redis itself answered, by its first word.
-func classifyReply(err error) error {
-	word, _, _ := strings.Cut(err.Error(), " ")
-	switch word {
-	case "NOAUTH", "WRONGPASS":
-		return fmt.Errorf("redis: %w: %w", holdfast.ErrUnauthorized, err)
-	case "NOPERM":
-		return fmt.Errorf("redis: %w: %w", holdfast.ErrForbidden, err)
-	case "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "OOM", "MISCONF", "NOREPLICAS":
-		return fmt.Errorf("redis: %w: %w", holdfast.ErrUnavailable, err)
-	default:
-		return fmt.Errorf("redis: %w", err)
-	}
+	return context.WithTimeout(ctx, callTimeouts*r.timeout)
 }

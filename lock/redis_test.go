@@ -48,7 +48,7 @@ func TestRedisRestarted(t *testing.T) {
 func TestRedisThatHangs(t *testing.T) {
 	t.Parallel()
 	server := redisserver.Start(t)
-	l, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: server.Password(), Timeout: 50 * time.Millisecond})
+	l, err := lock.NewRedis(lock.Options{Server: at(server), Timeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestRedisPassword(t *testing.T) {
 		"wrong-horse":     holdfast.ErrUnauthorized,
 		"":                holdfast.ErrUnauthorized,
 	} {
-		l, err := lock.NewRedis(lock.Options{URL: server.URL(), Password: password})
+		l, err := lock.NewRedis(lock.Options{Server: lock.Server{URL: server.URL(), Password: password}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +94,19 @@ func TestRedisPassword(t *testing.T) {
 
 func TestNewRedisRefuses(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string]lock.Options{
-		"no URL":              {},
-		"another scheme":      {URL: "http://localhost"},
-		"password in the URL": {URL: "redis://user:s3cret-word@localhost"},
-		"broken URL":          {URL: "redis://user:s3cret-word@[localhost"},
-		"TLS without rediss":  {URL: "redis://localhost", TLS: &tls.Config{}},
+	for name, server := range map[string]lock.Server{
+		"nothing":               {},
+		"two places":            {URL: "redis://localhost", Cluster: []string{"localhost:7000"}},
+		"another scheme":        {URL: "http://localhost"},
+		"password in the URL":   {URL: "redis://user:s3cret-word@localhost"},
+		"broken URL":            {URL: "redis://user:s3cret-word@[localhost"},
+		"two users":             {URL: "redis://user@localhost", User: "other"},
+		"TLS without rediss":    {URL: "redis://localhost", TLS: &tls.Config{}},
+		"no master":             {Sentinel: lock.Sentinel{Addresses: []string{"localhost:26379"}}},
+		"no sentinels":          {Sentinel: lock.Sentinel{Master: "main"}},
+		"database of a cluster": {Cluster: []string{"localhost:7000"}, Database: 1},
 	} {
-		_, err := lock.NewRedis(opts)
+		_, err := lock.NewRedis(lock.Options{Server: server})
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		} else if strings.Contains(err.Error(), "s3cret") {
@@ -112,7 +117,7 @@ func TestNewRedisRefuses(t *testing.T) {
 
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
-	l, err := lock.NewRedis(lock.Options{URL: "redis://127.0.0.1:1"})
+	l, err := lock.NewRedis(lock.Options{Server: lock.Server{URL: "redis://127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +159,14 @@ func TestRedisThatObeysStrangers(t *testing.T) {
 			if len(tt.commands) > 0 {
 				tt.server.Do(tt.commands...)
 			}
-			opts := lock.Options{URL: tt.server.URL(), Password: tt.server.Password()}
+			place := at(tt.server)
 			if tt.url != nil {
-				opts.URL = tt.url(tt.server)
+				place.URL = tt.url(tt.server)
 			}
 			if tt.password != "" {
-				opts.Password = tt.password
+				place.Password = tt.password
 			}
-			l, err := lock.NewRedis(opts)
+			l, err := lock.NewRedis(lock.Options{Server: place})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +192,7 @@ func userURL(user string) func(*redisserver.Server) string {
 func TestRedisMayBeOpen(t *testing.T) {
 	t.Parallel()
 	server := redisserver.StartOpen(t)
-	l, err := lock.NewRedis(lock.Options{URL: server.URL(), MayBeOpen: true})
+	l, err := lock.NewRedis(lock.Options{Server: at(server), MayBeOpen: true})
 	if err != nil {
 		t.Fatal(err)
 	}

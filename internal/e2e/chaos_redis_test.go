@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -62,10 +63,21 @@ func TestRedisIsGoneForAWhile(t *testing.T) {
 	if got := w.countCalls("plan beta"); got != 0 {
 		t.Errorf("beta was planned %d times without a lock", got)
 	}
+	w.untilReady("a warning of Redis", func(body string) bool { return strings.Contains(body, "Redis is out of reach") })
 
 	redis.Restart()
 	other.untilPlanned("1 to create")
+	w.untilReady("no warning of Redis", func(body string) bool { return !strings.Contains(body, "Redis") })
 	if log := w.log.all(); strings.Contains(log, "\nredis: ") {
 		t.Error("the Redis client prints to the server's log by itself")
 	}
+}
+
+// untilReady waits until the server, which is ready, answers so.
+func (w *world) untilReady(what string, ok func(body string) bool) {
+	w.t.Helper()
+	w.until(what, func() (bool, string) {
+		status, body := w.get(w.api + "/readyz")
+		return status == http.StatusOK && ok(body), body
+	})
 }

@@ -29,7 +29,8 @@ var talkers = slices.Concat(codeHosts, []string{ //nolint:gochecknoglobals // a 
 	"reconciler/dispatch.Locker.", "reconciler/commands.Locker.", "reconciler.Waker.",
 	"runner/attempt.Session.", "net/http.Client.Do", "net/http.RoundTripper.RoundTrip", "net.Dialer.DialContext",
 	"gocloud.dev/blob.Bucket.", "os/exec.Cmd.Wait", "os/exec.Cmd.Output", "os/exec.Cmd.CombinedOutput",
-	"github.com/redis/go-redis/v9.Client.", "github.com/redis/go-redis/v9.Script.",
+	"github.com/redis/go-redis/v9.Client.", "github.com/redis/go-redis/v9.UniversalClient.",
+	"github.com/redis/go-redis/v9.Script.",
 })
 
 // codeHosts are those that wait for a code host or for a Git server.

@@ -28,13 +28,7 @@ func (d *decoder) check(c *Config) {
 	d.checkDrift(c)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
-	if c.Lock.Type == "redis" && c.Lock.Redis.URL == "" {
-		d.at("lock.type", "redis needs lock.redis.url", "such as redis://127.0.0.1:6379/0")
-	}
-	if c.Lock.Type == "memory" && c.Lock.Redis.URL != "" {
-		d.at("lock.redis.url", "is set, but lock.type is memory", "set lock.type to redis, or remove it")
-	}
-	d.secret("lock.redis.password", c.Lock.Redis.Password)
+	d.checkRedis(c.Lock)
 	d.checkDatastore(c.Datastore)
 	d.checkBlobs(c.Datastore.Blobs)
 	d.oneOf("telemetry.logLevel", c.Telemetry.LogLevel, "debug", "info", "warn", "error")

@@ -310,14 +310,7 @@ type SlotUsers struct {
 // Lock is mutual exclusion.
 type Lock struct {
 	Type  string `yaml:"type" default:"memory" doc:"memory (a single server) or redis."`
-	Redis Redis  `yaml:"redis" doc:"The Redis server."`
-}
-
-// Redis is a Redis server.
-type Redis struct {
-	URL      string `yaml:"url" doc:"redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. A Redis that accepts clients without a password is refused unless isolation is none, as code that engines execute can connect to it."`
-	Password Secret `yaml:"password" doc:"Of the user in the URL, else of the default user. Left out: none, which needs isolation: none."`
-	Prefix   string `yaml:"prefix" default:"holdfast:" doc:"Prefix of every key, so that several Holdfast servers can share a Redis."`
+	Redis Redis  `yaml:"redis" doc:"Where Redis is: url, sentinel or cluster."`
 }
 
 // Telemetry is logs and traces.

@@ -165,9 +165,30 @@ func TestFaults(t *testing.T) {
 		"half an access key":          {"datastore: {blobs: {url: s3://b, accessKey: AKIA}}\n", []string{"f:1:45: datastore.blobs.accessKey: has no secret"}},
 		"the other half":              {"datastore: {blobs: {url: s3://b, secret: {env: A}}}\n", []string{"f:1:42: datastore.blobs.secret: has no accessKey"}},
 		"an access key of Azure":      {"datastore: {blobs: {url: \"azblob://c?account=a\", accessKey: A}}\n", []string{"f:1:61: datastore.blobs.accessKey: is for s3://"}},
-		"a secret twice":              {"lock: {type: redis, redis: {url: redis://x/0, password: {file: a, env: B}}}\n", []string{"f:1:57: lock.redis.password: names both"}},
-		"an unknown forge":            {"repositories:\n  - {name: a/b, forge: gihub}\n", []string{`f:2:24: repositories[0].forge: "gihub" is not one of local`}},
-		"a local one without url":     {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
+		"Redis in two places": {
+			"lock: {type: redis, redis: {url: redis://x/0, cluster: {addresses: [a:1]}}}\n",
+			[]string{"f:1:56: lock.redis.cluster: is set, and so is lock.redis.url"},
+		},
+		"half a Sentinel": {
+			"lock: {type: redis, redis: {database: -1, sentinel: {addresses: [a, b:26379]}}}\n",
+			[]string{
+				"f:1:39: lock.redis.database: is only for sentinel",
+				"f:1:53: lock.redis.sentinel.master: is missing",
+				`f:1:66: lock.redis.sentinel.addresses[0]: "a" is not a host:port`,
+			},
+		},
+		"a Sentinel without addresses": {"lock: {type: redis, redis: {sentinel: {master: m}}}\n", []string{"f:1:39: lock.redis.sentinel.addresses: is missing"}},
+		"a cluster for nothing":        {"lock: {redis: {cluster: {addresses: [a:1]}}}\n", []string{"f:1:25: lock.redis.cluster: is set, but lock.type is memory"}},
+		"a password in Redis's URL": {
+			"lock: {type: redis, redis: {url: \"redis://u:s3cret@x/0\", user: v}}\n",
+			[]string{"f:1:34: lock.redis.url: carries a password", "f:1:34: lock.redis.url: names a user, and so does lock.redis.user"},
+		},
+		"not a URL of Redis":      {"lock: {type: redis, redis: {url: \"http://u:s3cret@x/0\"}}\n", []string{"f:1:34: lock.redis.url: is not a redis://, rediss:// or unix:// URL"}},
+		"TLS files without TLS":   {"lock: {type: redis, redis: {cluster: {addresses: [a:1]}, tls: {caFile: x}}}\n", []string{"f:1:63: lock.redis.tls: is set, but TLS is not used"}},
+		"TLS with another URL":    {"lock: {type: redis, redis: {url: redis://x/0, tls: {enabled: true, certFile: x}}}\n", []string{"f:1:52: lock.redis.tls: needs both certFile and keyFile", "f:1:62: lock.redis.tls.enabled: is true, but lock.redis.url is not"}},
+		"a secret twice":          {"lock: {type: redis, redis: {url: redis://x/0, password: {file: a, env: B}}}\n", []string{"f:1:57: lock.redis.password: names both"}},
+		"an unknown forge":        {"repositories:\n  - {name: a/b, forge: gihub}\n", []string{`f:2:24: repositories[0].forge: "gihub" is not one of local`}},
+		"a local one without url": {"repositories:\n  - name: a\n", []string{"f:2:5: repositories[0]: has no url"}},
 		"twice the same name": {
 			"repositories:\n  - {name: a, url: x}\n  - {name: a, url: y}\n",
 			[]string{`f:3:12: repositories[1].name: "a" is listed twice`},

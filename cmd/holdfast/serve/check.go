@@ -29,6 +29,9 @@ func Check(ctx context.Context, cfg *config.Config, now time.Time) error {
 		wrong = append(wrong, slotUsersFault(cfg.Agent, accounts))
 	}
 	wrong = append(wrong, unreadable(cfg)...)
+	if _, err := redisTLS(cfg.Lock.Redis.TLS); err != nil {
+		wrong = append(wrong, err)
+	}
 	s := &services{cfg: cfg, logger: slog.New(slog.DiscardHandler)}
 	wrong = append(wrong, s.exposed(ctx)...)
 	for i, f := range cfg.Forges {

@@ -53,7 +53,7 @@ func TestRedisWithoutPasswordIsRefused(t *testing.T) {
 			if !tt.refused {
 				return
 			}
-			for _, want := range []string{"lock.redis.url", strings.TrimPrefix(tt.url, "redis://"), "requirepass", "isolation: none"} {
+			for _, want := range []string{"lock.redis: ", strings.TrimPrefix(tt.url, "redis://"), "requirepass", "isolation: none"} {
 				if text := err.Error() + "\n" + hint.Of(err); !strings.Contains(text, want) {
 					t.Errorf("%q does not name %q", text, want)
 				}

@@ -70,6 +70,9 @@ func (s *services) lacks() []string {
 	if problem := s.store.BlobProblem(); problem != "" {
 		out = append(out, problem+": plans, states and bundles can be neither stored nor read, and runs wait")
 	}
+	if problem := s.redis.problem(); problem != "" {
+		out = append(out, problem)
+	}
 	for _, repo := range s.git.DiskFull() {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}

@@ -45,7 +45,8 @@ type services struct {
 	server     *server.Server
 	accounts   *accounts // that local agents run as; nil: as we do
 	agents     []*localAgent
-	identity   string // names us in leases, and our agent
+	identity   string      // names us in leases, and our agent
+	redis      *redisWatch // nil: locks are in memory
 	closers    []func() error
 }
 

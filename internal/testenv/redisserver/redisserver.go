@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,6 +25,8 @@ type Server struct {
 	password string
 	socket   string
 	cmd      *exec.Cmd
+	// further are the arguments for what the server is besides.
+	further func(dir string, port int) []string
 }
 
 // Start starts a server with a random password for the default user and waits
@@ -31,16 +34,16 @@ type Server struct {
 // in CI.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	return start(t, rand.Text())
+	return start(t, rand.Text(), nil)
 }
 
 // StartOpen is Start without a password: whoever connects is obeyed.
 func StartOpen(t testing.TB) *Server {
 	t.Helper()
-	return start(t, "")
+	return start(t, "", nil)
 }
 
-func start(t testing.TB, password string) *Server {
+func start(t testing.TB, password string, further func(dir string, port int) []string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -48,8 +51,7 @@ func start(t testing.TB, password string) *Server {
 		}
 		t.Skip("redis-server is not installed")
 	}
-	s := &Server{t: t, password: password}
-	t.Cleanup(s.Stop)
+	s := &Server{t: t, password: password, further: further}
 	// Between finding a free port and using it another process may take it.
 	for range 5 {
 		s.port = freePort(t)
@@ -88,22 +90,50 @@ func (s *Server) Socket() string { return s.socket }
 // is refused.
 func (s *Server) Do(commands ...string) {
 	s.t.Helper()
+	for _, command := range commands {
+		if answer := s.Ask(command); answer != "+OK" {
+			s.t.Fatalf("redis answers %q to a command", answer)
+		}
+	}
+}
+
+// Ask sends a command as the default user and returns the answer: a text, or the first
+// line of any other. It is empty if there is none.
+func (s *Server) Ask(command string) string {
+	s.t.Helper()
 	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {
-		s.t.Fatal(err)
+		return ""
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	answers := bufio.NewReader(conn)
 	if s.password != "" {
-		commands = append([]string{"AUTH " + s.password}, commands...)
+		fmt.Fprintf(conn, "AUTH %s\r\n", s.password)
+		_, _ = answers.ReadString('\n')
 	}
-	answers := bufio.NewScanner(conn)
-	for _, command := range commands {
-		fmt.Fprintf(conn, "%s\r\n", command)
-		if !answers.Scan() || !strings.HasPrefix(answers.Text(), "+OK") {
-			s.t.Fatalf("redis answers %q to a command", answers.Text())
+	fmt.Fprintf(conn, "%s\r\n", command)
+	line, _ := answers.ReadString('\n')
+	line = strings.TrimSpace(line)
+	size, err := strconv.Atoi(strings.TrimPrefix(line, "$"))
+	if !strings.HasPrefix(line, "$") || err != nil || size < 0 {
+		return line
+	}
+	text := make([]byte, size)
+	_, _ = io.ReadFull(answers, text)
+	return string(text)
+}
+
+// Await waits until the answer to a command contains words.
+func (s *Server) Await(command, words string) {
+	s.t.Helper()
+	answer := ""
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if answer = s.Ask(command); strings.Contains(answer, words) {
+			return
 		}
 	}
+	s.t.Fatalf("redis never answered %q to %s, but %q", words, command, answer)
 }
 
 // Stop kills the server, with all that it holds. A second Stop does nothing.
@@ -149,18 +179,13 @@ func (s *Server) run() bool {
 	if len(s.socket) > 100 { // a long TMPDIR
 		s.socket = ""
 	}
-	args := []string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--unixsocket", s.socket,
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}
-	if s.password != "" {
-		args = append(args, "--requirepass", s.password)
-	}
+	args := s.arguments(dir)
 	cmd := exec.Command("redis-server", args...)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatalf("start redis-server: %v", err)
 	}
 	s.cmd = cmd
+	s.t.Cleanup(s.Stop) // before its folder is removed: a sentinel writes there at any time
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if s.answers() {
 			return true
@@ -174,6 +199,25 @@ func (s *Server) run() bool {
 	}
 	s.Stop()
 	return false
+}
+
+// arguments are those of the process. Those of a sentinel begin with its file.
+func (s *Server) arguments(dir string) []string {
+	var further []string
+	if s.further != nil {
+		further = s.further(dir, s.port)
+	}
+	if len(further) > 0 && further[0] == "--sentinel" {
+		return append([]string{filepath.Join(dir, "sentinel.conf")}, further...)
+	}
+	args := []string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--unixsocket", s.socket,
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}
+	if s.password != "" {
+		args = append(args, "--requirepass", s.password)
+	}
+	return append(args, further...)
 }
 
 // answers reports whether our own process answers on the port.
