@@ -17,8 +17,11 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// check finds contradictions. What has the wrong type was reported already.
-func (d *decoder) check(c *Config) {
+// contradictions finds what keys say against one another. What has the wrong type was
+// reported already.
+type contradictions struct{ *decoder }
+
+func (d contradictions) check(c *Config) {
 	d.checkServer(c)
 	names := d.checkForges(c)
 	d.checkRepositories(c, names)
@@ -38,7 +41,7 @@ func (d *decoder) check(c *Config) {
 	}
 }
 
-func (d *decoder) checkDatastore(c Datastore) {
+func (d contradictions) checkDatastore(c Datastore) {
 	d.secret("datastore.password", c.Password)
 	if c.URL == "" {
 		if !c.Password.IsZero() {
@@ -129,7 +132,7 @@ func (d *decoder) siteURL(path, value string) {
 	}
 }
 
-func (d *decoder) checkAgentTokens(a Agents) {
+func (d contradictions) checkAgentTokens(a Agents) {
 	if a.Address != "" && len(a.Tokens) == 0 {
 		d.at("server.agents.address", "agents need a token", "add server.agents.tokens")
 	}
@@ -157,7 +160,7 @@ func (d *decoder) checkAgentTokens(a Agents) {
 	}
 }
 
-func (d *decoder) checkBlobs(b Blobs) {
+func (d contradictions) checkBlobs(b Blobs) {
 	const path = "datastore.blobs"
 	d.secret(path+".secret", b.Secret)
 	if b.URL == "" {
@@ -180,7 +183,7 @@ func (d *decoder) checkBlobs(b Blobs) {
 	}
 }
 
-func (d *decoder) checkServer(c *Config) {
+func (d contradictions) checkServer(c *Config) {
 	s := c.Server
 	d.address("server.public.address", s.Public.Address)
 	d.address("server.api.address", s.API.Address)
@@ -228,7 +231,7 @@ func (d *decoder) unique(path, value string, seen map[string]bool) {
 	seen[value] = true
 }
 
-func (d *decoder) checkForges(c *Config) (names []string) {
+func (d contradictions) checkForges(c *Config) (names []string) {
 	seen := map[string]bool{"local": true}
 	names = []string{"local"}
 	for i, f := range c.Forges {
@@ -256,7 +259,7 @@ func (d *decoder) checkForges(c *Config) (names []string) {
 	return names
 }
 
-func (d *decoder) checkRepositories(c *Config, forges []string) {
+func (d contradictions) checkRepositories(c *Config, forges []string) {
 	seen := make(map[string]bool)
 	templates := make(map[string]bool)
 	for i, r := range c.Repositories {
@@ -300,7 +303,7 @@ func (d *decoder) checkRepositories(c *Config, forges []string) {
 
 // checkFullName checks what a code host calls a repository, of which the entries
 // before may be another branch.
-func (d *decoder) checkFullName(path string, before []Repository, r Repository) {
+func (d contradictions) checkFullName(path string, before []Repository, r Repository) {
 	at := path + ".name"
 	if r.Repository != "" {
 		at = path + ".repository"
@@ -318,7 +321,7 @@ func (d *decoder) checkFullName(path string, before []Repository, r Repository) 
 	}
 }
 
-func (d *decoder) checkAuth(path string, r Repository) {
+func (d contradictions) checkAuth(path string, r Repository) {
 	a := r.Auth
 	d.secret(path+".password", a.Password)
 	d.secret(path+".sshPassphrase", a.SSHPassphrase)
@@ -335,7 +338,7 @@ func (d *decoder) checkAuth(path string, r Repository) {
 	}
 }
 
-func (d *decoder) checkRuns(c *Config) {
+func (d contradictions) checkRuns(c *Config) {
 	if c.Runs.Max < 1 {
 		d.at("runs.max", "must be at least 1", "")
 	}
@@ -382,7 +385,7 @@ const (
 var kernelFolders = []string{"/proc", "/sys", "/dev"}
 
 // checkSandbox checks what keeps engines from all else.
-func (d *decoder) checkSandbox(c *Config) {
+func (d contradictions) checkSandbox(c *Config) {
 	d.oneOf("isolation", c.Isolation, Isolations...)
 	for _, list := range []struct {
 		key   string
@@ -415,7 +418,7 @@ func (d *decoder) checkSandbox(c *Config) {
 
 // checkSlotUsers checks the users that engines run as: they are nobody else's, and
 // neither are those of the other agent.
-func (d *decoder) checkSlotUsers(a Agent) {
+func (d contradictions) checkSlotUsers(a Agent) {
 	users := a.SlotUsers
 	for _, first := range []struct {
 		key string
@@ -452,7 +455,7 @@ func (d *decoder) limits(path string, memory Size, processes int, cpu float64) {
 	}
 }
 
-func (d *decoder) checkDrift(c *Config) {
+func (d contradictions) checkDrift(c *Config) {
 	schedule := c.Drift.Schedule
 	// The zero time is that of a schedule that never comes.
 	if schedule != "" && schedule != document.DriftOff &&

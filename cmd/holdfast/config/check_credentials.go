@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
-func (d *decoder) checkCredentials(c *Config) {
+func (d contradictions) checkCredentials(c *Config) {
 	for i, cred := range c.Credentials {
 		path := fmt.Sprintf("credentials[%d]", i)
 		d.globs(path+".project", []string{cred.Project})
@@ -41,7 +41,7 @@ func (d *decoder) checkCredentials(c *Config) {
 }
 
 // checkGitHosts checks what Git is to show to hosts.
-func (d *decoder) checkGitHosts(path string, cred Credential) {
+func (d contradictions) checkGitHosts(path string, cred Credential) {
 	for _, host := range slices.Sorted(maps.Keys(cred.Git)) {
 		at := path + "." + host
 		u, err := url.Parse(host)
@@ -61,7 +61,7 @@ func (d *decoder) checkGitHosts(path string, cred Credential) {
 var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // checkSecretSources checks where secret variables may come from.
-func (d *decoder) checkSecretSources(path string, c *Config, cred Credential) {
+func (d contradictions) checkSecretSources(path string, c *Config, cred Credential) {
 	for i, dir := range cred.SecretDirs {
 		at := fmt.Sprintf("%s.secretDirs[%d]", path, i)
 		switch clean := filepath.Clean(dir); {

@@ -54,7 +54,7 @@ func Parse(file, dir string, data []byte) (*Config, error) {
 	default:
 		d.decode(document.Content[0], "", reflect.ValueOf(c).Elem())
 	}
-	d.check(c)
+	contradictions{d}.check(c)
 	if err := d.faults.Err(); err != nil {
 		return nil, err
 	}

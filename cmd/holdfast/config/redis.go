@@ -42,7 +42,7 @@ type RedisTLS struct {
 }
 
 // checkRedis finds contradictions about where Redis is.
-func (d *decoder) checkRedis(lock Lock) {
+func (d contradictions) checkRedis(lock Lock) {
 	const at = "lock.redis"
 	r := lock.Redis
 	var places []string
@@ -91,7 +91,7 @@ func (d *decoder) hostPorts(path string, addresses []string) {
 	}
 }
 
-func (d *decoder) checkRedisURL(path string, r Redis) {
+func (d contradictions) checkRedisURL(path string, r Redis) {
 	if r.URL == "" {
 		return
 	}
@@ -109,7 +109,7 @@ func (d *decoder) checkRedisURL(path string, r Redis) {
 	}
 }
 
-func (d *decoder) checkRedisTLS(path string, r Redis) {
+func (d contradictions) checkRedisTLS(path string, r Redis) {
 	t := r.TLS
 	d.tls(path, TLS{CertFile: t.CertFile, KeyFile: t.KeyFile})
 	u, err := url.Parse(r.URL)
