@@ -57,8 +57,8 @@ func TestLossesAreNeverCut(t *testing.T) {
 		fits bool
 	}{
 		"few":                {fleet(2, func(i int) *holdfast.Plan { return plan("x", 3, 3) }), true},
-		"behind many":        {fleet(1, func(int) *holdfast.Plan { return plan("x", 40, 2000) }), true},
-		"of many, the same":  {fleet(200, func(int) *holdfast.Plan { return plan("x", 50, 200) }), true},
+		"behind many":        {fleet(1, func(int) *holdfast.Plan { return plan("x", 40, 400) }), true},
+		"of many, the same":  {fleet(200, func(int) *holdfast.Plan { return plan("x", 50, 40) }), true},
 		"of very many":       {fleet(1200, func(int) *holdfast.Plan { return plan("x", 1, 0) }), true},
 		"in a crowd":         {crowd(400), true},
 		"in rows of a crowd": {apart, true},

@@ -381,7 +381,7 @@ func TestCommentOfHugePlans(t *testing.T) {
 		tests[fmt.Sprintf("many changes %d", i)] = r
 	}
 	templates := hostileImpacts("long @me `text` | ", 4)[0]
-	templates.Impacts = slices.Repeat(templates.Impacts[:1], 400)
+	templates.Impacts = slices.Repeat(templates.Impacts[:1], 100)
 	tests["many templates"] = templates
 	var many []report.Cluster
 	for i := range 2000 {

@@ -135,6 +135,14 @@ func (l *lab) started() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
+// in has the lab report to a test below its own until that one ends.
+func (l *lab) in(t *testing.T) {
+	t.Helper()
+	above := l.t
+	l.t = t
+	t.Cleanup(func() { l.t = above })
+}
+
 // want stops the test unless the run ended so.
 func (l *lab) want(got holdfast.Result, id string, status holdfast.RunStatus, reason holdfast.Reason) {
 	l.t.Helper()

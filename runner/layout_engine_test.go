@@ -3,6 +3,7 @@
 package runner_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,17 @@ for argument; do
 done
 `+script+`
 exit $code`, providers...)
+}
+
+// newForgerLab is a lab whose plans are forged as its world's file forge says, if there is
+// one. What is the same for many ways to forge is done once before them.
+func newForgerLab(t *testing.T, providers ...string) *lab {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newHostileLab(t, fmt.Sprintf("[ ! -e WORLD/forge ] || %q %s \"$(cat WORLD/forge)\" \"$PLAN\" || code=9", self, forgerArgument), providers...)
 }
 
 // What a plan executes puts a provider of its own in the place of the prepared

@@ -178,10 +178,6 @@ output "same" { value = "same" }
 // state and of the code: else the plan is refused, before anybody has seen it.
 func TestForgedChanges(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := twoClouds + `
 resource "cloud_network" "keep" { name = "keep" }
 resource "cloud_network" "gone" { name = "gone" }
@@ -196,6 +192,12 @@ resource "cloud_network" "swap" { name = "second" }
 resource "cloud_network" "new" { name = "new" }
 output "other" { value = "other" }
 `
+	l := newForgerLab(t, "cloud")
+	if err := os.Mkdir(filepath.Join(l.world, "west"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	l.apply("first", map[string]string{"main.tf": first})
+	number := 0
 	for how, says := range map[string]string{
 		"what a deletion finds":          "cloud_network.gone: somebody has changed the plan file: the former object of the change",
 		"what a replacement finds":       "cloud_network.swap: somebody has changed the plan file: the former object of the change",
@@ -210,20 +212,17 @@ output "other" { value = "other" }
 		"a hidden output":                "output other: somebody has changed the plan file: it hides a value",
 		"nothing, but repacked":          "",
 	} {
+		number++
+		id := fmt.Sprintf("plan-%d", number)
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			l := newHostileLab(t, fmt.Sprintf("[ ! -e WORLD/forge ] || %q %s %q \"$PLAN\" || code=9", self, forgerArgument, how), "cloud")
-			if err := os.Mkdir(filepath.Join(l.world, "west"), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			l.apply("first", map[string]string{"main.tf": first})
-			l.put("forge", "")
-			planned, _ := l.run("plan-1", holdfast.RunPlan, map[string]string{"main.tf": second}, nil)
+			l.in(t)
+			l.put("forge", how)
+			planned, _ := l.run(id, holdfast.RunPlan, map[string]string{"main.tf": second}, nil)
 			if how == "nothing, but repacked" {
-				l.want(planned, "plan-1", holdfast.RunPlanned, "")
+				l.want(planned, id, holdfast.RunPlanned, "")
 				return
 			}
-			l.want(planned, "plan-1", holdfast.RunErrored, "UntrustedPlan")
+			l.want(planned, id, holdfast.RunErrored, "UntrustedPlan")
 			if f := planned.Failure; !strings.Contains(f.Summary, says) || f.Transient {
 				t.Errorf("failure %+v, want %q", f, says)
 			}
@@ -236,10 +235,6 @@ output "other" { value = "other" }
 // destruction of an object. One that reaches nothing stops no apply.
 func TestForgedAttributes(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := twoClouds + `
 resource "cloud_network" "keep" { name = "keep" }
 resource "cloud_network" "gone" { name = "gone" }
@@ -254,6 +249,9 @@ resource "terraform_data" "run" {
 		return twoClouds + "resource \"cloud_network\" \"keep\" {\n  for_each = toset([" + keys + "])\n  name     = each.key\n" +
 			"  provisioner \"local-exec\" {\n    when    = destroy\n    command = \"echo ${self.status} >WORLD/done\"\n  }\n}\n"
 	}
+	shared := newForgerLab(t, "cloud") // of those that end with nothing applied
+	shared.apply("first", map[string]string{"main.tf": first})
+	number := 0
 	for name, c := range map[string]struct {
 		how, code string
 		first     string // empty: the usual
@@ -288,18 +286,23 @@ resource "terraform_data" "run" {
 			drift: []string{"cloud_network.gone: status", "cloud_network.keep: status"},
 		},
 	} {
+		number++
+		plan, again, apply := fmt.Sprintf("plan-%d", number), fmt.Sprintf("forged-%d", number), fmt.Sprintf("apply-%d", number)
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newHostileLab(t, fmt.Sprintf("[ ! -e WORLD/forge ] || %q %s %q \"$PLAN\" || code=9", self, forgerArgument, c.how), "cloud")
-			files := map[string]string{"main.tf": c.code}
-			l.apply("first", map[string]string{"main.tf": cmp.Or(c.first, first)})
-			honest, _ := l.run("plan-1", holdfast.RunPlan, files, nil)
-			l.want(honest, "plan-1", holdfast.RunPlanned, "")
-			l.put("forge", "")
-			forged, _ := l.run("plan-2", holdfast.RunPlan, files, nil)
-			l.want(forged, "plan-2", holdfast.RunPlanned, "")
+			l, files := shared, map[string]string{"main.tf": c.code}
+			if c.first != "" || c.says == "" {
+				l = newForgerLab(t, "cloud")
+				l.apply("first", map[string]string{"main.tf": cmp.Or(c.first, first)})
+			}
+			l.in(t)
+			honest, _ := l.run(plan, holdfast.RunPlan, files, nil)
+			l.want(honest, plan, holdfast.RunPlanned, "")
+			l.put("forge", c.how)
+			defer l.remove("forge")
+			forged, _ := l.run(again, holdfast.RunPlan, files, nil)
+			l.want(forged, again, holdfast.RunPlanned, "")
 			var drift []string
-			for _, change := range l.plan("plan-2").Drift {
+			for _, change := range l.plan(again).Drift {
 				line := change.Address + ":"
 				for _, a := range change.Attributes {
 					line += " " + a.Path
@@ -310,12 +313,12 @@ resource "terraform_data" "run" {
 			if !slices.Equal(drift, c.drift) {
 				t.Errorf("it shows as drift %q, want %q", drift, c.drift)
 			}
-			applied, _ := l.run("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", honest) })
+			applied, _ := l.run(apply, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review(plan, honest) })
 			if c.says == "" {
-				l.want(applied, "apply-1", holdfast.RunApplied, "")
+				l.want(applied, apply, holdfast.RunApplied, "")
 				return
 			}
-			l.want(applied, "apply-1", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
+			l.want(applied, apply, holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 			if !strings.Contains(applied.Detail, c.says) {
 				t.Errorf("detail %q, want %q", applied.Detail, c.says)
 			}

@@ -219,10 +219,12 @@ module "m" {
 // what nobody here knows. The same file is applied if it is only packed again.
 func TestForgedPlanFiles(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	l := newForgerLab(t)
+	in := func(a *holdfast.Assignment) {
+		a.Dir = "infra"
+		a.Env = map[string]string{"TF_VAR_text": "from the environment, and no less", "TF_VAR_list": `["x"]`}
 	}
+	number := 0
 	for how, c := range map[string]struct {
 		says  string
 		cause holdfast.Reason
@@ -247,35 +249,32 @@ func TestForgedPlanFiles(t *testing.T) {
 		"an unknown member":      {says: "tfmore"},
 		"no plan":                {says: "no tfplan"},
 		"half of a plan":         {says: "EOF"},
-		"nothing, but repacked":  {},
 	} {
+		number++
+		id := fmt.Sprintf("plan-%d", number)
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			l := newHostileLab(t, fmt.Sprintf("%q %s %q \"$PLAN\" || code=9", self, forgerArgument, how))
-			in := func(a *holdfast.Assignment) {
-				a.Dir = "infra"
-				a.Env = map[string]string{"TF_VAR_text": "from the environment, and no less", "TF_VAR_list": `["x"]`}
-			}
-			planned, _ := l.run("plan-1", holdfast.RunPlan, forgedRoot, in)
-			if c.says == "" {
-				l.want(planned, "plan-1", holdfast.RunPlanned, "")
-				applied, _ := l.run("apply-1", holdfast.RunApply, forgedRoot, func(a *holdfast.Assignment) {
-					in(a)
-					a.Reviews = review("plan-1", planned)
-				})
-				l.want(applied, "apply-1", holdfast.RunApplied, "")
-				return
-			}
+			l.in(t)
+			l.put("forge", how)
+			planned, _ := l.run(id, holdfast.RunPlan, forgedRoot, in)
 			cause := c.cause
 			if cause == "" {
 				cause = "UntrustedPlan"
 			}
-			l.want(planned, "plan-1", holdfast.RunErrored, cause)
+			l.want(planned, id, holdfast.RunErrored, cause)
 			if f := planned.Failure; !strings.Contains(f.Summary, c.says) || f.Transient {
 				t.Errorf("failure %+v, which does not say %q", f, c.says)
 			}
 		})
 	}
+
+	l.put("forge", "nothing, but repacked")
+	planned, _ := l.run("plan", holdfast.RunPlan, forgedRoot, in)
+	l.want(planned, "plan", holdfast.RunPlanned, "")
+	applied, _ := l.run("apply", holdfast.RunApply, forgedRoot, func(a *holdfast.Assignment) {
+		in(a)
+		a.Reviews = review("plan", planned)
+	})
+	l.want(applied, "apply", holdfast.RunApplied, "")
 }
 
 // A prior state in a plan file that is not what a refresh can have made of the
@@ -283,12 +282,13 @@ func TestForgedPlanFiles(t *testing.T) {
 // compared: an object cannot leave the state without a word.
 func TestForgedPriorStates(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	root := map[string]string{"main.tf": "resource \"terraform_data\" \"keep\" {\n  input = 1\n}\n"}
 	more := map[string]string{"main.tf": root["main.tf"] + "resource \"terraform_data\" \"new\" {}\n"}
+	l := newForgerLab(t)
+	l.apply("first", root)
+	honest, _ := l.run("plan", holdfast.RunPlan, more, nil)
+	l.want(honest, "plan", holdfast.RunPlanned, "")
+	number := 0
 	for how, c := range map[string]struct {
 		says string
 		want []string // what the plan shows
@@ -303,25 +303,23 @@ func TestForgedPriorStates(t *testing.T) {
 		"a member in another letter": {says: "is not a member"},
 		"moved to a data source":     {want: []string{"terraform_data.keep forget", "terraform_data.new create"}},
 	} {
+		number++
+		id := fmt.Sprintf("apply-%d", number)
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			l := newHostileLab(t, fmt.Sprintf("[ ! -e WORLD/forge ] || %q %s %q \"$PLAN\" || code=9", self, forgerArgument, how))
-			l.apply("first", root)
-			honest, _ := l.run("plan-1", holdfast.RunPlan, more, nil)
-			l.want(honest, "plan-1", holdfast.RunPlanned, "")
-			l.put("forge", "")
+			l.in(t)
+			l.put("forge", how)
 			// What was reviewed was honest, the plan of the apply is not.
-			applied, _ := l.run("apply-1", holdfast.RunApply, more, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", honest) })
+			applied, _ := l.run(id, holdfast.RunApply, more, func(a *holdfast.Assignment) { a.Reviews = review("plan", honest) })
 			if c.says != "" {
-				l.want(applied, "apply-1", holdfast.RunErrored, "UntrustedPlan")
+				l.want(applied, id, holdfast.RunErrored, "UntrustedPlan")
 				if !strings.Contains(applied.Failure.Summary, c.says) {
 					t.Errorf("failure %+v, which does not say %q", applied.Failure, c.says)
 				}
 				return
 			}
-			l.want(applied, "apply-1", holdfast.RunPlanned, "PlanChanged")
+			l.want(applied, id, holdfast.RunPlanned, "PlanChanged")
 			var got []string
-			for _, change := range l.plan("apply-1").Changes {
+			for _, change := range l.plan(id).Changes {
 				got = append(got, change.Address+" "+string(change.Action))
 			}
 			if !slices.Equal(got, c.want) {

@@ -77,8 +77,10 @@ func TestHonestPriorStates(t *testing.T) {
 			}
 			step(holdfast.RunApply, cloudRoot, "cloud_cluster.main create", "cloud_network.net create", "cloud_node_pool.pool create")
 			l.remove("cloud_node_pool.pool.json")
-			step(holdfast.RunApply, cloudRoot, "cloud_node_pool.pool create")
-			l.remove("cloud_node_pool.pool.json")
+			if l.ours { // a foreign backend takes part in the comparison: one step of each kind shows that
+				step(holdfast.RunApply, cloudRoot, "cloud_node_pool.pool create")
+				l.remove("cloud_node_pool.pool.json")
+			}
 			pool := strings.Index(cloudRoot, `resource "cloud_node_pool"`)
 			rest := cloudRoot[:pool] + cloudRoot[strings.Index(cloudRoot, "output "):]
 			step(holdfast.RunApply, rest, "cloud_node_pool.pool forget gone_outside")
@@ -91,8 +93,10 @@ func TestHonestPriorStates(t *testing.T) {
 			step(holdfast.RunApply, keyed+moved+imported, "cloud_network.net["+odd+"] move", "terraform_data.i import")
 			step(holdfast.RunApply, keyed+"removed {\n  from = terraform_data.i\n  lifecycle {\n    destroy = false\n  }\n}\n", "terraform_data.i forget")
 			l.edit("cloud_cluster.main", func(object map[string]any) { object["region"] = "elsewhere" })
-			planned, _ := l.run("drifted", holdfast.RunPlan, map[string]string{"main.tf": backend + keyed}, nil)
-			l.want(planned, "drifted", holdfast.RunPlanned, "")
+			if l.ours {
+				planned, _ := l.run("drifted", holdfast.RunPlan, map[string]string{"main.tf": backend + keyed}, nil)
+				l.want(planned, "drifted", holdfast.RunPlanned, "")
+			}
 			l.remove("cloud_cluster.main.json")
 			step(holdfast.RunDestroy, keyed, "cloud_cluster.main forget gone_outside", "cloud_network.net["+odd+"] delete")
 		})

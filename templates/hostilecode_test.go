@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestCodeOfWhoeverMayOpenAPullRequest: nobody has reviewed the code, and the server reads
@@ -52,12 +53,12 @@ func TestCodeOfWhoeverMayOpenAPullRequest(t *testing.T) {
 // TestOneContentUnderManyNames: a repository has it once, and it is not read without end.
 func TestOneContentUnderManyNames(t *testing.T) {
 	t.Parallel()
-	files := moduleFiles()
-	text := "locals {}\n/*" + strings.Repeat("x", 2<<20) + "*/\n"
+	files := tree(moduleFiles())
+	file := &fstest.MapFile{Data: []byte("locals {}\n/*" + strings.Repeat("x", 2<<20) + "*/\n"), Mode: 0o644}
 	for i := range 1_000 {
-		files[fmt.Sprintf("infra/own/a%03d.tf", i)] = text
+		files.MapFS[fmt.Sprintf("infra/own/a%03d.tf", i)] = file
 	}
-	faults := resolveFaults(t, tree(files), clusterOf(t, "c.yaml", moduleCluster))
+	faults := resolveFaults(t, files, clusterOf(t, "c.yaml", moduleCluster))
 	if want := "infra/own/a015.tf: code of a folder has more than 33554432 bytes, with this file"; !strings.Contains(fmt.Sprint(faults), want) {
 		t.Errorf("%.300v, want %q", faults, want)
 	}

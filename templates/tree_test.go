@@ -62,7 +62,8 @@ func (t *memTree) Hash(name string) (string, error) {
 	}
 	sum := sha256.New()
 	if f := t.MapFS[name]; f != nil {
-		fmt.Fprintf(sum, "file %v %q", f.Mode, f.Data)
+		fmt.Fprintf(sum, "file %v ", f.Mode)
+		sum.Write(f.Data)
 	} else {
 		list, err := t.ReadDir(name)
 		if err != nil {

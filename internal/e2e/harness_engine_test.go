@@ -19,6 +19,7 @@ import (
 
 const engineScript = `#!/bin/sh
 %[3]s
+export GOGC=400 # an engine lives for a moment: collecting garbage is a fifth of its work
 # The first line of a root module's main.tf names its cluster, that of a rendered one's cluster.tf does.
 name= first=
 [ ! -r main.tf ] || IFS= read -r first <main.tf

@@ -101,6 +101,7 @@ type world struct {
 	repos  []*repo
 
 	server *exec.Cmd // nil: not running
+	env    []string  // of the server, in addition to ours
 	under  []string  // command that starts the server as somebody who is not root; empty: it is started as it is
 	over   bool
 	exited chan struct{}
@@ -262,7 +263,7 @@ func (w *world) launch() {
 	command := slices.Concat(w.under, []string{binary, "serve", "--config", w.path("holdfast.yaml")})
 	w.server = exec.Command(command[0], command[1:]...)
 	w.server.Dir, w.server.Stdout, w.server.Stderr = w.dir, w.log, w.log
-	w.server.Env = append(os.Environ(), "PATH="+serverPath())
+	w.server.Env = append(append(os.Environ(), "PATH="+serverPath()), w.env...)
 	if err := w.server.Start(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -59,6 +59,7 @@ func yamlBomb() string {
 func TestHugeClusterFileIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	w.env = []string{"GOGC=100"} // that of a server: tests may be run with another one
 	w.start()
 	huge := "apiVersion: holdfast.dev/v1\nkind: Cluster\n" + strings.Repeat("# all work and no play\n", 100<<20/23)
 	pr := w.fleet().open(join(cluster("sane", "nodes: 1"), files{"clusters/huge.yaml": huge}))

@@ -4,12 +4,15 @@ package redact_test
 
 import (
 	"bytes"
+	"flag"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
+
+var texts = flag.Int("redact.texts", 100, "how many texts to draw")
 
 // TestRedactorWriterIsString: however a text is cut, the writer passes on what
 // String returns.
@@ -19,11 +22,7 @@ func TestRedactorWriterIsString(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	secrets := []string{"aaaaaaaaaa", "abababababab", "first secret\nof two lines", "bbbbbbbbaaaaaaaa", strings.Repeat("long-", 9000)}
 	r := redact.New(secrets)
-	texts := 400
-	if testing.Short() {
-		texts /= 10
-	}
-	for range texts {
+	for range *texts {
 		var text strings.Builder
 		for range random.IntN(60) {
 			switch random.IntN(6) {
