@@ -28,7 +28,7 @@ func TestHostileCode(t *testing.T) {
 		"templates":    "x = " + strings.Repeat(`"${`, 1<<16),
 		"objects":      "x = " + strings.Repeat("{a=", 1<<16),
 		"loops":        "terraform_version_constraint = " + loop + "\n",
-		"splats":       "x = a" + strings.Repeat("[*]", 400_000) + "\n",
+		"splats":       "x = a" + strings.Repeat("[*]", 150_000) + "\n",
 		"sums":         "terraform {\n  required_version = " + strings.Repeat("1+", 1<<15) + "1\n}\n",
 	} {
 		for _, file := range []string{"main.tf", "terragrunt.hcl", "x.tf.json"} {
