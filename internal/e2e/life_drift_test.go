@@ -258,7 +258,7 @@ func TestCheckForDriftFails(t *testing.T) {
 		})
 	}
 	w.do("get drift", "3 checks failed")
-	w.do("describe drift alpha", "unknown: the last check failed, and the 2 checks before it", "lost its mind")
+	w.do("describe drift alpha", "unknown: the last 3 checks failed", "lost its mind")
 	w.do("describe cluster alpha", "CheckFailed")
 	fleet.untilIssue("drift alpha", false, "cannot be checked", "lost its mind", "holdfast drift check alpha")
 	w.succeed("plan", "alpha")
