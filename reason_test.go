@@ -126,6 +126,7 @@ func TestReasonsAreConstants(t *testing.T) {
 // otherWords are spelt like reasons, by file: names of fields and values of other types.
 var otherWords = map[string][]string{
 	"cmd/holdfast/show/describe_cluster.go": {"Applied", "Protected", "Suspended"},
+	"datastore/objects/errors.go":           {"ServiceUnavailable"},
 	"lifecycle.go":                          {"Drifted"},
 	"report/drift_text.go":                  {"Applied", "Checked"},
 }

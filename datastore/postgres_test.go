@@ -72,6 +72,7 @@ var aboutSQLite = []string{
 	"TestUpgrade", "TestOpen", "TestKilled", "TestCommitsOfARun", "TestWhatWaitsForTheDisk", "TestCreateClusters",
 	"TestLocksLeftBehind", "TestRenameWithLocksLeftBehind", "TestWhatIsGoneLeavesLittle", "TestEveryTableHasABound",
 	"TestClustersOfAPullRequestAreWrittenOnce", "TestPullRequestsOf", "TestDocumentsAreReadOnce", "TestPullRequestsAreDecodedOnce",
+	"TestReplacedPlanStaysUntilSwept", "TestReplaceUnsavedKeepsTheBlob",
 }
 
 // TestRestOnPostgres: what the other tests say of a store is so on PostgreSQL, too. They run
