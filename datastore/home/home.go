@@ -89,6 +89,23 @@ func (h *Home) Remember(database string) (added bool, err error) {
 	}
 }
 
+// HandOver has a folder with records in SQLite belong to the database that they were copied to,
+// and gives the file, which nobody may have open, another name, which it returns. A crash in between leaves the
+// file under its old name, under which nothing starts on it.
+func (h *Home) HandOver(database string, now time.Time) (kept string, err error) {
+	if _, err := h.Remember(database); err != nil {
+		return "", err
+	}
+	kept = h.path + ".copied-" + now.UTC().Format("20060102T150405Z")
+	for _, suffix := range []string{"-wal", "-shm", ""} { // SQLite finds them by the name
+		err := os.Rename(h.path+suffix, kept+suffix)
+		if err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return "", fmt.Errorf("rename the SQLite file, which is not used from now on: %w", err)
+		}
+	}
+	return kept, durable.SyncDir(filepath.Dir(h.path))
+}
+
 // Place names the folder on this machine, as long as the machine is up: who has the folder
 // knows that nobody else does. A copy of it has another name. Empty: the system does not say.
 func (h *Home) Place() string {

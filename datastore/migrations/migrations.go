@@ -4,9 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
+	"strconv"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -62,6 +66,26 @@ func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, check func
 		log.InfoContext(ctx, "migrated database", "revision", m.Source.Version, "duration", m.Duration)
 	}
 	return nil
+}
+
+// Latest is the version of the schema that Run results in.
+func (s Set) Latest() (int64, error) {
+	names, err := fs.Glob(files, s.folder+"/*.sql")
+	if err != nil || len(names) == 0 {
+		return 0, errors.Join(errors.New("there are no migrations"), err)
+	}
+	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_") // Glob sorts
+	return strconv.ParseInt(number, 10, 64)
+}
+
+// Version is that of a database's schema, of either kind. Nothing is written.
+func Version(ctx context.Context, db *sql.DB) (int64, error) {
+	var version int64
+	err := db.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
 }
 
 func (s Set) provider(pool *sql.DB) (*goose.Provider, error) {
