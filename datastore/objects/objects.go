@@ -187,6 +187,7 @@ func (b *Bucket) Exists(ctx context.Context, key string) (bool, error) {
 // Object is what a list says of one.
 type Object struct {
 	Key     string
+	Size    int64
 	ModTime time.Time // by the clock of the store
 }
 
@@ -210,7 +211,7 @@ func (b *Bucket) List(ctx context.Context, prefix string, visit func([]Object) e
 		}
 		page := make([]Object, 0, len(found))
 		for _, o := range found {
-			page = append(page, Object{Key: o.Key, ModTime: o.ModTime})
+			page = append(page, Object{Key: o.Key, Size: o.Size, ModTime: o.ModTime})
 		}
 		if err := visit(page); err != nil {
 			return err

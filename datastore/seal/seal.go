@@ -35,6 +35,12 @@ const MarkSize = headerSize
 // for each. What is too short to be one is its own mark.
 func Mark(sealed []byte) string { return string(sealed[:min(len(sealed), MarkSize)]) }
 
+// Size is how many bytes the ciphertext of so many has.
+func Size(plain int64) int64 {
+	segments := max(1, (plain+segmentSize-1)/segmentSize)
+	return int64(headerSize) + plain + segments*tagSize
+}
+
 // ErrTampered says that what was read is not what was written, or is not there.
 var ErrTampered = errors.New("content is damaged or was moved")
 
