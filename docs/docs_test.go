@@ -317,11 +317,12 @@ func TestMakeTargets(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../cmd/holdfast/*.go")
-	if err != nil {
+	below, errBelow := filepath.Glob("../cmd/holdfast/*/*.go")
+	if err = errors.Join(err, errBelow); err != nil {
 		t.Fatal(err)
 	}
 	source := read(t, "../pullrequest.go") // with the verbs of comments
-	for _, file := range files {
+	for _, file := range append(files, below...) {
 		source += read(t, file)
 	}
 	code := regexp.MustCompile("(?s)`[^`\n]*`|\n```sh\n.*?\n```|\n\\$ [^\n]*")

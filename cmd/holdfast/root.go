@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/storage"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/template"
 )
 
@@ -53,6 +54,9 @@ or a command was refused.`,
 		newSuspendCommand(a),
 		newResumeCommand(a),
 		newTransferCommand(a),
+		storage.NewDatastoreCommand(a.App),
+		storage.NewBackupCommand(a.App),
+		storage.NewRestoreCommand(a.App),
 		newVersionCommand(a),
 		newServeCommand(a),
 		newAgentCommand(a),

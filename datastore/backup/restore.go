@@ -53,7 +53,7 @@ const fencesAhead = 1_000_000
 // Restore puts a backup back. Nothing is in place before all of it was read and is what was written.
 // It is a holdfast.ErrLocked if a server has the folder.
 func Restore(ctx context.Context, from io.Reader, target Target) (Restored, error) {
-	target.Progress = cmpFunc(target.Progress)
+	target.Progress = orSilent(target.Progress)
 	if target.Now == nil {
 		target.Now = time.Now
 	}

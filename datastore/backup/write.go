@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +43,7 @@ const maxReads = 10
 // are then read again, and only the blobs that are new are read. The records that were read last are
 // in the backup, and with them each blob that they refer to.
 func Write(ctx context.Context, w io.Writer, source Source) (About, Manifest, error) {
-	source.Progress = cmpFunc(source.Progress)
+	source.Progress = orSilent(source.Progress)
 	if source.Now == nil {
 		source.Now = time.Now
 	}
@@ -62,7 +61,8 @@ func Write(ctx context.Context, w io.Writer, source Source) (About, Manifest, er
 	return b.about, b.manifest, nil
 }
 
-func cmpFunc(progress func(string, int64, int64)) func(string, int64, int64) {
+// orSilent is a progress that can be called.
+func orSilent(progress func(string, int64, int64)) func(string, int64, int64) {
 	if progress == nil {
 		return func(string, int64, int64) {}
 	}
@@ -79,7 +79,11 @@ type writer struct {
 }
 
 func (b *writer) write(ctx context.Context, w io.Writer) error {
-	dir, err := os.MkdirTemp(b.source.TempDir, ".holdfast-backup-")
+	above, err := filepath.Abs(b.source.TempDir) // SQLite takes a relative path for something else
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(above, ".holdfast-backup-")
 	if err != nil {
 		return err
 	}
@@ -317,13 +321,11 @@ func (b *writer) writeJSON(name string, value any) error {
 	return err
 }
 
-// Total is how many records of the kinds that people know there are, for people.
+// Total is how many records there are in some tables.
 func (m Manifest) Total(tables ...string) int64 {
 	var n int64
-	for table, rows := range maps.All(m.Records) {
-		if slices.Contains(tables, table) {
-			n += rows
-		}
+	for _, table := range tables {
+		n += m.Records[table]
 	}
 	return n
 }

@@ -89,9 +89,9 @@ func (h *Home) Remember(database string) (added bool, err error) {
 	}
 }
 
-// HandOver has a folder with records in SQLite belong to the database that they were copied to,
-// and gives the file, which nobody may have open, another name, which it returns. A crash in between leaves the
-// file under its old name, under which nothing starts on it.
+// HandOver has a folder with records in SQLite belong to the database that they were copied to.
+// The file, which nobody may have open, gets another name, which is returned. A crash in between
+// leaves it under its old one, and the folder is refused without the new database all the same.
 func (h *Home) HandOver(database string, now time.Time) (kept string, err error) {
 	if _, err := h.Remember(database); err != nil {
 		return "", err

@@ -17,7 +17,7 @@ import (
 const (
 	// batchRows and batchBytes bound what one statement writes, and what is in memory.
 	batchRows, batchBytes = 200, 4 << 20
-	// progressRows is how many rows pass before somebody is told.
+	// progressRows is how many rows pass between two reports of progress.
 	progressRows = 1000
 )
 

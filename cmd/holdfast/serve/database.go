@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// database is where the records are; zero: in SQLite. One that engines could use is refused.
-func database(ctx context.Context, cfg *config.Config, logger *slog.Logger) (postgres.Address, error) {
+// Database is where the records are; zero: in SQLite. One that engines could use is refused.
+func Database(ctx context.Context, cfg *config.Config, logger *slog.Logger) (postgres.Address, error) {
 	c := cfg.Datastore
 	if c.URL == "" {
 		return postgres.Address{}, nil

@@ -41,12 +41,12 @@ func TestDatabaseWithoutPasswordIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := &config.Config{Isolation: tt.isolation, Datastore: tt.datastore}
-			address, err := database(t.Context(), cfg, slog.New(slog.DiscardHandler))
+			address, err := Database(t.Context(), cfg, slog.New(slog.DiscardHandler))
 			if errors.Is(err, postgres.ErrOpen) != tt.refused || !tt.refused && err != nil {
-				t.Fatalf("database() = %v, want a refusal: %t", err, tt.refused)
+				t.Fatalf("Database() = %v, want a refusal: %t", err, tt.refused)
 			}
 			if address.URL != tt.datastore.URL && !tt.refused {
-				t.Errorf("database() = %q, want %q", address.URL, tt.datastore.URL)
+				t.Errorf("Database() = %q, want %q", address.URL, tt.datastore.URL)
 			}
 			for _, want := range []string{"datastore.url", "pg_hba.conf", "datastore.password", "isolation: none"} {
 				if text := errorText(err); tt.refused && !strings.Contains(text, want) {

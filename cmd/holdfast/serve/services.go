@@ -177,28 +177,46 @@ func reachable(dir string) error {
 	return nil
 }
 
-func (s *services) openStore(ctx context.Context) error {
-	current, err := seal.LoadOrCreateKey(s.cfg.Encryption.KeyFile)
+// Keyring loads the keys of an installation. A key file that is missing is an fs.ErrNotExist.
+func Keyring(cfg *config.Config) (*seal.Keyring, error) { return keyring(cfg, seal.LoadKey) }
+
+func keyring(cfg *config.Config, load func(path string) ([]byte, error)) (*seal.Keyring, error) {
+	current, err := load(cfg.Encryption.KeyFile)
 	if err != nil {
-		return fmt.Errorf("load encryption key: %w", err)
+		return nil, fmt.Errorf("load encryption key: %w", err)
 	}
 	var older [][]byte
-	for _, file := range s.cfg.Encryption.OldKeyFiles {
+	for _, file := range cfg.Encryption.OldKeyFiles {
 		key, err := seal.LoadKey(file)
 		if err != nil {
-			return fmt.Errorf("load old encryption key: %w", err)
+			return nil, fmt.Errorf("load old encryption key: %w", err)
 		}
 		older = append(older, key)
 	}
-	if s.keys, err = seal.NewKeyring(current, older...); err != nil {
-		return fmt.Errorf("load encryption keys: %w", err)
+	keys, err := seal.NewKeyring(current, older...)
+	if err != nil {
+		return nil, fmt.Errorf("load encryption keys: %w", err)
 	}
-	address, err := database(ctx, s.cfg, s.logger)
+	return keys, nil
+}
+
+// Records is the SQLite file of an installation, and where it would be if its records are in
+// PostgreSQL.
+func Records(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "db", "holdfast.db") }
+
+// Identity is the file with a server's name.
+func Identity(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "identity") }
+
+func (s *services) openStore(ctx context.Context) (err error) {
+	if s.keys, err = keyring(s.cfg, seal.LoadOrCreateKey); err != nil {
+		return err
+	}
+	address, err := Database(ctx, s.cfg, s.logger)
 	if err != nil {
 		return err
 	}
 	s.store, err = datastore.Open(ctx, datastore.Options{
-		Path: s.path("db", "holdfast.db"), Postgres: address, Blobs: blobs(s.cfg.Datastore.Blobs, s.path("db")), Keys: s.keys,
+		Path: Records(s.cfg), Postgres: address, Blobs: Blobs(s.cfg), Keys: s.keys,
 		Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
 	})
 	if err != nil {
@@ -207,12 +225,13 @@ func (s *services) openStore(ctx context.Context) error {
 	s.closers = append(s.closers, s.store.Close)
 	s.metrics.watch(s.store, s.logger)
 	// The database is ours alone from here on, and so is its folder.
-	s.identity, err = loadOrCreateIdentity(s.path("identity"))
+	s.identity, err = loadOrCreateIdentity(Identity(s.cfg))
 	return err
 }
 
-// blobs is where large contents are; dir is a folder of the server's.
-func blobs(c config.Blobs, dir string) objects.Options {
+// Blobs is where large contents are.
+func Blobs(cfg *config.Config) objects.Options {
+	c, dir := cfg.Datastore.Blobs, filepath.Dir(Records(cfg))
 	if c.URL == "" {
 		return objects.Options{}
 	}
