@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -264,8 +263,9 @@ func TestKeysInABackup(t *testing.T) {
 	dir := memory.Dir(t)
 	to := target(dir)
 	var staged []string
-	to.Check = func(ctx context.Context, db *sql.DB) (err error) {
-		staged, err = backup.StagedKeys(ctx, db)
+	to.Check = func(proof backup.Proof) error {
+		staged = proof.KeyFiles
+		_, err := keys(t).Unseal("identity", proof.Identity, proof.Sealed)
 		return err
 	}
 	restored := must[backup.Restored](t)(backup.Restore(t.Context(), bytes.NewReader(file), to))

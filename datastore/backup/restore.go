@@ -32,10 +32,17 @@ type Target struct {
 	KeyFile  string // where a key that is in the backup goes
 	// Check looks at the restored records before they are in place: whether the keys fit.
 	// Nil: nobody does.
-	Check func(ctx context.Context, db *sql.DB) error
+	Check func(Proof) error
 	// Progress is called now and then. Nil: nobody wants to know.
 	Progress func(doing string, done, total int64)
 	Now      func() time.Time // nil means time.Now
+}
+
+// Proof is what keys can be tried on.
+type Proof struct {
+	Identity string   // of the installation
+	Sealed   []byte   // the same, encrypted
+	KeyFiles []string // keys that are in the backup, the current one first: there for as long as Check runs
 }
 
 // Restored says what was put back.
@@ -234,7 +241,7 @@ func (r *restorer) prepare(ctx context.Context) error {
 		err = fmt.Errorf("its records are those of %s, and it says that it is of %s", store, r.restored.About.Identity)
 	}
 	if err == nil && r.target.Check != nil {
-		err = r.target.Check(ctx, db)
+		err = r.check(ctx, db, store)
 	}
 	if err == nil {
 		_, err = db.ExecContext(ctx, `UPDATE counters SET value = value + ? WHERE name = 'fence'`, fencesAhead)
@@ -242,14 +249,15 @@ func (r *restorer) prepare(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
-// StagedKeys are the keys that are in a backup, the current one first, as long as it is being
-// restored: for Check.
-func StagedKeys(ctx context.Context, db *sql.DB) ([]string, error) {
-	var file string
-	if err := db.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
-		return nil, err
+func (r *restorer) check(ctx context.Context, db *sql.DB, store string) (err error) {
+	proof := Proof{Identity: store}
+	if err := db.QueryRowContext(ctx, `SELECT doc FROM identity WHERE id = 1`).Scan(&proof.Sealed); err != nil {
+		return err
 	}
-	return keysIn(filepath.Dir(file))
+	if proof.KeyFiles, err = keysIn(r.staging); err != nil {
+		return err
+	}
+	return r.target.Check(proof)
 }
 
 func keysIn(staging string) ([]string, error) {

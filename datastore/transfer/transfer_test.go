@@ -313,8 +313,8 @@ func TestInterruptedCopy(t *testing.T) {
 	opts := installation(t)
 	closeStore(t, openStore(t, opts))
 	fillEveryTable(t, opts.Path)
-	execute(t, opts.Path, fmt.Sprintf(`WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
-		INSERT INTO tags (repo, tag, revision) SELECT 'more', 'v' || n, '' FROM numbers`))
+	execute(t, opts.Path, `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
+		INSERT INTO tags (repo, tag, revision) SELECT 'more', 'v' || n, '' FROM numbers`)
 	before := must[[]byte](t)(os.ReadFile(opts.Path))
 
 	copying := to(t, opts)

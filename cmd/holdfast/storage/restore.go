@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -78,7 +77,7 @@ func restore(ctx context.Context, a *cli.App, cfg *config.Config, name string) e
 	known := false
 	restored, err := backup.Restore(ctx, from, backup.Target{
 		Path: serve.Records(cfg), Identity: serve.Identity(cfg), KeyFile: cfg.Encryption.KeyFile,
-		Check:    func(ctx context.Context, db *sql.DB) (err error) { known, err = checkKeys(ctx, cfg, db); return err },
+		Check:    func(proof backup.Proof) (err error) { known, err = checkKeys(cfg, proof); return err },
 		Progress: progress(a.Err, a.Now), Now: a.Now,
 	})
 	switch {
@@ -92,13 +91,13 @@ func restore(ctx context.Context, a *cli.App, cfg *config.Config, name string) e
 }
 
 // checkKeys reports whether there are keys, and refuses those of another installation.
-func checkKeys(ctx context.Context, cfg *config.Config, db *sql.DB) (bool, error) {
+func checkKeys(cfg *config.Config, proof backup.Proof) (bool, error) {
 	files := keyFiles(cfg)
 	if len(files) == 0 {
-		var err error
-		if files, err = backup.StagedKeys(ctx, db); err != nil || len(files) == 0 {
-			return false, err
-		}
+		files = proof.KeyFiles
+	}
+	if len(files) == 0 {
+		return false, nil
 	}
 	with := *cfg
 	with.Encryption.KeyFile, with.Encryption.OldKeyFiles = files[0], files[1:]
@@ -106,12 +105,7 @@ func checkKeys(ctx context.Context, cfg *config.Config, db *sql.DB) (bool, error
 	if err != nil {
 		return false, err
 	}
-	var store string
-	var sealed []byte
-	if err := db.QueryRowContext(ctx, `SELECT store, doc FROM identity WHERE id = 1`).Scan(&store, &sealed); err != nil {
-		return false, err
-	}
-	if _, err := keys.Unseal("identity", store, sealed); err != nil {
+	if _, err := keys.Unseal("identity", proof.Identity, proof.Sealed); err != nil {
 		return false, hint.New(
 			fmt.Errorf("the backup was made with another key than %s: %w", strings.Join(files, ", "), err),
 			"put the key of the installation there, or name it in encryption.keyFile or encryption.oldKeyFiles",
