@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 )
@@ -22,11 +21,11 @@ func newServeCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := config.Load(path)
 			if err != nil {
-				return configError(path, err)
+				return serve.ConfigError(path, err)
 			}
 			if onlyCheck {
 				if err := serve.Check(c.Context(), cfg, a.Now()); err != nil {
-					return configError(path, err)
+					return serve.ConfigError(path, err)
 				}
 				fmt.Fprintf(a.Out, "%s is valid: %s\n", path, table.Count(len(cfg.Repositories), "repository"))
 				serve.DescribeForges(a.Out, cfg)
@@ -38,11 +37,4 @@ func newServeCommand(a *app) *cobra.Command {
 	c.Flags().StringVarP(&path, "config", "c", "holdfast.yaml", "configuration file")
 	c.Flags().BoolVar(&onlyCheck, "check", false, "only check the configuration")
 	return c
-}
-
-func configError(path string, err error) error {
-	return hint.New(
-		fmt.Errorf("configuration is not valid:\n%w", err),
-		"docs/config.md has every key of "+path,
-	)
 }

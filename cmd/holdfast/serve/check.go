@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 )
 
@@ -122,4 +123,12 @@ func isPrivateKey(data []byte) bool {
 	_, pkcs1 := x509.ParsePKCS1PrivateKey(block.Bytes)
 	_, pkcs8 := x509.ParsePKCS8PrivateKey(block.Bytes)
 	return pkcs1 == nil || pkcs8 == nil
+}
+
+// ConfigError is what commands say of a configuration file with faults.
+func ConfigError(path string, err error) error {
+	return hint.New(
+		fmt.Errorf("configuration is not valid:\n%w", err),
+		"docs/config.md has every key of "+path,
+	)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve"
 )
 
 // NewDatastoreCommand returns the commands for records and blobs.
@@ -28,7 +28,7 @@ func addConfigFlag(c *cobra.Command, path *string) {
 func load(path string) (*config.Config, error) {
 	cfg, err := config.Load(path)
 	if err != nil {
-		return nil, hint.New(fmt.Errorf("configuration is not valid:\n%w", err), "docs/config.md has every key of "+path)
+		return nil, serve.ConfigError(path, err)
 	}
 	return cfg, nil
 }
