@@ -23,9 +23,7 @@ func inStores(t *testing.T, test func(t *testing.T, server *objectserver.Server,
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	for name, start := range map[string]func(testing.TB) *objectserver.Server{
-		"s3": objectserver.StartS3, "gcs": objectserver.StartGCS, "azure": objectserver.StartAzure,
-	} {
+	for name, start := range objectserver.Starts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := start(t)

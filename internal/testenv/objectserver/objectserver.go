@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
 // patience is how long a step may take on a busy machine.
@@ -42,6 +44,9 @@ type Server struct {
 	ended   chan struct{} // closed when the process has
 	make    func(bucket string) error
 }
+
+// Starts has how a store of each kind is started, by the name of the kind.
+var Starts = map[string]func(testing.TB) *Server{"s3": StartS3, "gcs": StartGCS, "azure": StartAzure}
 
 // StartS3 starts versitygw with a root account of its own.
 func StartS3(t testing.TB) *Server {
@@ -116,7 +121,7 @@ func (s *Server) start(program string, folders ...string) *Server {
 	})
 	// Between finding a free port and using it another process may take it.
 	for range 5 {
-		s.port = freePort(s.t)
+		s.port = freeport.Of(s.t)
 		if s.run() {
 			return s
 		}
@@ -145,16 +150,6 @@ func find(t testing.TB, program string) string {
 		t.Skipf("%s is not there: make tools", program)
 	}
 	return ""
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Addr is host:port.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
 // patience is how long a step may take on a busy machine.
@@ -70,7 +71,7 @@ func (s *Server) start(args ...string) {
 	}
 	// Between finding a free port and using it another process may take it.
 	for range 5 {
-		s.port = freePort(t)
+		s.port = freeport.Of(t)
 		if s.run() {
 			return
 		}
@@ -135,16 +136,6 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
 	return cmd
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // URL is how clients connect, as a superuser without a password.

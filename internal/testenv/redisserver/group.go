@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
 // MasterName is what sentinels call the master.
@@ -81,7 +83,7 @@ func StartCluster(t testing.TB) []*Server {
 	for i := range 3 {
 		bus := 0
 		s := start(t, password, func(string, int) []string {
-			bus = freePort(t)
+			bus = freeport.Of(t)
 			return []string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--masterauth", password}
 		})
 		s.Do(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", slots*i/3, slots*(i+1)/3-1))

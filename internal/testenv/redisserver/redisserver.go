@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
 // Server is a redis-server on a port of its own that keeps nothing on disk. It
@@ -54,23 +56,13 @@ func start(t testing.TB, password string, further func(dir string, port int) []s
 	s := &Server{t: t, password: password, further: further}
 	// Between finding a free port and using it another process may take it.
 	for range 5 {
-		s.port = freePort(t)
+		s.port = freeport.Of(t)
 		if s.run() {
 			return s
 		}
 	}
 	t.Fatal("start redis-server: no port to be had")
 	return nil
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Addr is host:port.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
 // Certificates are files in PEM: of an authority, of a server at localhost and
@@ -60,7 +62,7 @@ func StartTLS(t testing.TB, c Certificates) (s *Server, addr string) {
 	t.Helper()
 	port := ""
 	s = start(t, rand.Text(), func(string, int) []string {
-		port = strconv.Itoa(freePort(t))
+		port = strconv.Itoa(freeport.Of(t))
 		return []string{
 			"--tls-port", port, "--tls-ca-cert-file", c.CA, "--tls-cert-file", c.ServerCert, "--tls-key-file", c.ServerKey,
 		}
