@@ -78,6 +78,8 @@ type ClaimRequest struct {
 	// Bound are the kinds that the agent's token is bound to; empty means all. The
 	// server fills it in, too.
 	Bound []RunKind `json:"-"`
+	// Runner is the one that the agent's token belongs to. The server fills it in, too.
+	Runner string `json:"-"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 	// Isolation is the mode in which the agent keeps engines from all else, such as
@@ -150,6 +152,7 @@ func CheckAgentID(id string) error {
 // AgentStatus is what a server knows of an agent.
 type AgentStatus struct {
 	ID       string    `json:"id"`
+	Runner   string    `json:"runner,omitempty"`   // that it belongs to
 	Living   bool      `json:"living"`             // it contacted the server recently, or waits for a run
 	Kinds    []RunKind `json:"kinds"`              // that it executes
 	Projects []string  `json:"projects,omitempty"` // of which alone it executes runs; empty means all

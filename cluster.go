@@ -34,6 +34,8 @@ type Cluster struct {
 	// Limits are what the engine of its runs should be allowed to use, within what
 	// the server's configuration allows; a zero leaves it to that.
 	Limits RunLimits `json:"limits,omitzero"`
+	// Runner is what it asks of the runner of its environment; nil: nothing.
+	Runner *ClusterRunner `json:"runner,omitempty"`
 
 	// Path and Line say where the document stands in its repository.
 	Path string `json:"path"`

@@ -123,6 +123,9 @@ type Run struct {
 	Status  RunStatus `json:"status"`
 	Reason  Reason    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
+	// Runner is the one whose agents execute it: that which its environment is pinned to. A
+	// run of before there were runners has none, and is LocalRunner's.
+	Runner string `json:"runner,omitempty"`
 
 	RunSpec
 	RunProgress
@@ -359,6 +362,7 @@ type ClaimFilter struct {
 	Projects  []string  // only those of clusters of these projects; empty means all
 	Capped    []string  // not those of clusters of these projects
 	Providers []string  // not those of clusters with these providers
+	Runner    string    // only those of this runner; empty means all
 	Limit     int       // at most so many
 	Turns     Turns     // the order of the lanes; nil: by priority, then the oldest run
 
@@ -393,6 +397,7 @@ type Lane struct {
 type QueueFilter struct {
 	Now      time.Time
 	Projects []string // only runs of clusters of these; empty: all. Positions are those in the whole queue.
+	Runner   string   // only runs of this runner; empty: all. As with Projects, positions are those in the whole queue.
 	After    int      // only those behind this position
 	Limit    int      // at most so many
 	Turns    Turns    // as in ClaimFilter

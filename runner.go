@@ -1,0 +1,212 @@
+package holdfast
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RunnerType says how the agents of a runner come to be. It never changes.
+type RunnerType string
+
+// The types of runners.
+const (
+	RunnerLocal           RunnerType = "local"            // the agents that serve starts on its own machine
+	RunnerKubernetes      RunnerType = "kubernetes"       // a Job for each run, by a kubeconfig, a token or from within the cluster
+	RunnerKubernetesGKE   RunnerType = "kubernetes-gke"   // as kubernetes; the API server is found and authenticated through Google Cloud
+	RunnerKubernetesEKS   RunnerType = "kubernetes-eks"   // as kubernetes; the API server is found and authenticated through AWS
+	RunnerKubernetesAgent RunnerType = "kubernetes-agent" // an agent within a cluster, outbound only, that starts a Job for each run there
+	RunnerRemote          RunnerType = "remote"           // standing agents elsewhere, outbound only
+	RunnerECS             RunnerType = "serverless-ecs"   // a Fargate task for each run
+)
+
+// LocalRunner is the name of the runner that is always there.
+const LocalRunner = "local"
+
+// Runner is a place where agents execute runs, as its document (kind Runner) says.
+// Which of the settings are set follows from Type.
+type Runner struct {
+	Name string     `json:"name"` // as names of clusters
+	Type RunnerType `json:"type"`
+
+	Kubernetes *KubernetesAccess `json:"kubernetes,omitempty"` // kubernetes, kubernetes-gke, kubernetes-eks: how the API server is reached
+	Job        *RunnerJob        `json:"job,omitempty"`        // the kubernetes types: the Jobs
+	Keys       []string          `json:"keys,omitempty"`       // kubernetes-agent, remote: Ed25519 public keys of its agents, PEM
+	ECS        *ECSTask          `json:"ecs,omitempty"`        // serverless-ecs
+
+	// Storage is where the states of its environments are, unless code or document of
+	// a cluster says otherwise; nil: Holdfast's own backend.
+	Storage *StateStorage `json:"storage,omitempty"`
+	// MaxRuns is how many runs it executes at once; 0: as many as it can.
+	MaxRuns int `json:"maxRuns,omitempty"`
+	// Allow bounds what spec.runner of a cluster may change.
+	Allow RunnerAllowance `json:"allow,omitzero"`
+}
+
+// ServerSecret refers to a secret by its name in the server's configuration (secrets).
+type ServerSecret struct {
+	Secret string `json:"secret"`
+}
+
+// KubernetesAccess says how the server reaches an API server. Of the first four exactly one
+// is set.
+type KubernetesAccess struct {
+	InCluster  bool              `json:"inCluster,omitempty"`  // that of the Pod that the server is in
+	Kubeconfig *ServerSecret     `json:"kubeconfig,omitempty"` // its current context, without plugins
+	GKE        *GKECluster       `json:"gke,omitempty"`
+	EKS        *EKSCluster       `json:"eks,omitempty"`
+	Server     *KubernetesServer `json:"server,omitempty"`
+}
+
+// KubernetesServer is an API server by its address. Who asks is known by a token, or by a
+// certificate and its key: one of the two is set.
+type KubernetesServer struct {
+	URL                  string        `json:"url"`                            // https
+	CertificateAuthority string        `json:"certificateAuthority,omitempty"` // PEM; empty: the system's
+	ProxyURL             string        `json:"proxyURL,omitempty"`
+	Token                *ServerSecret `json:"token,omitempty"`             // of a service account
+	ClientCertificate    string        `json:"clientCertificate,omitempty"` // PEM
+	ClientKey            *ServerSecret `json:"clientKey,omitempty"`         // PEM
+}
+
+// GKECluster is a cluster of Google Kubernetes Engine.
+type GKECluster struct {
+	Project    string `json:"project"`
+	Location   string `json:"location"`
+	Name       string `json:"name"`
+	InternalIP bool   `json:"internalIP,omitempty"`
+	ProxyURL   string `json:"proxyURL,omitempty"`
+	// WorkloadIdentityProvider and ServiceAccount exchange a token of Holdfast's issuer.
+	WorkloadIdentityProvider string `json:"workloadIdentityProvider"`
+	ServiceAccount           string `json:"serviceAccount,omitempty"`
+}
+
+// EKSCluster is a cluster of Amazon Elastic Kubernetes Service.
+type EKSCluster struct {
+	Region      string `json:"region"`
+	Name        string `json:"name"`
+	RoleARN     string `json:"roleARN"`
+	SessionName string `json:"sessionName,omitempty"` // default: holdfast-RUNNER
+	STSRegion   string `json:"stsRegion,omitempty"`   // default: Region
+}
+
+// RunnerJob is what the Jobs of a runner are made from.
+type RunnerJob struct {
+	Namespace string `json:"namespace"`
+	Image     string `json:"image,omitempty"` // default: that of the server's version
+	// PullPolicy and PullSecrets are as in a Pod.
+	PullPolicy  string   `json:"pullPolicy,omitempty"`
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+
+	PlanServiceAccount  string `json:"planServiceAccount"`  // of plans and drift checks
+	ApplyServiceAccount string `json:"applyServiceAccount"` // of applies and destroys
+	// SameServiceAccount writes down that both may be the same.
+	SameServiceAccount bool `json:"sameServiceAccount,omitempty"`
+
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	Tolerations  []json.RawMessage `json:"tolerations,omitempty"` // as in a Pod
+	// PodTemplate is a PodTemplateSpec that is merged strategically over ours.
+	PodTemplate json.RawMessage `json:"podTemplate,omitempty"`
+}
+
+// ECSTask is what the tasks of a runner are made from.
+type ECSTask struct {
+	Region           string            `json:"region"`
+	Cluster          string            `json:"cluster"`
+	RoleARN          string            `json:"roleARN"` // assumed by web identity to start tasks
+	SessionName      string            `json:"sessionName,omitempty"`
+	STSRegion        string            `json:"stsRegion,omitempty"`
+	ExecutionRoleARN string            `json:"executionRoleARN"`
+	PlanTaskRoleARN  string            `json:"planTaskRoleARN"`
+	ApplyTaskRoleARN string            `json:"applyTaskRoleARN"`
+	Subnets          []string          `json:"subnets"`
+	SecurityGroups   []string          `json:"securityGroups,omitempty"`
+	PublicIP         bool              `json:"publicIP,omitempty"`
+	Environment      map[string]string `json:"environment,omitempty"`
+	Secrets          map[string]string `json:"secrets,omitempty"` // name to ARN in Secrets Manager or SSM
+	Image            string            `json:"image,omitempty"`
+}
+
+// StateStorage is where the states of a runner's environments are, each under a key of
+// its own below Prefix. The credentials are the Job's own identity.
+type StateStorage struct {
+	Type           string `json:"type"`                     // kubernetes, s3, gcs or azurerm
+	Namespace      string `json:"namespace,omitempty"`      // kubernetes
+	Bucket         string `json:"bucket,omitempty"`         // s3, gcs
+	Region         string `json:"region,omitempty"`         // s3
+	ResourceGroup  string `json:"resourceGroup,omitempty"`  // azurerm
+	StorageAccount string `json:"storageAccount,omitempty"` // azurerm
+	Container      string `json:"container,omitempty"`      // azurerm
+	Prefix         string `json:"prefix,omitempty"`         // s3, gcs, azurerm
+}
+
+// RunnerAllowance bounds what spec.runner of a cluster may change.
+type RunnerAllowance struct {
+	Resources       RunLimits `json:"resources,omitzero"`        // the most that it may ask for
+	ServiceAccounts []string  `json:"serviceAccounts,omitempty"` // globs
+	PodTemplate     bool      `json:"podTemplate,omitempty"`     // it may have one of its own
+}
+
+// RunnerRule says which runner an environment gets when it first runs, as its document
+// (kind RunnerRule) says. The most specific rule wins: project and environment, then project,
+// then environment, then neither.
+type RunnerRule struct {
+	Name        string `json:"name"`
+	Runner      string `json:"runner"`
+	Project     string `json:"project,omitempty"`     // empty: any
+	Environment string `json:"environment,omitempty"` // empty: any
+}
+
+// ClusterRunner is what a cluster's document asks of the runner of its environment, within
+// what that allows.
+type ClusterRunner struct {
+	Resources      RunLimits       `json:"resources,omitzero"`
+	ServiceAccount string          `json:"serviceAccount,omitempty"`
+	PodTemplate    json.RawMessage `json:"podTemplate,omitempty"`
+}
+
+// EnvironmentKey names an environment of a project.
+type EnvironmentKey struct {
+	Project string `json:"project"`
+	Name    string `json:"name"`
+}
+
+// String returns "project/name", as people write it.
+func (k EnvironmentKey) String() string { return k.Project + "/" + k.Name }
+
+// EnvironmentKey is that of the environment that the cluster belongs to.
+func (c Cluster) EnvironmentKey() EnvironmentKey { return EnvironmentKey{c.Project, c.Environment} }
+
+// Environment is an environment that has run, and the runner that it is pinned to since:
+// rules that change move it nowhere until somebody asks for it.
+type Environment struct {
+	EnvironmentKey
+	Runner   string    `json:"runner"`
+	Rule     string    `json:"rule,omitempty"` // by which it has that runner; empty: no rule matched
+	PinnedAt time.Time `json:"pinnedAt"`
+}
+
+// DocumentPlace is where a document of a tracked branch stands.
+type DocumentPlace struct {
+	Repo     string   `json:"repo"`
+	Path     string   `json:"path"`
+	Line     int      `json:"line"`
+	Revision Revision `json:"revision"`
+}
+
+// RunnerRecord is a runner in force: what its last good document says, which belongs to
+// the repository that defined the name first.
+type RunnerRecord struct {
+	Document Runner        `json:"document"`
+	Place    DocumentPlace `json:"place"`
+	// Faults say why what the repository says now is not in force; none: it is.
+	Faults    Faults    `json:"faults,omitempty"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// RunnerRuleRecord is a rule in force, as RunnerRecord is a runner.
+type RunnerRuleRecord struct {
+	Document  RunnerRule    `json:"document"`
+	Place     DocumentPlace `json:"place"`
+	Faults    Faults        `json:"faults,omitempty"`
+	UpdatedAt time.Time     `json:"updatedAt"`
+}
