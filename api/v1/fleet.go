@@ -9,6 +9,7 @@ import (
 // Agent is what the server knows of an agent.
 type Agent struct {
 	ID        string             `json:"id"`
+	Runner    string             `json:"runner,omitempty"`    // The runner that it belongs to.
 	Living    bool               `json:"living"`              // It contacted the server recently, or waits for a run.
 	Kinds     []holdfast.RunKind `json:"kinds"`               // The kinds of runs that it executes.
 	Projects  []string           `json:"projects,omitempty"`  // The projects of whose clusters alone it executes runs; absent: all.
