@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -14,14 +15,16 @@ import (
 // isolation returns the strongest that works for whoever runs the tests.
 func isolation(t *testing.T) runner.Isolation {
 	t.Helper()
-	starter, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: sandbox.Slot{UID: 61100, GID: 61100}})
+	const slots = 2
+	first := freeusers.Of(t, slots)
+	starter, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: sandbox.Slot{UID: first, GID: first}})
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
-	return runner.Isolation{Starter: starter, FirstUser: 61100, Slots: 2}
+	return runner.Isolation{Starter: starter, FirstUser: first, Slots: slots}
 }
 
 // TestConfigurationInASandbox: what engines would not find, or must not have, is

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -33,7 +34,7 @@ func TestFilesOfARunAreItsOwn(t *testing.T) {
 		t.Log("not root: there are no other users")
 		return
 	}
-	const first = 61300
+	first := freeusers.Of(t, 2) // the second one is that of another run
 	starter, err := sandbox.Probe(t.Context(), sandbox.Options{
 		Mode: sandbox.ModeUsers, Slot: sandbox.Slot{UID: first, GID: first}, Program: reachableProgram(t),
 	})
@@ -54,7 +55,7 @@ func TestFilesOfARunAreItsOwn(t *testing.T) {
 	states := newStateServer(t)
 	watched := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		lookFor(t, work, first+1, open, seen)
+		lookFor(t, work, uint32(first+1), open, seen)
 		mu.Unlock()
 		states.ServeHTTP(w, r)
 	}))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -20,7 +21,7 @@ func TestSlotUsersAreOneAgents(t *testing.T) {
 		t.Log("not root: engines have no users of their own")
 		return
 	}
-	first := 1_900_000_000 + os.Getpid()*10 // nobody else has these
+	first := freeusers.Of(t, 7)
 	other := slotUsers{first: first + 3, count: 4}
 	if err := other.hold(sandbox.ModeUsers); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +31,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
@@ -146,23 +146,19 @@ func emptyWorld(t testing.TB, more settings) *world {
 		"runs.retryDelay": "200ms", "engines.dirs": []string{w.path("engine")}, "engines.download": false,
 		"engines.grace": "2s", "telemetry.logLevel": "info", "sandbox.paths.writable": []string{w.path("seen")},
 	})
-	plan, apply := slotUsers()
+	plan, apply := slotUsers(t)
 	w.set(settings{"agent.slotUsers.plan": plan, "agent.slotUsers.apply": apply})
 	w.set(more)
 	w.makeEngine()
 	return w
 }
 
-// worlds counts those of this process.
-var worlds atomic.Int64
-
-// slotUsers are the first users of a world's engines. Nobody else has them, no
-// other world and no world of another process: who ends an engine may end all that
-// its user has.
-func slotUsers() (plan, apply int) {
-	const each, perProcess = 100, 500
-	first := 1_000_000 + each*(os.Getpid()*perProcess+int(worlds.Add(1)))
-	return first, first + each/2
+// slotUsers are the first users of a world's engines, which no other world has.
+func slotUsers(t testing.TB) (plan, apply int) {
+	t.Helper()
+	const each = 50
+	first := freeusers.Of(t, 2*each)
+	return first, first + each
 }
 
 const webhookSecret = "it stays between the two of us"

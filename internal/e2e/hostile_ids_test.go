@@ -81,7 +81,7 @@ func TestTwoAgentsWithOneID(t *testing.T) {
 		t.Errorf("readiness: %s", body)
 	}
 
-	users, _ := slotUsers()
+	users, _ := slotUsers(t)
 	stranger, log := w.elsewhere("edge/1", "stranger", "wrong-token", users)
 	if err := stranger.Wait(); err == nil {
 		t.Error("an agent with a wrong token ends well")

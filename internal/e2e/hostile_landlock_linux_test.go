@@ -112,7 +112,7 @@ func TestTwoLandlockAgents(t *testing.T) {
 	if err := os.Chmod(w.path("data", "run", "agent.sock"), 0o666); err != nil { //nolint:gosec // as an address would be for both
 		t.Fatal(err)
 	}
-	first, _ := slotUsers()
+	first, _ := slotUsers(t)
 	agent := func(id, dir, token string, user int) *exec.Cmd {
 		w.write(dir+".token", token, 0o600)
 		if err := os.Chown(w.path(dir+".token"), user, user); err != nil {

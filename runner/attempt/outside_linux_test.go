@@ -43,7 +43,7 @@ func TestFilesOfTheMachine(t *testing.T) {
 	if err := os.Symlink(job, filepath.Join(fetched, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range starters(t, 61420) {
+	for _, s := range starters(t) {
 		for _, agent := range []string{"agent", "agent-plan"} {
 			of := ofMode(s, nil)
 			of.work = filepath.Join(data, agent, "attempt", "work")

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// starters are those of the modes that work for whoever runs the tests. Their users are
-// firstUser and a few more, which nobody else has.
-func starters(t *testing.T, firstUser int) (list []*sandbox.Starter) {
+// starters are those of the modes that work for whoever runs the tests. Each has a user
+// that nobody else has.
+func starters(t *testing.T) (list []*sandbox.Starter) {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -24,8 +25,9 @@ func starters(t *testing.T, firstUser int) (list []*sandbox.Starter) {
 	if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(program)), 0o755), os.WriteFile(program, self, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	for i, mode := range sandbox.Modes() {
-		slot := sandbox.Slot{UID: firstUser + i, GID: firstUser + i}
+	for _, mode := range sandbox.Modes() {
+		user := freeusers.Of(t, 1)
+		slot := sandbox.Slot{UID: user, GID: user}
 		s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: slot, Program: program})
 		if err != nil {
 			t.Log(err)
@@ -49,7 +51,7 @@ func ofMode(s *sandbox.Starter, env map[string]string) *space {
 // can reach the socket.
 func TestPluginsWithoutTLS(t *testing.T) {
 	t.Parallel()
-	for _, s := range starters(t, 61400) {
+	for _, s := range starters(t) {
 		env := map[string]string{}
 		ofMode(s, nil).isolate(env)
 		if off := env["TF_DISABLE_PLUGIN_TLS"] != ""; off != s.Mode().OwnRoot() {
@@ -62,7 +64,7 @@ func TestPluginsWithoutTLS(t *testing.T) {
 // and no other one, such as that of whoever has started the agent.
 func TestSocketOfACredential(t *testing.T) {
 	t.Parallel()
-	for _, s := range starters(t, 61410) {
+	for _, s := range starters(t) {
 		for name, test := range map[string]struct {
 			bound map[string]string
 			want  string

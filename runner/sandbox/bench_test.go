@@ -30,7 +30,7 @@ func BenchmarkStart(b *testing.B) {
 		measure(b, func() error { return exec.Command("/bin/true").Run() })
 	})
 	for _, mode := range sandbox.Modes() {
-		slot := newSlot()
+		slot := newSlot(b)
 		s, err := sandbox.Probe(b.Context(), sandbox.Options{Mode: mode, Slot: slot, Program: program(b)})
 		if err != nil {
 			b.Log(err)

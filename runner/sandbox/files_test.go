@@ -91,7 +91,7 @@ func TestTakeForeign(t *testing.T) {
 			continue
 		}
 		l := newLab(t, mode)
-		stranger := newSlot()
+		stranger := newSlot(t)
 		path := filepath.Join(l.dir, "plan")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)

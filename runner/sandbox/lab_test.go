@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,30 +18,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
-)
-
-// Users that nobody else is on machines that run tests.
-const (
-	firstUser = 700_000 // of slots, if root runs the tests
-	rangeUser = 710_000 // of slots, in the user namespace that it makes
-	plainUser = 720_000 // of agents that are not root
 )
 
 var usedSlots atomic.Int64
 
-// newSlot returns a user that no other test has. A sandbox ends all processes of
-// its user, so tests that run at the same time in another process, as those of
-// [TestNetworkRules], have users of their own.
-func newSlot() sandbox.Slot {
-	first := firstUser
-	if os.Getenv("SANDBOX_TEST_AS") == "range" {
-		first = rangeUser
+// newSlot returns a user that no other test has: a sandbox ends all processes of its user.
+// A process in namespaces of its own cannot ask which are free, and is given some in its
+// environment.
+func newSlot(t testing.TB) sandbox.Slot {
+	t.Helper()
+	if given := os.Getenv("SANDBOX_TEST_USERS"); given != "" {
+		id := number(given) + int(usedSlots.Add(1)) - 1
+		return sandbox.Slot{UID: id, GID: id}
 	}
-	if os.Getenv("SANDBOX_TEST_REACH") != "" {
-		first += 5000
-	}
-	id := first + int(usedSlots.Add(1))
+	id := freeusers.Of(t, 1)
 	return sandbox.Slot{UID: id, GID: id}
 }
 
@@ -58,7 +51,7 @@ type lab struct {
 func newLab(t *testing.T, mode sandbox.Mode) *lab {
 	t.Helper()
 	engine := program(t)
-	s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: engine})
+	s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(t), Program: engine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +61,7 @@ func newLab(t *testing.T, mode sandbox.Mode) *lab {
 // labOf is another workspace, of another slot, of the same mode.
 func labOf(t *testing.T, s *sandbox.Starter, engine string) *lab {
 	t.Helper()
-	l := &lab{Starter: s, slot: newSlot(), engine: engine, dir: filepath.Join(openDir(t), "workspace")}
+	l := &lab{Starter: s, slot: newSlot(t), engine: engine, dir: filepath.Join(openDir(t), "workspace")}
 	if err := os.Mkdir(l.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +206,12 @@ func TestAsOthers(t *testing.T) {
 		t.Log("not root: what can run as this user does")
 		return
 	}
+	const count = 1000
+	users := freeusers.Of(t, 2+count)
+	agents := map[string]int{"plain": users, "range": users + 1}
 	for name, attr := range map[string]*syscall.SysProcAttr{
-		"plain": {Credential: &syscall.Credential{Uid: plainUser, Gid: plainUser}},
-		"range": rangeAttributes(plainUser+1, rangeUser, 10_000),
+		"plain": {Credential: &syscall.Credential{Uid: uint32(users), Gid: uint32(users)}},
+		"range": rangeAttributes(users+1, users+2, count),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,10 +223,10 @@ func TestAsOthers(t *testing.T) {
 			if err := os.Chmod(setuid, 0o755|os.ModeSetuid); err != nil {
 				t.Fatal(err)
 			}
-			private := installed(t, map[string]int{"plain": plainUser, "range": plainUser + 1}[name])
+			private := installed(t, agents[name])
 			cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run=^(TestStart|TestAttacks|TestProbe|TestGive|TestTake)", "-test.timeout=9m")
 			cmd.Dir = "/"
-			cmd.Env = append(os.Environ(), "SANDBOX_TEST_PROGRAM="+program, "SANDBOX_TEST_SETUID="+setuid, "SANDBOX_TEST_INSTALLED="+private, "SANDBOX_TEST_AS="+name, "HOME=/", "TMPDIR=/tmp")
+			cmd.Env = append(os.Environ(), "SANDBOX_TEST_PROGRAM="+program, "SANDBOX_TEST_SETUID="+setuid, "SANDBOX_TEST_INSTALLED="+private, "SANDBOX_TEST_AS="+name, fmt.Sprint("SANDBOX_TEST_USERS=", users+2), "HOME=/", "TMPDIR=/tmp")
 			cmd.SysProcAttr = attr
 			out, err := cmd.CombinedOutput()
 			if err != nil {

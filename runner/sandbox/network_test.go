@@ -17,15 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
-)
-
-// Users of slots as deploy/nftables has them, far from the first ones, which a
-// server on this machine may use.
-const (
-	planUser    = 60690
-	applyUser   = 60990
-	strangeUser = 60710 // not one of theirs
 )
 
 // The addresses of the machine beyond the link.
@@ -39,6 +32,9 @@ var (
 	}, remote[1], remote[2], remote[3], remote[4], remote[6])
 	free = []string{remote[0], remote[5], "127.0.0.53:53"}
 )
+
+// networkUsers is how many users tests in a network of their own have.
+const networkUsers = 100
 
 // TestNetworkRules loads the rules that we ship, in a network of its own, and
 // has engines connect to what they must not reach and to what they may.
@@ -60,7 +56,12 @@ func TestNetworkRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rerun(t, "TestInNetwork", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, "SANDBOX_TEST_RULES="+rules)
+	// Users of slots as the rules have them, far from the first ones, which a server on
+	// this machine may use, and one that they do not have.
+	plan, apply, stranger := freeusers.Within(t, 60650, 60699), freeusers.Within(t, 60950, 60999), freeusers.Within(t, 60700, 60899)
+	rerun(t, "TestInNetwork", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, "SANDBOX_TEST_RULES="+rules,
+		fmt.Sprint("SANDBOX_TEST_USERS=", freeusers.Of(t, networkUsers)),
+		fmt.Sprintf("SANDBOX_TEST_RULED=%d %d %d", plan, apply, stranger))
 }
 
 // rerun runs one test of this program in a process of its own.
@@ -90,16 +91,18 @@ func TestInNetwork(t *testing.T) {
 	proxy := listen(t, "127.0.0.1:0") // as an agent listens for its engines
 	everything := append(slices.Concat(held, free), proxy)
 
+	users, ruled := number(os.Getenv("SANDBOX_TEST_USERS")), strings.Fields(os.Getenv("SANDBOX_TEST_RULED"))
+	planUser, applyUser, strangeUser := number(ruled[0]), number(ruled[1]), number(ruled[2])
 	everyMode := func(t *testing.T, user int, reached, kept []string) {
 		for _, mode := range []sandbox.Mode{sandbox.ModeSlots, sandbox.ModeRange, sandbox.ModeUsers} {
 			attr := &syscall.SysProcAttr{}
 			if mode == sandbox.ModeRange {
-				attr = rangeAttributes(plainUser+2, rangeUser, 10_000)
+				attr = rangeAttributes(users, users+1, networkUsers-1)
 				own := syscall.SysProcIDMap{ContainerID: 60600, HostID: 60600, Size: 400}
 				attr.UidMappings, attr.GidMappings = append(attr.UidMappings, own), append(attr.GidMappings, own)
 			}
 			rerun(t, "TestReach", attr, "SANDBOX_TEST_AS="+string(mode), "SANDBOX_TEST_REACH="+string(mode),
-				fmt.Sprint("SANDBOX_TEST_USER=", user),
+				fmt.Sprint("SANDBOX_TEST_USERS=", users+1), fmt.Sprint("SANDBOX_TEST_USER=", user),
 				"SANDBOX_TEST_REACHED="+strings.Join(reached, " "), "SANDBOX_TEST_KEPT="+strings.Join(kept, " "))
 		}
 	}

@@ -24,7 +24,7 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	works := modes(t)
 	strongest := works[0]
-	s, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: newSlot(), Program: program(t)})
+	s, err := sandbox.Probe(t.Context(), sandbox.Options{Slot: newSlot(t), Program: program(t)})
 	if strongest == sandbox.ModeNone {
 		if !errors.Is(err, sandbox.ErrUnavailable) {
 			t.Fatalf("no isolation, and nobody asked for none: got %v", err)
@@ -46,7 +46,7 @@ func TestProbe(t *testing.T) {
 		t.Error("it is not said why stronger modes do not work")
 	}
 	for _, mode := range sandbox.Modes() {
-		s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: program(t)})
+		s, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(t), Program: program(t)})
 		if err != nil {
 			if !errors.Is(err, sandbox.ErrUnavailable) {
 				t.Errorf("%s: got %v", mode, err)
@@ -67,7 +67,7 @@ func TestProbe(t *testing.T) {
 func TestProbeStarts(t *testing.T) {
 	t.Parallel()
 	mode := modes(t)[0]
-	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: "/bin/true"}); !errors.Is(err, sandbox.ErrUnavailable) {
+	if _, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(t), Program: "/bin/true"}); !errors.Is(err, sandbox.ErrUnavailable) {
 		t.Errorf("the start ended with another code: got %v", err)
 	}
 	if os.Geteuid() != 0 {
@@ -97,7 +97,7 @@ func TestProbeLacks(t *testing.T) {
 				keep = append(keep, strconv.Itoa(c))
 			}
 		}
-		slot := newSlot()
+		slot := newSlot(t)
 		cmd := exec.CommandContext(t.Context(), program(t), append([]string{strconv.Itoa(slot.UID)}, keep...)...)
 		cmd.Env, cmd.Dir = append(os.Environ(), engineVerb+"=without", "SANDBOX_TEST_PROGRAM="+program(t), "TMPDIR="+openDir(t)), "/"
 		out, err := cmd.CombinedOutput()

@@ -142,7 +142,7 @@ func TestStartRemovesWhatIsLeft(t *testing.T) {
 		return
 	}
 	l := newLab(t, users)
-	other := newSlot()
+	other := newSlot(t)
 	make := func(uid int) string {
 		dir, err := os.MkdirTemp("/tmp", "sandbox-test-left-")
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -25,15 +26,16 @@ func TestHoldUsers(t *testing.T) {
 		t.Log("not root: engines have no users of their own")
 		return
 	}
-	first, second, stranger := newSlot(), newSlot(), newSlot()
-	holdAll := func() (func(), error) { return sandbox.HoldUsers(first.UID, second.UID-first.UID+1) }
+	first := freeusers.Of(t, 3)
+	last, stranger := first+1, first+2
+	holdAll := func() (func(), error) { return sandbox.HoldUsers(first, 2) }
 
-	agent := holder(t, nil, "hold users", second.UID)
+	agent := holder(t, nil, "hold users", last)
 	_, err := holdAll()
-	if !errors.Is(err, sandbox.ErrUserHeld) || !strings.Contains(err.Error(), fmt.Sprintf("user %d: the process with id %d has it", second.UID, agent.Process.Pid)) {
+	if !errors.Is(err, sandbox.ErrUserHeld) || !strings.Contains(err.Error(), fmt.Sprintf("user %d: the process with id %d has it", last, agent.Process.Pid)) {
 		t.Errorf("the last user is another agent's: %v", err)
 	}
-	free, err := sandbox.HoldUsers(first.UID, 1)
+	free, err := sandbox.HoldUsers(first, 1)
 	if err != nil {
 		t.Errorf("a user that nobody has: %v", err)
 	} else {
@@ -45,12 +47,12 @@ func TestHoldUsers(t *testing.T) {
 		t.Fatalf("after the death of the other agent: %v", err)
 	}
 	for range 2 {
-		if _, err := sandbox.HoldUsers(second.UID, 1); !errors.Is(err, sandbox.ErrUserHeld) {
+		if _, err := sandbox.HoldUsers(last, 1); !errors.Is(err, sandbox.ErrUserHeld) {
 			t.Errorf("of one process twice: %v", err)
 		}
 	}
 	if os.Getenv("SANDBOX_TEST_AS") == "" {
-		holder(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, "hold users", second.UID)
+		holder(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, "hold users", last)
 	}
 	free()
 	if free, err = holdAll(); err != nil {
@@ -59,9 +61,9 @@ func TestHoldUsers(t *testing.T) {
 	free()
 
 	// An engine of another slot takes the name.
-	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(stranger.UID), Gid: uint32(stranger.GID)}}
+	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(stranger), Gid: uint32(stranger)}}
 	for _, verb := range []string{"take name", "take unheard", "take deaf"} {
-		engine := holder(t, as, verb, second.UID)
+		engine := holder(t, as, verb, last)
 		if free, err = holdAll(); err != nil {
 			t.Fatalf("another user: %s: %v", verb, err)
 		}
@@ -158,7 +160,7 @@ func TestProbeHolds(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes(t) {
 		asked := 0
-		_, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(), Program: program(t), Hold: func(of sandbox.Mode) error {
+		_, err := sandbox.Probe(t.Context(), sandbox.Options{Mode: mode, Slot: newSlot(t), Program: program(t), Hold: func(of sandbox.Mode) error {
 			if asked++; of != mode {
 				t.Errorf("asked for %s, want %s", of, mode)
 			}
