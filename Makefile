@@ -53,7 +53,9 @@ unit unit-raced unit-plain e2e test-tofu: export GOGC := 400
 # translated to Go: with the detector in it tests take ten times as long.
 # Without Terraform and OpenTofu on PATH, the OpenTofu that `needs` has put into the cache.
 ENGINE := GO=$(GO) internal/testenv/with-engine.sh
-RACE := CGO_ENABLED=1 $(ENGINE) $(GO) test -race -gcflags='modernc.org/...=-race=false'
+# Temporary files in memory, if root runs the tests.
+TESTS := GO=$(GO) internal/testenv/in-memory.sh internal/testenv/with-engine.sh
+RACE := CGO_ENABLED=1 $(TESTS) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
 TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 80m
@@ -67,13 +69,13 @@ unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit-raced:
 	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
 	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
-	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(ENGINE) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
+	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(TESTS) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
 
 unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 unit-plain:
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
-	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(ENGINE) $(GO) test $(TESTFLAGS) -p 1 $$packages
-	packages=$$($(PACKAGES) plain) && $(ENGINE) $(GO) test $(TESTFLAGS) $$packages
+	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(TESTS) $(GO) test $(TESTFLAGS) -p 1 $$packages
+	packages=$$($(PACKAGES) plain) && $(TESTS) $(GO) test $(TESTFLAGS) $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
@@ -82,7 +84,7 @@ test-fast: ## while you work: build, go vet, and all tests that need neither eng
 	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short $(TESTFLAGS) $$(sort -u <<<"$$packages")
 
 e2e: needs tools ## the end-to-end tests only, without the race detector
-	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
+	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(TESTS) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
 
 SOAKTIME ?= 1h
 soak: needs tools ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
