@@ -6,27 +6,28 @@ import (
 )
 
 // FormatRunToken returns the credential of one attempt of a run as it travels:
-// "run.attempt.secret". Only the secret proves anything; the rest says whose it
+// "run.attempt.fence.secret". Only the secret proves anything; the rest says whose it
 // is, so that a request that names no run (for a bundle, for a state) can be
-// checked.
-func FormatRunToken(run string, attempt int, secret string) string {
-	return run + "." + strconv.Itoa(attempt) + "." + secret
+// checked. The fence is part of it since runs and attempts of a database that was
+// restored are numbered again: only a fence is never given twice.
+func FormatRunToken(ref AttemptRef, secret string) string {
+	return ref.Run + "." + strconv.Itoa(ref.Attempt) + "." + strconv.FormatInt(ref.Fence, 10) + "." + secret
 }
 
 // ParseRunToken returns whose credential token claims to be. It proves nothing
 // yet: the secret is still to be checked.
-func ParseRunToken(token string) (run string, attempt int, secret string, ok bool) {
-	run, rest, ok := strings.Cut(token, ".")
-	if !ok || run == "" {
-		return "", 0, "", false
+func ParseRunToken(token string) (ref AttemptRef, secret string, ok bool) {
+	parts := strings.SplitN(token, ".", 4)
+	if len(parts) != 4 || parts[0] == "" || parts[3] == "" {
+		return AttemptRef{}, "", false
 	}
-	number, secret, ok := strings.Cut(rest, ".")
-	if !ok || secret == "" {
-		return "", 0, "", false
+	attempt, err := strconv.Atoi(parts[1])
+	if err != nil || attempt < 1 || strconv.Itoa(attempt) != parts[1] {
+		return AttemptRef{}, "", false
 	}
-	attempt, err := strconv.Atoi(number)
-	if err != nil || attempt < 1 || strconv.Itoa(attempt) != number {
-		return "", 0, "", false
+	fence, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || fence < 1 || strconv.FormatInt(fence, 10) != parts[2] {
+		return AttemptRef{}, "", false
 	}
-	return run, attempt, secret, true
+	return AttemptRef{Run: parts[0], Attempt: attempt, Fence: fence}, parts[3], true
 }

@@ -469,26 +469,26 @@ func TestAuthorize(t *testing.T) {
 	a := f.claim()
 	other := f.claim(a.AttemptRef)
 	tests := map[string]struct {
-		run     string
-		attempt int
-		token   string
-		want    error
+		ref   holdfast.AttemptRef
+		token string
+		want  error
 	}{
-		"its own":           {a.Run, 1, a.Token, nil},
-		"of another run":    {a.Run, 1, other.Token, holdfast.ErrUnauthorized},
-		"none":              {a.Run, 1, "", holdfast.ErrUnauthorized},
-		"of no run":         {"run-none", 1, a.Token, holdfast.ErrUnauthorized},
-		"of a next attempt": {a.Run, 2, a.Token, holdfast.ErrUnauthorized},
-		"cut short":         {a.Run, 1, a.Token[:len(a.Token)-1], holdfast.ErrUnauthorized},
+		"its own":           {a.AttemptRef, a.Token, nil},
+		"of another run":    {a.AttemptRef, other.Token, holdfast.ErrUnauthorized},
+		"none":              {a.AttemptRef, "", holdfast.ErrUnauthorized},
+		"of no run":         {holdfast.AttemptRef{Run: "run-none", Attempt: 1, Fence: a.Fence}, a.Token, holdfast.ErrUnauthorized},
+		"of a next attempt": {holdfast.AttemptRef{Run: a.Run, Attempt: 2, Fence: a.Fence}, a.Token, holdfast.ErrUnauthorized},
+		"of another fence":  {holdfast.AttemptRef{Run: a.Run, Attempt: 1, Fence: a.Fence + 1}, a.Token, holdfast.ErrUnauthorized},
+		"cut short":         {a.AttemptRef, a.Token[:len(a.Token)-1], holdfast.ErrUnauthorized},
 	}
 	for name, tt := range tests {
-		_, err := f.r.Dispatcher().Authorize(t.Context(), tt.run, tt.attempt, tt.token)
+		_, err := f.r.Dispatcher().Authorize(t.Context(), tt.ref, tt.token)
 		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
 	f.finish(a, planned(a))
-	if _, err := f.r.Dispatcher().Authorize(t.Context(), a.Run, 1, a.Token); !errors.Is(err, holdfast.ErrFenced) {
+	if _, err := f.r.Dispatcher().Authorize(t.Context(), a.AttemptRef, a.Token); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("after its end: %v", err)
 	}
 }

@@ -599,7 +599,7 @@ func TestTheRunIsNotSecret(t *testing.T) {
 	})
 	s.state = "http://127.0.0.1:1/x"
 	a := engineAssignment(run, holdfast.RunPlan)
-	a.Token = holdfast.FormatRunToken(run, 1, secret)
+	a.Token = holdfast.FormatRunToken(holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 1}, secret)
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunErrored, "EngineFailed", s)
 	if log := s.logged(); !strings.Contains(log, "/data/"+run+"/x") || strings.Contains(log, secret) {

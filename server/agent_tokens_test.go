@@ -201,7 +201,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 		"none": "", "garbage": "x", "viewer": viewerToken, "operator": operatorToken, "admin": adminToken,
 		"plan agent": "plan-token", "apply agent": "apply-token",
 		"own attempt": w.start(applyRun("run-1")), "another attempt": w.start(other), "a plan": w.start(planRun("run-plan")),
-		"forged": holdfast.FormatRunToken("run-1", 1, "guess"),
+		"forged": holdfast.FormatRunToken(holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 10}, "guess"),
 	}
 	s := newServer(t, w, guarded(w))
 	handlers := map[string]http.Handler{"agents": s.Agents(), "api": s.API()}

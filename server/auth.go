@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -138,35 +137,19 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 			token = password
 		}
 	}
-	id, attempt, _, ok := holdfast.ParseRunToken(token)
+	ref, _, ok := holdfast.ParseRunToken(token)
 	if !ok {
 		return identity{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "token is missing, or does not belong to a run")
 	}
 	ctx := c.Request.Context()
-	run, err := s.opts.Dispatcher.Authorize(ctx, id, attempt, token)
+	run, err := s.opts.Dispatcher.Authorize(ctx, ref, token)
 	switch {
 	case err == nil:
 		lobby.Known(ctx)
-		return identity{run: run, ref: holdfast.AttemptRef{Run: id, Attempt: attempt, Fence: run.Fence}}, nil
 	case !errors.Is(err, holdfast.ErrFenced):
 		return identity{}, err
 	}
-	return s.former(ctx, run, attempt)
-}
-
-// former returns an attempt at a run that has ended, from the records.
-func (s *agentServer) former(ctx context.Context, run holdfast.RunBrief, attempt int) (identity, error) {
-	attempts, err := s.opts.Runs.Attempts(ctx, run.Run)
-	if err != nil {
-		return identity{}, fmt.Errorf("read attempts of run %s: %w", run.Run, err)
-	}
-	who := identity{run: run, ref: holdfast.AttemptRef{Run: run.Run, Attempt: attempt}, over: true}
-	for _, a := range attempts {
-		if a.Attempt == attempt {
-			who.ref.Fence = a.Fence
-		}
-	}
-	return who, nil
+	return identity{run: run, ref: ref, over: err != nil}, nil
 }
 
 // identifyLive is identify for what only a current attempt may do.

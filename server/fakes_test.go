@@ -88,7 +88,7 @@ func (w *world) start(run holdfast.Run) string {
 	w.attempts[run.ID] = append(w.attempts[run.ID], holdfast.Attempt{
 		Run: run.ID, Attempt: run.Attempt, Fence: run.Fence, Agent: "agent-1", Status: holdfast.RunRunning, ClaimedAt: now,
 	})
-	return holdfast.FormatRunToken(run.ID, run.Attempt, "secret-of-"+run.ID)
+	return holdfast.FormatRunToken(run.Ref(), "secret-of-"+run.ID)
 }
 
 func (w *world) end(id string, status holdfast.RunStatus) {
@@ -147,12 +147,12 @@ func (w *world) Queue(_ context.Context, projects []string, after, limit int) ([
 
 func (w *world) Agents(context.Context) ([]holdfast.AgentStatus, error) { return w.agents, w.failWith }
 
-func (w *world) Authorize(ctx context.Context, id string, attempt int, token string) (holdfast.RunBrief, error) {
-	run, err := w.Brief(ctx, id)
+func (w *world) Authorize(ctx context.Context, ref holdfast.AttemptRef, token string) (holdfast.RunBrief, error) {
+	run, err := w.Brief(ctx, ref.Run)
 	switch {
-	case err != nil || token != holdfast.FormatRunToken(id, attempt, "secret-of-"+id):
+	case err != nil || token != holdfast.FormatRunToken(ref, "secret-of-"+ref.Run):
 		return holdfast.RunBrief{}, holdfast.ErrUnauthorized
-	case attempt != run.Attempt || run.Status != holdfast.RunRunning:
+	case ref != run.AttemptRef || run.Status != holdfast.RunRunning:
 		return run, holdfast.ErrFenced
 	}
 	return run, nil

@@ -20,7 +20,7 @@ type Dispatcher interface {
 	// ErrFenced only if the token is genuine and the attempt is over: the state
 	// that such an attempt still uploads is kept in quarantine, and it may
 	// release its own state lock. The run is returned in both cases.
-	Authorize(ctx context.Context, run string, attempt int, token string) (holdfast.RunBrief, error)
+	Authorize(ctx context.Context, ref holdfast.AttemptRef, token string) (holdfast.RunBrief, error)
 	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
 }
@@ -30,7 +30,6 @@ type AttemptRecords interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	// Brief is Run without decoding the record.
 	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
-	Attempts(ctx context.Context, run string) ([]holdfast.Attempt, error)
 }
 
 // Registry knows the agents, and the runs that wait for them; *dispatch.Dispatcher is one.

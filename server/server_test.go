@@ -146,7 +146,7 @@ func unixClient(path string) *http.Client {
 func TestShutdownOrder(t *testing.T) {
 	t.Parallel()
 	w := fleet()
-	token := holdfast.FormatRunToken("run-1", 1, "secret-of-run-1")
+	token := holdfast.FormatRunToken(w.runs["run-1"].Ref(), "secret-of-run-1")
 	at, stopIntake, stopAgents := listening(t, w)
 
 	// Three that wait: a claim, a follower of a log, a command.

@@ -322,7 +322,7 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 		}
 		return a, holdfast.ErrNotFound
 	}
-	a.AttemptRef, a.Token = run.Ref(), d.token(run.ID, run.Attempt)
+	a.AttemptRef, a.Token = run.Ref(), d.token(run.Ref())
 	a.Deadline, a.Lease = d.opts.Now().Add(d.opts.Limits.Timeout), d.opts.Limits.Lease
 	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
 	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,

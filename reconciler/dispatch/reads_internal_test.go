@@ -14,24 +14,32 @@ func TestAuthorizeReadsNoRecord(t *testing.T) {
 	store := newRunningRuns(1)
 	d, _ := fleetOf(t, store)
 	want := store.runs["run-0"]
-	token := d.token(want.ID, want.Attempt)
-	got, err := d.Authorize(t.Context(), want.ID, want.Attempt, token)
+	token := d.token(want.Ref())
+	got, err := d.Authorize(t.Context(), want.Ref(), token)
 	if err != nil || got.AttemptRef != want.Ref() || got.Kind != want.Kind || got.StateLocation != want.StateLocation {
 		t.Errorf("Authorize() = %+v, %v", got, err)
 	}
-	if got, err := d.Authorize(t.Context(), want.ID, want.Attempt, "another"); !errors.Is(err, holdfast.ErrUnauthorized) || got != (holdfast.RunBrief{}) {
+	if got, err := d.Authorize(t.Context(), want.Ref(), "another"); !errors.Is(err, holdfast.ErrUnauthorized) || got != (holdfast.RunBrief{}) {
 		t.Errorf("Authorize() of another token = %+v, %v", got, err)
 	}
 	over := want
 	over.Status = holdfast.RunQueued
 	store.runs[want.ID] = over
-	if got, err := d.Authorize(t.Context(), want.ID, want.Attempt, token); !errors.Is(err, holdfast.ErrFenced) || got.Run != want.ID {
+	if got, err := d.Authorize(t.Context(), want.Ref(), token); !errors.Is(err, holdfast.ErrFenced) || got.Run != want.ID {
 		t.Errorf("Authorize() of an attempt that is over = %+v, %v", got, err)
 	}
 	over.Status, over.Attempt = holdfast.RunRunning, want.Attempt+1
 	store.runs[want.ID] = over
-	if _, err := d.Authorize(t.Context(), want.ID, want.Attempt, token); !errors.Is(err, holdfast.ErrFenced) {
+	if _, err := d.Authorize(t.Context(), want.Ref(), token); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("Authorize() of an attempt after which there is another = %v", err)
+	}
+	over.Attempt, over.Fence = want.Attempt, want.Fence+1_000_000 // the records were put back, and the run was claimed again
+	store.runs[want.ID] = over
+	if _, err := d.Authorize(t.Context(), want.Ref(), token); !errors.Is(err, holdfast.ErrFenced) {
+		t.Errorf("Authorize() of an attempt of before the restore = %v", err)
+	}
+	if _, err := d.Authorize(t.Context(), over.Ref(), token); !errors.Is(err, holdfast.ErrUnauthorized) {
+		t.Errorf("Authorize() of the attempt of now, with the token of before = %v", err)
 	}
 	if len(store.read) != 0 {
 		t.Errorf("records of %v were read", store.read)

@@ -63,7 +63,7 @@ type attempt struct {
 func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	_, _, password := s.StateAddress()
 	secrets := slices.Concat([]string{password}, engine.ProxySecrets(e.opts.Engines.Env), engine.ProxySecrets(a.Env))
-	if _, _, secret, ok := holdfast.ParseRunToken(a.Token); ok {
+	if _, secret, ok := holdfast.ParseRunToken(a.Token); ok {
 		secrets = append(secrets, secret) // the run's id is a part of the token, and of names of folders
 	} else {
 		secrets = append(secrets, a.Token)
