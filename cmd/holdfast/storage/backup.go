@@ -20,7 +20,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/datastore/backup"
-	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
 // NewBackupCommand returns the command that makes a backup.
@@ -69,16 +68,13 @@ func backUp(ctx context.Context, a *cli.App, cfg *config.Config, name string, wi
 		return fmt.Errorf("look at the records: %w", err)
 	}
 	source := backup.Source{
-		Path: records, Identity: serve.Identity(cfg), Bucket: cfg.Datastore.Blobs.URL, TempDir: os.TempDir(),
+		Path: records, Identity: serve.Identity(cfg), Bucket: cfg.Datastore.Blobs.URL,
 		Version: a.Version, Progress: progress(a.Err, a.Now), Now: a.Now,
 	}
 	if withKey {
 		source.KeyFiles = append([]string{cfg.Encryption.KeyFile}, cfg.Encryption.OldKeyFiles...)
 	}
-	if name != "-" {
-		source.TempDir = filepath.Dir(name)
-	}
-	about, manifest, err := writeTo(ctx, a, name, source)
+	about, manifest, err := write(ctx, a, name, source)
 	if err != nil {
 		return err
 	}
@@ -107,33 +103,15 @@ func blobsOf(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "db", "blobs")
 }
 
-// writeTo writes a backup to a file, which has its name only when it is complete.
-func writeTo(ctx context.Context, a *cli.App, name string, source backup.Source) (about backup.About, manifest backup.Manifest, err error) {
-	if name == "-" {
-		out := bufio.NewWriterSize(a.Out, 1<<20)
-		about, manifest, err = backup.Write(ctx, out, source)
-		return about, manifest, errors.Join(err, out.Flush())
+// write writes a backup to a file or, if its name is "-", to standard output.
+func write(ctx context.Context, a *cli.App, name string, source backup.Source) (about backup.About, manifest backup.Manifest, err error) {
+	if name != "-" {
+		return writeTo(ctx, name, source)
 	}
-	temp := name + ".tmp"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a backup that was interrupted
-		return about, manifest, fmt.Errorf("write the backup: %w", err)
-	}
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return about, manifest, fmt.Errorf("write the backup: %w", err)
-	}
-	out := bufio.NewWriterSize(f, 1<<20)
+	source.TempDir = os.TempDir()
+	out := bufio.NewWriterSize(a.Out, 1<<20)
 	about, manifest, err = backup.Write(ctx, out, source)
-	if err == nil {
-		err = errors.Join(out.Flush(), f.Sync())
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temp, name)
-	}
-	if err != nil {
-		return about, manifest, errors.Join(err, os.Remove(temp))
-	}
-	return about, manifest, durable.SyncDir(filepath.Dir(name))
+	return about, manifest, errors.Join(err, out.Flush())
 }
 
 func backedUp(cfg *config.Config, name string, about backup.About, m backup.Manifest) string {

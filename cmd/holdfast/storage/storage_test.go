@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 )
 
@@ -161,6 +162,34 @@ func TestBackupAndRestore(t *testing.T) {
 	if said := m.out.String(); !strings.Contains(said, "1 records refer to blobs: 0 missing") {
 		t.Errorf("check says %q", said)
 	}
+}
+
+// TestTwoBackupsToOneFile: the second one is refused, as neither is to get the file of the other under
+// the name. What a killed one has left is not in the way.
+func TestTwoBackupsToOneFile(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.fill()
+	m.write("saved.tmp/holdfast.db", "of one that was killed")
+	other, err := os.Open(m.path("saved.tmp"))
+	if err == nil {
+		err = flock.Exclusive(other)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.refused("another holdfast backup is writing", "backup", m.path("saved"))
+	if _, err := os.Stat(m.path("saved.tmp/holdfast.db")); err != nil {
+		t.Errorf("the file of the other one: %v", err)
+	}
+	if err := flock.Release(other); err != nil {
+		t.Fatal(err)
+	}
+	m.must("backup", m.path("saved"))
+	if left, _ := filepath.Glob(m.path("saved.*")); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+	m.refused("is a folder", "backup", m.path("data"))
 }
 
 // TestBackupOfWhatIsDamaged: there is a file, and the command fails.
