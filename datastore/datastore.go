@@ -210,6 +210,7 @@ func (s *Store) openPostgres(ctx context.Context, opts Options) (err error) {
 	if s.home, err = home.OpenElsewhere(opts.Path, s.now()); err != nil {
 		return err
 	}
+	opts.Postgres.Memory = s.home
 	if s.db, err = openPostgres(ctx, opts.Postgres); err != nil {
 		return err
 	}

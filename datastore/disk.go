@@ -22,5 +22,8 @@ func (s *Store) DiskProblem() string {
 	if disk := s.db.disk.Load(); disk != nil {
 		return *disk
 	}
+	if s.db.server != nil && s.db.server.Silent() {
+		return "the server's database does not answer"
+	}
 	return ""
 }

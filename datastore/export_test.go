@@ -57,3 +57,6 @@ func DemoteSessions(ctx context.Context, store *Store) {
 		_ = conn.Close()
 	}
 }
+
+// RenewSessions has all sessions opened again.
+func RenewSessions(store *Store) { store.db.server.Renew() }

@@ -62,6 +62,9 @@ func (s *Store) whoWeAre() postgres.Server {
 // remember has our folder remember the database that its records are in.
 func (s *Store) remember(ctx context.Context, identity string) error {
 	added, err := s.home.Remember(identity)
+	if err == nil {
+		err = s.db.server.Recognized()
+	}
 	if err != nil || !added {
 		return err
 	}
@@ -70,7 +73,8 @@ func (s *Store) remember(ctx context.Context, identity string) error {
 		return fmt.Errorf("look for runs: %w", err)
 	}
 	if runs > 0 {
-		s.log.WarnContext(ctx, "the database was used with another data folder: larger plans, bundles and states that are still there are missing here",
+		s.log.WarnContext(ctx, "the database was used with another data folder: what its agents have not delivered yet, such as states, is still there, "+
+			"and so are larger plans, bundles and states unless they are in an object store",
 			"path", s.home.Path())
 	}
 	return nil

@@ -150,6 +150,28 @@ func writeMark(path, identity string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
+// timelineOf is the file, next to the mark, with the newest timeline of that database.
+func timelineOf(path string) string { return markOf(path) + ".timeline" }
+
+// Timeline is the newest timeline that was seen of the database that has the records; empty: none was.
+func (h *Home) Timeline() (string, error) {
+	data, err := os.ReadFile(timelineOf(h.path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("read the newest timeline of the database: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+// RememberTimeline has the folder remember a newer one.
+func (h *Home) RememberTimeline(timeline string) error {
+	if err := writeMark(timelineOf(h.path), timeline); err != nil {
+		return fmt.Errorf("remember the newest timeline of the database: %w", err)
+	}
+	return nil
+}
+
 // prepareFolder creates the folder of a file for its owner only.
 func prepareFolder(path string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

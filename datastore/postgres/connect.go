@@ -29,6 +29,9 @@ type Address struct {
 	// Password is asked for with each new session; nil: the server wants none, or the
 	// certificate of the URL is enough.
 	Password func() (string, error)
+	// Memory knows the newest timeline of the database: a primary on an older one was replaced, and is
+	// refused. Nil: only what is seen from now on counts.
+	Memory Memory
 }
 
 const (
@@ -45,6 +48,8 @@ const (
 	// keepAlive is between signs of life on a connection on which nothing happens: one that
 	// has died without a word is found within four of them.
 	keepAlive = 15 * time.Second
+	// unheard is how long what was sent may wait to be acknowledged, by the system of the other machine.
+	unheard = 20 * time.Second
 )
 
 // timeouts of a session, in milliseconds. PgBouncer in transaction mode has no place for
@@ -59,6 +64,7 @@ type Pools struct {
 	lease            *sql.DB       // who waits for a writer's session must not lose it
 	holder           *Holder       // nil: the database is not ours yet
 	epoch            *atomic.Int64 // of sessions; those of an earlier one are not used again
+	lives            *timelines
 }
 
 // epochKey is where a session keeps its epoch.
@@ -70,7 +76,22 @@ func Open(ctx context.Context, address Address) (*Pools, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pools{epoch: new(atomic.Int64)}
+	lives, err := newTimelines(address.Memory)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pools{epoch: new(atomic.Int64), lives: lives}
+	takesWrites := config.ValidateConnect
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := takesWrites(ctx, conn); err != nil {
+			return err
+		}
+		newer, err := p.lives.admit(ctx, conn)
+		if newer {
+			p.Renew()
+		}
+		return err
+	}
 	p.Readers = p.pool(config, address.Password, Connections)
 	p.Writers = p.pool(config, address.Password, Connections)
 	p.lease = p.pool(config, address.Password, 1)
@@ -115,6 +136,7 @@ func parse(address string) (*pgx.ConnConfig, error) {
 	}
 	dialer := &net.Dialer{
 		Timeout:         config.ConnectTimeout,
+		Control:         giveUpUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3},
 	}
 	config.DialFunc = dialer.DialContext
@@ -214,6 +236,9 @@ func Refused(err error) error {
 	case !errors.As(err, &failure):
 		if strings.Contains(err.Error(), "read only connection") {
 			return fmt.Errorf("the database takes no writes: it is a standby, or read-only: name its primary in the URL, or all its hosts: %w", err)
+		}
+		if errors.Is(err, ErrReplaced) {
+			return fmt.Errorf("another primary has replaced it: make it a standby, or take it out of the URL: %w", err)
 		}
 		if !lost(err) {
 			return err

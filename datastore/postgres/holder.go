@@ -167,6 +167,18 @@ func (h *Holder) check(ctx context.Context) error {
 	return nil
 }
 
+// Silent reports whether the lease could not be renewed for as long as it lasts: the database does not
+// answer, though no query may have failed yet.
+func (p *Pools) Silent() bool {
+	h := p.holder
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.over && time.Since(h.renewed) > leaseTime
+}
+
 // Lost is closed when another server has the database.
 func (p *Pools) Lost() <-chan struct{} {
 	if p.holder == nil {

@@ -32,6 +32,7 @@ type Server struct {
 	password string              // empty: none is asked for
 	port     int
 	settings []string  // besides those of all servers
+	primary  *Server   // of a standby
 	cmd      *exec.Cmd // nil: it does not run
 	log      *os.File
 }
