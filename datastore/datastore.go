@@ -181,6 +181,9 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
 	}
+	if err := s.holdRestored(ctx); err != nil {
+		return err
+	}
 	if opts.Postgres.URL == "" {
 		if err := (&rebuilder{s.records}).wipe(ctx, s.home.Path()); err != nil {
 			return err

@@ -177,6 +177,9 @@ func TestBackupWhileTheServerRuns(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 	store := open(t, dir)
+	if held := must[[]holdfast.Suspension](t)(store.Suspensions(t.Context())); len(held) != 1 || held[0].Project != "" || !strings.Contains(held[0].Reason, "docs/backup.md") {
+		t.Errorf("after a restore %+v is suspended, want everything", held)
+	}
 	run := must[holdfast.Run](t)(store.Run(t.Context(), "run-3"))
 	if run.Status != holdfast.RunRunning || run.Fence != i.runs[3].Fence {
 		t.Errorf("run-3 is %s with fence %d", run.Status, run.Fence)
@@ -311,8 +314,14 @@ func TestRestoreIsRefused(t *testing.T) {
 		if info, err := os.Stat(records(dir)); err == nil && info.Size() > 0 {
 			t.Errorf("%s was put in place", name)
 		}
-		// What was refused is not in the way of a whole one.
+		// What was refused is not in the way of a whole one, and what a restore that was killed has left goes.
+		if err := os.MkdirAll(filepath.Join(dir, "db", ".restore-1", "blobs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		must[backup.Restored](t)(backup.Restore(t.Context(), bytes.NewReader(file), target(dir)))
+		if left := must[[]string](t)(filepath.Glob(filepath.Join(dir, "db", ".restore-*"))); len(left) > 0 {
+			t.Errorf("%v is left", left)
+		}
 	}
 	if _, err := backup.Restore(t.Context(), bytes.NewReader(file), target(i.dir)); err == nil || !strings.Contains(err.Error(), "has records already") {
 		t.Errorf("Restore() over records = %v", err)

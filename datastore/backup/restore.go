@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,10 @@ func (r *restorer) restore(ctx context.Context, from io.Reader) (err error) {
 	if err := r.refuseRecords(); err != nil { // somebody was faster
 		return err
 	}
-	if r.staging, err = os.MkdirTemp(filepath.Dir(r.target.Path), ".restore-"); err != nil {
+	if err := removeStaged(filepath.Dir(r.target.Path)); err != nil {
+		return err
+	}
+	if r.staging, err = os.MkdirTemp(filepath.Dir(r.target.Path), stagingPrefix); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.staging)) }()
@@ -106,6 +110,20 @@ func (r *restorer) restore(ctx context.Context, from io.Reader) (err error) {
 		return err
 	}
 	return r.place()
+}
+
+// stagingPrefix is what the folders are called in which backups are unpacked.
+const stagingPrefix = ".restore-"
+
+// removeStaged removes what restores have left that were killed. The folder is ours: none is under way.
+func removeStaged(folder string) error {
+	entries, err := os.ReadDir(folder)
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), stagingPrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(folder, entry.Name())))
+		}
+	}
+	return err
 }
 
 // refuseRecords is an error if the folder has records.
@@ -232,7 +250,8 @@ func (r *restorer) verify() error {
 
 // prepare makes the staged records what a server begins with.
 func (r *restorer) prepare(ctx context.Context) error {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.staging, databaseFile))
+	dsn := url.URL{Scheme: "file", Path: filepath.Join(r.staging, databaseFile)}
+	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {
 		return err
 	}
@@ -245,6 +264,9 @@ func (r *restorer) prepare(ctx context.Context) error {
 	}
 	if err == nil {
 		_, err = db.ExecContext(ctx, `UPDATE counters SET value = value + ? WHERE name = 'fence'`, fencesAhead)
+	}
+	if err == nil { // the server suspends everything when it finds this
+		_, err = db.ExecContext(ctx, `INSERT INTO counters (name, value) VALUES ('restored', 1) ON CONFLICT (name) DO NOTHING`)
 	}
 	return errors.Join(err, db.Close())
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // offline runs a command of holdfast that needs no server, in the world's folder.
@@ -76,17 +78,10 @@ func TestBackupIsPutBack(t *testing.T) {
 	w.killLeftBehind()
 	w.release("plan", "beta")
 
-	if err := os.Rename(w.path("data"), w.path("lost")); err != nil {
-		t.Fatal(err)
-	}
-	w.succeeds("restore saved.tar.gz", "put it at", "docs/backup.md")
-	key, err := os.ReadFile(w.path("lost", "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write("data/key", string(key), 0o600)
+	w.putBack("saved.tar.gz")
 	w.succeeds("datastore check --deep", "0 missing, 0 damaged")
 	w.start()
+	w.do("resume --all")
 	if rec := w.untilPhase("alpha", holdfast.PhaseActive); rec.Applied.Revision != holdfast.Revision(applied.merged) {
 		t.Errorf("alpha is applied at %q, want %q", rec.Applied.Revision, applied.merged)
 	}
@@ -144,4 +139,63 @@ func TestRecordsMoveToPostgres(t *testing.T) {
 	if n, err := database.Query(`SELECT COUNT(*) FROM pull_requests`); err != nil || n != "2" {
 		t.Errorf("PostgreSQL has %s pull requests, %v", n, err)
 	}
+}
+
+// A backup is made, and what was planned until then is merged and applied. The backup is put
+// back: to the server the merge was not applied yet, and neither it nor a drift check begins
+// anything until a person has looked.
+func TestNothingIsAppliedAgainAfterARestore(t *testing.T) {
+	t.Parallel()
+	w := emptyWorld(t, quick)
+	fleet := w.addLocalRepo("fleet")
+	fleet.commit(files{"clusters/README": "none yet"})
+	w.start()
+	head := fleet.git.CommitOn("more", "main", "Add alpha", cluster("alpha", "nodes: 2", "drift: {onDrift: apply}"))
+	planned := w.until1("alpha is planned", "alpha", func(run v1.Run) bool {
+		return !run.PullRequest.IsZero() && run.Status == holdfast.RunPlanned && !run.PostedAt.IsZero()
+	})
+	w.untilIdle()
+	w.succeeds("backup saved.tar.gz")
+
+	fleet.git.Merge("main", head)
+	applied := func(times int) {
+		t.Helper()
+		w.until("the merge is applied", func() (bool, string) {
+			run, n := w.newest("alpha", holdfast.RunApply), w.countCalls("apply alpha")
+			return run.Matched == planned.ID && run.Status == holdfast.RunApplied && n == times, fmt.Sprintf("%s %q, %d calls", run.Status, run.Matched, n)
+		})
+	}
+	applied(1)
+	w.kill()
+	w.killLeftBehind()
+	w.putBack("saved.tar.gz")
+
+	w.start()
+	w.untilWaiting("alpha", holdfast.ReasonSuspended)
+	w.untilIdle()
+	w.do("get suspensions", "all clusters", "docs/backup.md")
+	if n := w.countCalls("apply alpha"); n != 1 {
+		t.Errorf("alpha was applied %d times before anybody has resumed, want once", n)
+	}
+	w.kill()
+	w.start() // once is enough
+	w.do("resume --all")
+	applied(2)
+	w.kill()
+	w.start()
+	w.do("get suspensions", "nothing is suspended")
+}
+
+// putBack replaces the data folder of a server that does not run by a backup, and keeps the key.
+func (w *world) putBack(file string) {
+	w.t.Helper()
+	if err := os.Rename(w.path("data"), w.path("lost")); err != nil {
+		w.t.Fatal(err)
+	}
+	w.succeeds("restore "+file, "put it at", "docs/backup.md")
+	key, err := os.ReadFile(w.path("lost", "key"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("data/key", string(key), 0o600)
 }

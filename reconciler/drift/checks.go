@@ -84,13 +84,24 @@ func (k *Keeper) check(ctx context.Context, cluster, actor string) (holdfast.Run
 	if scope != "" {
 		return holdfast.Run{}, &holdfast.RefusedError{
 			Reason: holdfast.ReasonSuspended,
-			Text:   fmt.Sprintf("it is suspended (%s): run `holdfast resume` first", scope),
+			Text:   "it is suspended (" + scope + "): run `holdfast resume " + resumed(scope, cluster, rec) + "` first",
 		}
 	}
 	if actor == "" {
 		actor = "holdfast"
 	}
 	return k.queue(ctx, cluster, holdfast.ReasonRequested, actor)
+}
+
+// resumed is what ends a suspension of that scope, as `holdfast resume` takes it.
+func resumed(scope, cluster string, rec holdfast.ClusterRecord) string {
+	switch scope {
+	case decision.SuspendedFleet:
+		return "--all"
+	case decision.SuspendedProject:
+		return "--project " + rec.Desired.Document.Project
+	}
+	return cluster
 }
 
 // CheckAgain queues a drift check before something follows from the last one.

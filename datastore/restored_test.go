@@ -1,0 +1,67 @@
+package datastore_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
+	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+)
+
+// TestRestoredPostgres: after the statements of docs/backup.md no fence is given twice, and the next
+// start, and no later one, suspends everything.
+func TestRestoredPostgres(t *testing.T) {
+	t.Parallel()
+	page := string(must[[]byte](t)(os.ReadFile("../docs/backup.md")))
+	_, rest, _ := strings.Cut(page, "```sql\n")
+	statements, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("docs/backup.md has no statements")
+	}
+	d := postgresserver.New(t, "")
+	opts := datastore.Options{Path: memory.Dir(t) + "/holdfast.db", Postgres: postgres.Address{URL: d.URL(), Password: d.Password}}
+	reopened := func(store *datastore.Store) *datastore.Store {
+		if store != nil {
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return must[*datastore.Store](t)(openOptions(t, opts))
+	}
+	fence := func(store *datastore.Store, id string) int64 {
+		run := holdfast.Run{
+			ID: id, Cluster: id, Kind: holdfast.RunApply, Status: holdfast.RunQueued, CreatedAt: noon, RunSpec: holdfast.RunSpec{StateLocation: "clusters/" + id},
+		}
+		if err := store.CreateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		return must[holdfast.Run](t)(store.ClaimRun(t.Context(), id, holdfast.AgentRef{ID: "agent"}, noon, 0)).Fence
+	}
+	store := reopened(nil)
+	before := fence(store, "before")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	must[string](t)(d.Query(statements))
+	store = reopened(nil)
+	if after := fence(store, "after"); after < before+1_000_000 {
+		t.Errorf("the fence after the restore is %d, that before it %d", after, before)
+	}
+	held := must[[]holdfast.Suspension](t)(store.Suspensions(t.Context()))
+	if len(held) != 1 || held[0].Project != "" || !strings.Contains(held[0].Reason, "docs/backup.md") {
+		t.Errorf("after the restore %+v is suspended, want everything", held)
+	}
+	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(t.Context(), "fleet", 0)); len(trail) != 1 || trail[0].Action != "fleet.suspend" {
+		t.Errorf("the audit trail is %+v", trail)
+	}
+	if err := store.Resume(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if held := must[[]holdfast.Suspension](t)(reopened(store).Suspensions(t.Context())); len(held) != 0 {
+		t.Errorf("after the next start %+v is suspended", held)
+	}
+}
