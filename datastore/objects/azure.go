@@ -60,7 +60,7 @@ func openAzure(ctx context.Context, opts Options, at address.Address, within lim
 	}
 	var containers *container.Client
 	if secret != nil {
-		shared, err := newAccountKey(account, secret)
+		shared, err := newAccountKey(account, secret, within.secret)
 		if err != nil {
 			return nil, cloud{}, err
 		}
@@ -96,16 +96,17 @@ func accountOf(service string) string {
 	return label
 }
 
-// accountKey is the key of a storage account, read again every minute.
+// accountKey is the key of a storage account, read again now and then.
 type accountKey struct {
 	credential *azblob.SharedKeyCredential
 	secret     func() (string, error)
+	age        time.Duration // after which it is read again
 
 	mu   sync.Mutex
 	read time.Time // guarded
 }
 
-func newAccountKey(account string, secret func() (string, error)) (*accountKey, error) {
+func newAccountKey(account string, secret func() (string, error), age time.Duration) (*accountKey, error) {
 	key, err := secret()
 	if err != nil {
 		return nil, &credentialsError{err}
@@ -114,13 +115,13 @@ func newAccountKey(account string, secret func() (string, error)) (*accountKey, 
 	if err != nil {
 		return nil, &credentialsError{errors.New("the key of the storage account is not base64")} // theirs may quote it
 	}
-	return &accountKey{credential: credential, secret: secret, read: time.Now()}, nil
+	return &accountKey{credential: credential, secret: secret, age: age, read: time.Now()}, nil
 }
 
 // Do is a policy of azcore.
 func (k *accountKey) Do(req *policy.Request) (*http.Response, error) {
 	k.mu.Lock()
-	if time.Since(k.read) > secretAge {
+	if time.Since(k.read) > k.age {
 		key, err := k.secret()
 		if err == nil && k.credential.SetAccountKey(strings.TrimSpace(key)) != nil {
 			err = errors.New("the key of the storage account is not base64")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -99,6 +100,40 @@ func TestClaimRefusals(t *testing.T) {
 				t.Errorf("%s: %v is an ErrNotFound: objects would count as gone", name, err)
 			}
 		}
+	})
+}
+
+// TestSecretChanges: a new secret is used, and an old one is not, without a restart. The id of the
+// access key stays the same. Tokens of Google are used until they end.
+func TestSecretChanges(t *testing.T) {
+	t.Parallel()
+	elsewhere(t, func(t *testing.T, at place) {
+		if strings.HasPrefix(at.opts.URL, "gs:") {
+			return // see above
+		}
+		var secret atomic.Value
+		secret.Store(at.server.Secret)
+		opts := at.opts
+		opts.Secret = func() (string, error) { return secret.Load().(string), nil }
+		b, err := objects.OpenHasty(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		put := func() error { return write(t.Context(), b, "ours/state/1", []byte("x")) }
+		until := func(what string, done func(error) bool) {
+			t.Helper()
+			for err := put(); !done(err); err = put() {
+				if t.Context().Err() != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+		}
+		until("the right one", func(err error) bool { return err == nil })
+		secret.Store(wrongSecret(at))
+		until("a wrong one", func(err error) bool { return err != nil && strings.Contains(hintOf(err), "check datastore.blobs.") })
+		secret.Store(at.server.Secret)
+		until("the right one again", func(err error) bool { return err == nil })
 	})
 }
 

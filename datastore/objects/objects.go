@@ -40,9 +40,6 @@ type Options struct {
 	Logger *slog.Logger // nil discards
 }
 
-// secretAge is how old a secret may be before it is read again.
-const secretAge = time.Minute
-
 // Bucket is where objects are. It is safe for concurrent use.
 type Bucket struct {
 	name   string // in errors

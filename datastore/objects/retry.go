@@ -17,10 +17,12 @@ type limits struct {
 	quiet  time.Duration // of a connection on which a body is sent or received
 	call   time.Duration // of a call that moves no object
 	retry  time.Duration // from the first attempt to the last
+	secret time.Duration // how old a secret may be before it is read again
 }
 
 var usualLimits = limits{
 	dial: 5 * time.Second, answer: 15 * time.Second, quiet: 20 * time.Second, call: 15 * time.Second, retry: 25 * time.Second,
+	secret: time.Minute,
 }
 
 const (

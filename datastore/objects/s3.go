@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -38,7 +40,7 @@ func openS3(ctx context.Context, opts Options, at address.Address, within limits
 		load = append(load, config.WithRegion(region))
 	}
 	if opts.Secret != nil {
-		load = append(load, config.WithCredentialsProvider(aws.NewCredentialsCache(accessKey{opts})))
+		load = append(load, config.WithCredentialsProvider(aws.NewCredentialsCache(accessKey{opts, within.secret})))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
@@ -52,7 +54,7 @@ func openS3(ctx context.Context, opts Options, at address.Address, within limits
 		cfg.Region = "us-east-1" // what stores that have none expect in a signature
 	}
 	service := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.HTTPClient, o.Retryer = client, aws.NopRetryer{}
+		o.HTTPClient, o.Retryer, o.HTTPSignerV4 = client, aws.NopRetryer{}, signer{}
 		o.Credentials = aws.NewCredentialsCache(boundedCredentials{cfg.Credentials, within.call})
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
@@ -63,6 +65,19 @@ func openS3(ctx context.Context, opts Options, at address.Address, within limits
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	})
 	return bucket, cloud{explain: explainS3, options: putS3, hints: s3Hints}, err
+}
+
+// signer signs with the secret that it is given. That of the SDK keeps what it has derived from a
+// secret for a day, by the id of the access key: the id stays when the secret is changed.
+type signer struct{}
+
+// SignHTTP is that of the SDK, without what it keeps.
+func (signer) SignHTTP(
+	ctx context.Context, credentials aws.Credentials, req *http.Request, payload, service, region string, at time.Time,
+	options ...func(*v4.SignerOptions),
+) error {
+	asInS3 := func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
+	return v4.NewSigner(asInS3).SignHTTP(ctx, credentials, req, payload, service, region, at, options...)
 }
 
 // boundedCredentials does not wait for ever for those that a service hands out.
@@ -82,8 +97,11 @@ func (b boundedCredentials) Retrieve(ctx context.Context) (aws.Credentials, erro
 	return found, err
 }
 
-// accessKey is the access key of the configuration, read again every minute.
-type accessKey struct{ opts Options }
+// accessKey is the access key of the configuration, read again now and then.
+type accessKey struct {
+	opts Options
+	age  time.Duration // after which it is read again
+}
 
 func (k accessKey) Retrieve(context.Context) (aws.Credentials, error) {
 	secret, err := k.opts.Secret()
@@ -92,7 +110,7 @@ func (k accessKey) Retrieve(context.Context) (aws.Credentials, error) {
 	}
 	return aws.Credentials{
 		AccessKeyID: k.opts.AccessKey, SecretAccessKey: secret, Source: "holdfast",
-		CanExpire: true, Expires: time.Now().Add(secretAge),
+		CanExpire: true, Expires: time.Now().Add(k.age),
 	}, nil
 }
 

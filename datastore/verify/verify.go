@@ -52,8 +52,10 @@ type Result struct {
 	Bytes     int64          `json:"bytes"`     // of the blobs
 	Decrypted int64          `json:"decrypted"` // bytes
 	Counts    map[string]int `json:"counts"`    // of problems
-	// Problems are the first MaxProblems of them.
+	// Problems are the first MaxProblems of them: what is orphaned comes last.
 	Problems []Problem `json:"problems"`
+
+	orphaned []Problem // the first ones
 }
 
 // MaxProblems is how many are listed.
@@ -64,9 +66,20 @@ func (r Result) OK() bool { return r.Counts[Missing]+r.Counts[Damaged]+r.Counts[
 
 func (r *Result) add(problem, blob, record, detail string) {
 	r.Counts[problem]++
-	if len(r.Problems) < MaxProblems {
-		r.Problems = append(r.Problems, Problem{problem, blob, record, detail})
+	list := &r.Problems
+	if problem == Orphaned { // there may be many, which must not keep others from being shown
+		list = &r.orphaned
 	}
+	if len(*list) < MaxProblems {
+		*list = append(*list, Problem{problem, blob, record, detail})
+	}
+}
+
+// listed has the problems listed that are to be shown.
+func (r Result) listed() Result {
+	r.Problems = append(r.Problems, r.orphaned[:min(len(r.orphaned), MaxProblems-len(r.Problems))]...)
+	r.orphaned = nil
+	return r
 }
 
 // orphanAge is how old a blob has to be that no record refers to: a blob is written before its
@@ -94,7 +107,7 @@ func Check(ctx context.Context, opts Options) (Result, error) {
 	if err = errors.Join(err, records.close()); err != nil {
 		return Result{}, fmt.Errorf("check blobs: %w", err)
 	}
-	return c.result, nil
+	return c.result.listed(), nil
 }
 
 type checker struct {

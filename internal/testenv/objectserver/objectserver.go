@@ -188,7 +188,18 @@ func (s *Server) Restart() {
 }
 
 // Pause makes the server hang: it accepts connections and does not answer.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() {
+	s.signal(syscall.SIGSTOP)
+	if s.cmd == nil {
+		return
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // a signal takes a moment
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+		if err != nil || bytes.Contains(state, []byte(") T ")) {
+			return
+		}
+	}
+}
 
 // Resume ends a Pause.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
