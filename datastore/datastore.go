@@ -37,8 +37,11 @@ type Options struct {
 	// Retention is how much of the past a Sweep leaves. The zero value is meant for most.
 	Retention Retention
 
+	// Replica is what the server is among others that have the same database.
+	Replica Replica
+
 	Logger *slog.Logger     // nil discards
-	Now    func() time.Time // nil means time.Now
+	Now    func() time.Time // nil means the database's clock, or of SQLite time.Now
 }
 
 // Store is everything that must survive, a part for each kind of record over one
@@ -55,6 +58,7 @@ type Store struct {
 	*RepositoryStore
 	*ArtefactStore
 	*LogStore
+	*ReplicaStore
 	*sweeper
 
 	*records
@@ -78,14 +82,25 @@ type records struct {
 	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
 }
 
+// time is the database's, as far as that has a clock of its own.
+func (s *records) time() time.Time {
+	if s.db != nil && s.db.server != nil {
+		return s.db.server.Now()
+	}
+	return time.Now().UTC()
+}
+
 // newStore returns the parts of a Store, none of which can be used before open.
 func newStore(opts Options) *Store {
 	r := &records{
 		keys:   opts.Keys,
 		log:    opts.Logger,
-		now:    func() time.Time { return opts.Now().UTC() },
 		wakers: newBroadcaster(),
 		free:   freeBytes,
+	}
+	r.now = r.time
+	if opts.Now != nil {
+		r.now = func() time.Time { return opts.Now().UTC() }
 	}
 	artefacts := &ArtefactStore{r}
 	return &Store{
@@ -99,6 +114,7 @@ func newStore(opts Options) *Store {
 		RepositoryStore:  &RepositoryStore{r},
 		ArtefactStore:    artefacts,
 		LogStore:         &LogStore{r},
+		ReplicaStore:     &ReplicaStore{records: r},
 		sweeper:          &sweeper{records: r, retention: opts.Retention},
 		records:          r,
 	}
@@ -131,9 +147,6 @@ func (o *Options) complete() error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	o.Blobs.Logger = o.Logger
 	return nil
 }
@@ -153,30 +166,17 @@ func (o *Options) database() string {
 
 func (s *Store) open(ctx context.Context, opts Options) error {
 	var err error
+	var store string
 	if opts.Postgres.URL != "" {
-		err = s.openPostgres(ctx, opts)
+		store, err = s.openPostgres(ctx, opts)
 	} else {
-		err = s.openSQLite(ctx, opts.Path)
+		store, err = s.openSQLite(ctx, opts)
 	}
 	if err != nil {
 		return err
 	}
-	// The database is ours alone: whoever had claimed a post before is dead, and
-	// what it had begun is posted now, not when its claim ends.
-	if err := s.db.write(ctx, endClaims); err != nil {
+	if err := s.takeOver(ctx); err != nil {
 		return err
-	}
-	if err := s.releaseDeadLocks(ctx); err != nil {
-		return err
-	}
-	store, err := s.identify(ctx)
-	if err != nil {
-		return err
-	}
-	if opts.Postgres.URL != "" {
-		if err := s.remember(ctx, store); err != nil {
-			return err
-		}
 	}
 	if err := (&rebuilder{s.records}).rebuild(ctx); err != nil {
 		return err
@@ -193,34 +193,72 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	return s.openBlobs(ctx, opts.Blobs, store)
 }
 
-func (s *Store) openSQLite(ctx context.Context, path string) (err error) {
-	if s.home, err = home.OpenSQLite(path, s.now()); err != nil {
+// takeOver ends what a former process of ours, and servers that are dead, had begun. What is
+// another's that lives stays.
+func (s *Store) takeOver(ctx context.Context) error {
+	if err := s.db.write(ctx, func(ctx context.Context, q querier) error { return endClaims(ctx, q, s.me.Identity) }); err != nil {
 		return err
 	}
-	if s.db, err = openSQLite(ctx, s.home.Path()); err != nil {
-		return err
-	}
-	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
-		return err
-	}
-	if s.db.index, err = walindex.Reserve(s.home.Path()); err != nil {
-		return err
-	}
-	return s.db.write(ctx, s.noteBoot)
+	return s.releaseDeadLocks(ctx)
 }
 
-func (s *Store) openPostgres(ctx context.Context, opts Options) (err error) {
+// openSQLite returns the name of the database, as openPostgres does.
+func (s *Store) openSQLite(ctx context.Context, opts Options) (store string, err error) {
+	if s.home, err = home.OpenSQLite(opts.Path, s.now()); err != nil {
+		return "", err
+	}
+	if s.db, err = openSQLite(ctx, s.home.Path()); err != nil {
+		return "", err
+	}
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
+		return "", err
+	}
+	if s.db.index, err = walindex.Reserve(s.home.Path()); err != nil {
+		return "", err
+	}
+	me, err := s.whoWeAre(opts)
+	if err != nil {
+		return "", err
+	}
+	s.me = replicaOf(postgres.Peer{Server: me, StartedAt: s.now(), Living: true})
+	if err := s.db.write(ctx, s.noteBoot); err != nil {
+		return "", err
+	}
+	return s.identify(ctx)
+}
+
+func (s *Store) openPostgres(ctx context.Context, opts Options) (store string, err error) {
 	if s.home, err = home.OpenElsewhere(opts.Path, s.now()); err != nil {
-		return err
+		return "", err
 	}
 	opts.Postgres.Memory = s.home
 	if s.db, err = openPostgres(ctx, opts.Postgres); err != nil {
-		return err
+		return "", err
 	}
-	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
-		return postgres.Refused(err)
+	me, err := s.whoWeAre(opts)
+	if err != nil {
+		return "", err
 	}
-	return s.db.server.Hold(ctx, s.whoWeAre(), s.log)
+	check := func(ctx context.Context) error {
+		if err := s.checkKeys(ctx); err != nil {
+			return err
+		}
+		return s.db.server.Vacant(ctx, me, s.log) // or it would migrate what another server uses
+	}
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, check); err != nil {
+		return "", postgres.Refused(err)
+	}
+	if store, err = s.identify(ctx); err != nil {
+		return "", err
+	}
+	if err := s.remember(ctx, store, me); err != nil {
+		return "", err
+	}
+	if err := s.db.server.Join(ctx, me, s.log); err != nil {
+		return "", err
+	}
+	s.me = replicaOf(postgres.Peer{Server: me, StartedAt: s.db.server.Member().Began(), Living: true})
+	return store, nil
 }
 
 // Close waits for writes in progress and lets the database go. After it every
@@ -254,10 +292,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// identify returns the name that was chosen for the database at its first start.
+// identify returns the name that was chosen for the database at its first start. Of servers
+// that start at once for the first time one chooses it, and the keys.
 func (s *Store) identify(ctx context.Context) (string, error) {
 	var store string
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, "identity"); err != nil {
+			return err
+		}
 		err := q.row(ctx, `SELECT store FROM identity WHERE id = 1`).Scan(&store)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -270,6 +312,9 @@ func (s *Store) identify(ctx context.Context) (string, error) {
 		_, err = q.exec(ctx, `INSERT INTO identity (id, store, doc) VALUES (1, ?, ?)`, store, sealed)
 		return err
 	})
+	if err == nil {
+		err = s.checkKeys(ctx)
+	}
 	return store, err
 }
 

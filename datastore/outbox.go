@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/postgres"
 )
 
 // PostStore is the outbox: what the forges should show, and what they show.
@@ -317,9 +318,15 @@ func endClaim(ctx context.Context, q querier, key string) error {
 	return err
 }
 
-// endClaims ends the claims of all posters.
-func endClaims(ctx context.Context, q querier) error {
-	_, err := q.exec(ctx, `UPDATE posts SET claimed_by = '', claimed_until = 0 WHERE claimed_until > 0`)
+// endClaims ends the claims of a poster that is about to start, and of those that are dead:
+// what they had begun is posted now, not when their claims end.
+func endClaims(ctx context.Context, q querier, identity string) error {
+	const query = `UPDATE posts SET claimed_by = '', claimed_until = 0 WHERE claimed_until > 0`
+	if q.dialect == sqliteDialect { // it is ours alone
+		_, err := q.exec(ctx, query)
+		return err
+	}
+	_, err := q.exec(ctx, query+` AND (claimed_by = ? OR NOT `+postgres.Living("claimed_by")+`)`, identity)
 	return err
 }
 

@@ -27,9 +27,9 @@ func (s *PostStore) ClaimPosts(
 	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
 ) ([]holdfast.Post, error) {
 	due := ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
-		AND (claimed_until <= ? OR claimed_until > ?)
+		AND (claimed_until <= ` + s.db.clock + ` OR claimed_until > ` + s.db.clock + `)
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
-	args := []any{nanos(now), nanos(now.Add(longestPause)), nanos(now), nanos(now.Add(ttl + maxSkew))}
+	args := []any{nanos(now), nanos(now.Add(longestPause)), s.by(now), s.by(now.Add(ttl + maxSkew))}
 	if len(except) > 0 {
 		due += ` AND repo NOT IN (?` + strings.Repeat(`, ?`, len(except)-1) + `)`
 		for _, repo := range except {
@@ -50,8 +50,8 @@ func (s *PostStore) ClaimPosts(
 			return err
 		}
 		for _, p := range posts {
-			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = ?, claimed_wanted = wanted WHERE post_key = ?`,
-				owner, nanos(now.Add(ttl)), p.Key); err != nil {
+			if _, err := q.exec(ctx, `UPDATE posts SET claimed_by = ?, claimed_until = `+q.clock+`, claimed_wanted = wanted WHERE post_key = ?`,
+				owner, s.by(now.Add(ttl)), p.Key); err != nil {
 				return err
 			}
 			if p.Kind == "" { // it cannot be read

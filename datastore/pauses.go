@@ -19,21 +19,30 @@ const longestPostPause = 2 * time.Hour
 // that time: see ClockSetBack.
 func (s *Store) endPauses(ctx context.Context) {
 	now := s.now()
+	ahead := nanos(now)
+	if s.db.server != nil { // other servers know the database's time as well as we do
+		ahead = nanos(now.Add(time.Minute))
+	}
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `UPDATE posts SET not_before = ? WHERE not_before > ? AND (wanted_at > ? OR not_before > ?)`,
-			nanos(now), nanos(now), nanos(now), nanos(now.Add(longestPostPause)))
+			nanos(now), nanos(now), ahead, nanos(now.Add(longestPostPause)))
 		return err
 	})
-	again := s.retryAt(ctx, func(time.Time) time.Time { return now }, ` WHERE claim_at > ? AND heartbeat_at > ?`, nanos(now), nanos(now))
+	again := s.retryAt(ctx, func(time.Time) time.Time { return now }, ` WHERE claim_at > ? AND heartbeat_at > ?`, nanos(now), ahead)
 	if err = errors.Join(err, again); err != nil { // it is tried when it was to be
 		s.log.WarnContext(ctx, "work that a wrong clock had postponed is not done early", "err", err)
 	}
 }
 
 // ClockSetBack has what waits for a time wait no longer than it was to, when our clock was
-// set back by so much just now.
+// set back by so much just now. If that is the database's, one of its servers does.
 func (s *Store) ClockSetBack(ctx context.Context, by time.Duration) error {
 	now := s.now()
+	if s.db.server != nil {
+		if ours, err := s.Lease(ctx, "clock set back", s.Identity(), now, time.Minute); err != nil || !ours {
+			return err
+		}
+	}
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if _, err := q.exec(ctx, `UPDATE posts SET not_before = not_before - ? WHERE not_before > ?`, int64(by), nanos(now)); err != nil {
 			return err

@@ -3,7 +3,6 @@ package datastore
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
@@ -22,6 +21,7 @@ var postgresDialect = &dialect{
 
 	sharedLock: `SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast ' || ?, 0))`,
 
+	clock:      postgres.Clause,
 	lastChange: `(SELECT value FROM counters WHERE name = 'changes')`,
 	nextFence:  `SELECT nextval('fences')`,
 	like:       `ILIKE`,
@@ -41,7 +41,7 @@ func openPostgres(ctx context.Context, address postgres.Address) (*database, err
 	}, nil
 }
 
-// Lost is closed when another server has the database: nothing more is stored. Of SQLite
+// Lost is closed when others have the database without us: nothing more is stored. Of SQLite
 // it never is.
 func (s *Store) Lost() <-chan struct{} {
 	if s.db == nil || s.db.server == nil {
@@ -50,22 +50,13 @@ func (s *Store) Lost() <-chan struct{} {
 	return s.db.server.Lost()
 }
 
-// whoWeAre is what a server is called that has a database.
-func (s *Store) whoWeAre() postgres.Server {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "an unknown machine"
-	}
-	return postgres.Server{Place: s.home.Place(), Nonce: randomHex(8), Name: fmt.Sprintf("%s (process %d)", host, os.Getpid())}
-}
-
 // remember has our folder remember the database that its records are in.
-func (s *Store) remember(ctx context.Context, identity string) error {
+func (s *Store) remember(ctx context.Context, identity string, me postgres.Server) error {
 	added, err := s.home.Remember(identity)
 	if err == nil {
 		err = s.db.server.Recognized()
 	}
-	if err != nil || !added {
+	if err != nil || !added || me.Alone == "" {
 		return err
 	}
 	var runs int

@@ -36,10 +36,17 @@ func (s *rebuilder) rebuild(ctx context.Context) error {
 		}
 		began := s.now()
 		err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+			if err := q.alone(ctx, "rebuild"); err != nil {
+				return err
+			}
+			err := q.row(ctx, `SELECT COUNT(*) FROM rebuilds WHERE name = ?`, name).Scan(&wanted)
+			if err != nil || wanted == 0 { // another server was faster
+				return err
+			}
 			if err := fill(ctx, q); err != nil {
 				return err
 			}
-			_, err := q.exec(ctx, `DELETE FROM rebuilds WHERE name = ?`, name)
+			_, err = q.exec(ctx, `DELETE FROM rebuilds WHERE name = ?`, name)
 			return err
 		})
 		if err != nil {
@@ -82,7 +89,7 @@ func batches(ctx context.Context, q querier, table, column string, do func(keys 
 func (s *rebuilder) rebuildRuns(ctx context.Context, q querier) error {
 	return batches(ctx, q, "runs", "id", func(keys []string) error {
 		for _, id := range keys {
-			run, err := s.readRun(ctx, q, id, "")
+			run, err := s.readRun(ctx, q, id, q.forUpdate)
 			if skipped(err) {
 				run, err = runOfColumns(ctx, q, id)
 			}
@@ -115,7 +122,7 @@ func (s *rebuilder) rebuildClusters(ctx context.Context, q querier) error {
 		for _, name := range keys {
 			var doc []byte
 			var c holdfast.ClusterRecord
-			if err := q.row(ctx, `SELECT doc FROM clusters WHERE name = ?`, name).Scan(&doc); err != nil {
+			if err := q.row(ctx, `SELECT doc FROM clusters WHERE name = ?`+q.forUpdate, name).Scan(&doc); err != nil {
 				return err
 			}
 			err := s.unseal(ctx, "cluster", name, doc, &c)
@@ -177,7 +184,7 @@ func (s *rebuilder) rebuildNames(ctx context.Context, q querier) error {
 		}
 		for id, name := range names {
 			var doc []byte
-			if err := q.row(ctx, `SELECT doc FROM `+t.table+` WHERE rowid = ?`, id).Scan(&doc); err != nil {
+			if err := q.row(ctx, `SELECT doc FROM `+t.table+` WHERE rowid = ?`+q.forUpdate, id).Scan(&doc); err != nil {
 				return err
 			}
 			rec, err := t.rename(func(into any) error { return s.unseal(ctx, t.kind, name, doc, into) })

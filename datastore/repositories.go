@@ -82,15 +82,25 @@ const maxSkew = time.Hour
 // later than that was put off by a clock that was wrong, and is tried now.
 const longestPause = 24 * time.Hour
 
+// by is the parameter of [dialect.clock] for a time of a caller: what is between that and the
+// time that the servers agree on, or of SQLite the time itself.
+func (s *records) by(at time.Time) int64 {
+	if s.db.server == nil {
+		return nanos(at)
+	}
+	return int64(at.Sub(s.now()))
+}
+
 // Lease makes owner the holder of name for ttl from now, if nobody else holds
-// it, and reports whether owner does. A ttl of zero gives it back.
+// it, and reports whether owner does. A ttl of zero gives it back. What is compared is the
+// time of the database, of SQLite that of the callers.
 func (s *RepositoryStore) Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error) {
 	var held int64
 	err := s.db.writeRelaxed(ctx, func(ctx context.Context, q querier) (err error) {
-		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, ?)
+		held, err = q.exec(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES (?, ?, `+q.clock+`)
 			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
-			WHERE leases.owner = excluded.owner OR leases.expires_at <= ? OR leases.expires_at > ?`,
-			name, owner, nanos(now.Add(ttl)), nanos(now), nanos(now.Add(ttl+maxSkew)))
+			WHERE leases.owner = excluded.owner OR leases.expires_at <= `+q.clock+` OR leases.expires_at > `+q.clock,
+			name, owner, s.by(now.Add(ttl)), s.by(now), s.by(now.Add(ttl+maxSkew)))
 		return err
 	})
 	if err != nil {

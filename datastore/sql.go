@@ -47,6 +47,7 @@ type dialect struct {
 	// sharedLock has it wait for the former only.
 	sharedLock string
 
+	clock      string // the time by which servers exclude one another, with the parameter of records.by
 	lastChange string // the number of the newest change that there ever was
 	nextFence  string // draws a fence
 	like       string // LIKE, whatever the case of ASCII letters
@@ -60,6 +61,7 @@ var sqliteDialect = &dialect{
 			(failure.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 	},
 	explained:  statements.Explained,
+	clock:      `?`,
 	lastChange: `(SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'changes')`,
 	nextFence:  `UPDATE counters SET value = value + 1 WHERE name = 'fence' RETURNING value`,
 	like:       `LIKE`,

@@ -35,7 +35,7 @@ type Address struct {
 }
 
 const (
-	// Connections is how many sessions read, and how many write. One more keeps the lease.
+	// Connections is how many sessions read, and how many write. One more gives signs of life.
 	Connections = 16
 	// oldest is the first version that has what is used.
 	oldest = 14
@@ -61,8 +61,9 @@ var timeouts = map[string]string{
 // Pools are the sessions of one database.
 type Pools struct {
 	Readers, Writers *sql.DB
-	lease            *sql.DB       // who waits for a writer's session must not lose it
-	holder           *Holder       // nil: the database is not ours yet
+	lease            *sql.DB // who waits for a writer's session must not lose the database
+	member           *Member // nil: the database is not ours yet
+	time             *Clock
 	epoch            *atomic.Int64 // of sessions; those of an earlier one are not used again
 	lives            *timelines
 }
@@ -80,7 +81,7 @@ func Open(ctx context.Context, address Address) (*Pools, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pools{epoch: new(atomic.Int64), lives: lives}
+	p := &Pools{epoch: new(atomic.Int64), lives: lives, time: new(Clock)}
 	takesWrites := config.ValidateConnect
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		if err := takesWrites(ctx, conn); err != nil {
@@ -115,8 +116,11 @@ func (p *Pools) check(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("its encoding is %s: create it with ENCODING 'UTF8'", encoding)
 	}
-	return nil
+	return p.time.ask(ctx, p.lease)
 }
+
+// Now is the time of the database.
+func (p *Pools) Now() time.Time { return p.time.Now() }
 
 // parse reads a URL. What is said of it has no password: none is taken from there.
 func parse(address string) (*pgx.ConnConfig, error) {
@@ -185,10 +189,10 @@ func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error), co
 // longer, and a new session finds the one that does.
 func (p *Pools) Renew() { p.epoch.Add(1) }
 
-// Close gives the database back, if it is ours, and ends all sessions.
+// Close says that we no longer have the database, and ends all sessions.
 func (p *Pools) Close() error {
-	if p.holder != nil {
-		p.holder.release()
+	if p.member != nil {
+		p.member.leave()
 	}
 	return errors.Join(p.Readers.Close(), p.Writers.Close(), p.lease.Close())
 }

@@ -74,8 +74,8 @@ func (p *Pools) write(ctx context.Context, do func(ctx context.Context, tx *sql.
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if p.holder != nil {
-		if err := p.holder.check(ctx); gone(err) {
+	if p.member != nil {
+		if err := p.member.check(ctx); gone(err) {
 			return &againError{err, true}
 		} else if err != nil {
 			return err

@@ -190,8 +190,10 @@ func (c *copier) openTarget(ctx context.Context) (err error) {
 	if err := migrations.Postgres.Run(ctx, c.target.Writers, c.opts.Logger, checkKeys); err != nil {
 		return postgres.Refused(err)
 	}
-	return c.target.Hold(ctx, postgres.Server{
-		Place: c.home.Place(), Nonce: rand.Text(), Name: fmt.Sprintf("a copy of records (process %d)", os.Getpid()),
+	name := rand.Text()
+	return c.target.Join(ctx, postgres.Server{
+		Identity: "copy-" + name, Place: c.home.Place(), Nonce: name, Name: fmt.Sprintf("a copy of records (process %d)", os.Getpid()),
+		Alone: "records are being copied into it",
 	}, c.opts.Logger)
 }
 

@@ -38,6 +38,9 @@ const counters = "counters"
 // madeByTarget are columns that PostgreSQL alone has and fills.
 var madeByTarget = map[string]bool{"changes.drawn": true}
 
+// ofServers are tables that PostgreSQL alone has: of the servers that share the database now.
+const ofServers = `('replicas', 'schema_use')`
+
 // rowid is a column in PostgreSQL, and of every row in SQLite.
 const rowid = "rowid"
 
@@ -129,7 +132,7 @@ func columnsOfSource(ctx context.Context, db *sql.DB) (map[string]map[string]boo
 func tablesOfTarget(ctx context.Context, db *sql.DB) (map[string]*table, error) {
 	found := make(map[string]*table)
 	err := each(ctx, db, `SELECT table_name, column_name, data_type, is_generated = 'ALWAYS', is_identity = 'YES' FROM information_schema.columns
-		WHERE table_schema = current_schema() AND table_name NOT LIKE 'goose%' ORDER BY table_name, ordinal_position`,
+		WHERE table_schema = current_schema() AND table_name NOT LIKE 'goose%' AND table_name NOT IN `+ofServers+` ORDER BY table_name, ordinal_position`,
 		func(row *sql.Rows) error {
 			var in, name, dataType string
 			var generated, numbered bool

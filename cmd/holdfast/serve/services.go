@@ -33,7 +33,8 @@ type services struct {
 	cfg        *config.Config
 	logger     *slog.Logger
 	version    string
-	now        func() time.Time
+	clock      *clock
+	now        func() time.Time // of the clock
 	metrics    *metrics
 	tracer     *tracer // nil: nothing is traced
 	store      *datastore.Store
@@ -56,11 +57,8 @@ func (s *services) path(elem ...string) string {
 }
 
 func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
-	now := opts.Now
-	if now == nil {
-		now = time.Now
-	}
-	s := &services{cfg: cfg, logger: logger, version: opts.Version, now: now, metrics: newMetrics(now)}
+	clock := newClock(opts.Now)
+	s := &services{cfg: cfg, logger: logger, version: opts.Version, clock: clock, now: clock.Now, metrics: newMetrics(clock.Now)}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openServer,
 	} {
@@ -215,18 +213,23 @@ func (s *services) openStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.store, err = datastore.Open(ctx, datastore.Options{
+	opts := datastore.Options{
 		Path: Records(s.cfg), Postgres: address, Blobs: Blobs(s.cfg), Keys: s.keys,
-		Retention: retention(s.cfg.Retention), Logger: s.logger, Now: s.now,
-	})
-	if err != nil {
+		Retention: retention(s.cfg.Retention), Replica: s.asReplica(), Logger: s.logger,
+	}
+	if address.URL == "" {
+		opts.Now = s.now
+	}
+	if s.store, err = datastore.Open(ctx, opts); err != nil {
 		return fmt.Errorf("open datastore: %w", err)
 	}
 	s.closers = append(s.closers, s.store.Close)
+	s.identity = s.store.Identity()
+	if address.URL != "" {
+		s.clock.set(s.store.Now)
+	}
 	s.metrics.watch(s.store, s.logger)
-	// The database is ours alone from here on, and so is its folder.
-	s.identity, err = loadOrCreateIdentity(Identity(s.cfg))
-	return err
+	return nil
 }
 
 // Blobs is where large contents are.

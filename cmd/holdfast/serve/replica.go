@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"cmp"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/datastore"
+)
+
+// asReplica is what the server is among others that have the same database.
+func (s *services) asReplica() datastore.Replica {
+	return datastore.Replica{
+		Identity: func() (string, error) { return loadOrCreateIdentity(Identity(s.cfg)) },
+		Alone:    alone(s.cfg), Version: s.version, Protocol: holdfast.Protocol,
+		Address: ownAddress(s.cfg.Server), Locks: locksPlace(s.cfg.Lock),
+	}
+}
+
+// alone says what is missing for the server to share its database with others; empty if
+// nothing is.
+func alone(cfg *config.Config) string {
+	var missing []string
+	if cfg.Datastore.URL == "" {
+		missing = append(missing, "datastore.url is not set")
+	}
+	if cfg.Datastore.Blobs.URL == "" {
+		missing = append(missing, "datastore.blobs.url is not set")
+	}
+	if cfg.Lock.Type != "redis" {
+		missing = append(missing, "lock.type is not redis")
+	}
+	return strings.Join(missing, " and ")
+}
+
+// locksPlace is where locks are, for people.
+func locksPlace(cfg config.Lock) string {
+	if cfg.Type != "redis" {
+		return cfg.Type
+	}
+	r := cfg.Redis
+	return cmp.Or(r.URL, strings.Join(r.Cluster.Addresses, ","), r.Sentinel.Master+" of "+strings.Join(r.Sentinel.Addresses, ",")) +
+		" " + r.Prefix
+}
+
+// ownAddress is where the API of this replica is, and not of others behind the same name.
+func ownAddress(cfg config.Server) string {
+	host, port, err := net.SplitHostPort(cfg.API.Address)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return ""
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// clock is the server's own until its records are open, and then the one that all servers of
+// the database agree on.
+type clock struct {
+	of atomic.Pointer[func() time.Time]
+}
+
+func newClock(now func() time.Time) *clock {
+	c := new(clock)
+	if now == nil {
+		now = time.Now
+	}
+	c.set(now)
+	return c
+}
+
+func (c *clock) set(now func() time.Time) { c.of.Store(&now) }
+
+// Now is what it shows.
+func (c *clock) Now() time.Time { return (*c.of.Load())() }
