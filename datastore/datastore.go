@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/datastore/home"
 	"github.com/holdfast-dev/holdfast/datastore/kept"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
@@ -210,7 +211,7 @@ func (s *Store) openSQLite(ctx context.Context, opts Options) (store string, err
 	if s.db, err = openSQLite(ctx, s.home.Path()); err != nil {
 		return "", err
 	}
-	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, s.checkKeys); err != nil {
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, migrations.Owner{Check: s.checkKeys}); err != nil {
 		return "", err
 	}
 	if s.db.index, err = walindex.Reserve(s.home.Path()); err != nil {
@@ -239,13 +240,11 @@ func (s *Store) openPostgres(ctx context.Context, opts Options) (store string, e
 	if err != nil {
 		return "", err
 	}
-	check := func(ctx context.Context) error {
-		if err := s.checkKeys(ctx); err != nil {
-			return err
-		}
-		return s.db.server.Vacant(ctx, me, s.log) // or it would migrate what another server uses
+	owner := migrations.Owner{
+		Check: s.checkKeys,
+		May:   func(ctx context.Context) error { return s.db.server.Vacant(ctx, me, s.log) },
 	}
-	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, check); err != nil {
+	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, owner); err != nil {
 		return "", postgres.Refused(err)
 	}
 	if store, err = s.identify(ctx); err != nil {

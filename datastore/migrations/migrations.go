@@ -36,9 +36,18 @@ var (
 // A server waits so many seconds, so many times, for another one that migrates.
 const pause, tries = 1, 300
 
+// Owner says what may be done to a database that has tables.
+type Owner struct {
+	// Check is an error if the database is not the right one. It is asked first.
+	Check func(ctx context.Context) error
+	// May is an error if somebody uses the tables who needs them as they are. It is asked
+	// before they are changed. Nil: nobody does.
+	May func(ctx context.Context) error
+}
+
 // Run brings the tables up to what this version knows, and refuses those of
-// a newer one. A database that has tables is checked before it is touched.
-func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, check func(ctx context.Context) error) error {
+// a newer one.
+func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, owner Owner) error {
 	provider, err := s.provider(pool)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
@@ -51,12 +60,17 @@ func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, check func
 		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
 	}
 	if current > 0 {
-		if err := check(ctx); err != nil {
+		if err := owner.Check(ctx); err != nil {
 			return err
 		}
 	}
 	if current == target {
 		return nil
+	}
+	if current > 0 && owner.May != nil {
+		if err := owner.May(ctx); err != nil {
+			return err
+		}
 	}
 	applied, err := provider.Up(ctx)
 	if err != nil {

@@ -179,7 +179,7 @@ func (m *Member) holder(ctx context.Context, q interface {
 	if owner == m.owner() || m.Place != "" && parts[0] == m.Place {
 		return nil, nil
 	}
-	why := "cannot share it, as its configuration lacks what that takes (docs/stores.md#replicas): stop it, or give this one another database"
+	why := "cannot share it, as its configuration lacks what that takes (docs/install.md#replicas): stop it, or give this one another database"
 	if m.Alone != "" {
 		why = m.onlyAlone()
 	}
@@ -187,7 +187,7 @@ func (m *Member) holder(ctx context.Context, q interface {
 }
 
 func (m *Member) onlyAlone() string {
-	return "only one server may use a database, as " + m.Alone + " here: stop it, give this one another database, or configure both as replicas (docs/stores.md#replicas)"
+	return "only one server may use a database, as " + m.Alone + " here: stop it, give this one another database, or configure both as replicas (docs/install.md#replicas)"
 }
 
 // excludes says why we and another server that lives cannot both have the database; empty
@@ -201,7 +201,7 @@ func (m *Member) excludes(other Peer) string {
 	case m.Alone != "":
 		return m.onlyAlone()
 	case other.Alone != "":
-		return "cannot share it, as " + other.Alone + " there: stop it, and configure it as a replica (docs/stores.md#replicas)"
+		return "cannot share it, as " + other.Alone + " there: stop it, and configure it as a replica (docs/install.md#replicas)"
 	case other.Blobs != m.Blobs:
 		return fmt.Sprintf("keeps blobs in %s, and this one would in %s: replicas have the same datastore.blobs.url", other.Blobs, m.Blobs)
 	}

@@ -187,7 +187,7 @@ func (c *copier) openTarget(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	if err := migrations.Postgres.Run(ctx, c.target.Writers, c.opts.Logger, checkKeys); err != nil {
+	if err := migrations.Postgres.Run(ctx, c.target.Writers, c.opts.Logger, migrations.Owner{Check: checkKeys}); err != nil {
 		return postgres.Refused(err)
 	}
 	name := rand.Text()

@@ -31,7 +31,7 @@ type Config struct {
 
 // Datastore says where everything is kept that must persist.
 type Datastore struct {
-	URL      string `yaml:"url" doc:"A PostgreSQL database for the records, version 14 or later: postgres://USER@HOST:PORT/DATABASE, with the parameters of libpq, such as sslmode=verify-full and sslrootcert. Behind PgBouncer in transaction mode, add default_query_exec_mode=exec. One server at a time may use it. A database that accepts connections without a password is refused unless isolation is none, as code that engines execute can connect to it."`
+	URL      string `yaml:"url" doc:"A PostgreSQL database for the records, version 14 or later: postgres://USER@HOST:PORT/DATABASE, with the parameters of libpq, such as sslmode=verify-full and sslrootcert. Behind PgBouncer in transaction mode, add default_query_exec_mode=exec. One server may use it, or several [replicas](install.md#replicas). A database that accepts connections without a password is refused unless isolation is none, as code that engines execute can connect to it."`
 	Password Secret `yaml:"password" doc:"Of the user in the URL. It is read again for each new connection."`
 	Blobs    Blobs  `yaml:"blobs" doc:"Where plan documents, states, bundles and whatever else is larger than 16 KiB is kept, encrypted: see [object stores](stores.md)."`
 }
