@@ -18,6 +18,8 @@ var (
 	ErrLockLost = errors.New("lock lost")
 	// ErrFenced: the attempt that writes is not the run's current one.
 	ErrFenced = errors.New("fenced off")
+	// ErrHeard: the attempt that was believed to be silent has given a sign of life.
+	ErrHeard = errors.New("a sign of life came in the meantime")
 	// ErrUnauthorized: the credential is missing, wrong or expired.
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrForbidden: the credential is valid but may not do this.

@@ -166,26 +166,49 @@ func (s *RunStore) Beat(ctx context.Context, ref holdfast.AttemptRef, step strin
 // that a newer one could not be saved over. Resources, unless nil, are stored with it as
 // SaveResources does.
 func (s *RunStore) EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
-	return s.endAttempt(ctx, ref, run, resources, func(context.Context, querier) error { return nil })
+	return s.endAttempt(ctx, ref, run, resources, func(context.Context, querier, holdfast.Run) error { return nil })
+}
+
+// EndSilent is EndAttempt for an attempt whose last sign of life was at heard, by the records:
+// an ErrHeard, and nothing is stored, if another one has come since, which another server may
+// have stored. If it writes it may still be executed: then it is EndUnlocked.
+func (s *RunStore) EndSilent(
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time,
+) (holdfast.Run, error) {
+	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier, old holdfast.Run) error {
+		switch {
+		case !old.HeartbeatAt.Equal(heard):
+			return holdfast.ErrHeard
+		case run.Kind.Writes():
+			return unlocked(ctx, q, ref, run.StateKey())
+		}
+		return nil
+	})
 }
 
 // EndUnlocked is EndAttempt for an attempt that may still be executed: a
 // *holdfast.StateLockedError, and nothing is stored, if it holds the state's
 // lock in Holdfast's own backend.
 func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
-	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier) error {
-		held, err := readLock(ctx, q, run.StateKey())
-		if errors.Is(err, holdfast.ErrNotFound) || err == nil && held.By != ref {
-			return nil // nobody's, or another's, who is dead
-		} else if err != nil {
-			return err
-		}
-		return &holdfast.StateLockedError{Lock: held}
+	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier, _ holdfast.Run) error {
+		return unlocked(ctx, q, ref, run.StateKey())
 	})
 }
 
+// unlocked is a *holdfast.StateLockedError if an attempt holds a state's lock.
+func unlocked(ctx context.Context, q querier, ref holdfast.AttemptRef, location string) error {
+	held, err := readLock(ctx, q, location)
+	if errors.Is(err, holdfast.ErrNotFound) || err == nil && held.By != ref {
+		return nil // nobody's, or another's, who is dead
+	} else if err != nil {
+		return err
+	}
+	return &holdfast.StateLockedError{Lock: held}
+}
+
 func (s *RunStore) endAttempt(
-	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, allowed func(context.Context, querier) error,
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource,
+	allowed func(ctx context.Context, q querier, old holdfast.Run) error,
 ) (holdfast.Run, error) {
 	switch {
 	case run.ID != ref.Run:
@@ -207,7 +230,7 @@ func (s *RunStore) endAttempt(
 		if err := q.alone(ctx, ofState(old.StateKey()), ofState(run.StateKey())); err != nil {
 			return err
 		}
-		if err := allowed(ctx, q); err != nil {
+		if err := allowed(ctx, q, old); err != nil {
 			return err
 		}
 		if run.Kind.OnlyPlans() && run.Status.Good() {

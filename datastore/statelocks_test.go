@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -156,5 +157,35 @@ func TestEndUnlocked(t *testing.T) {
 	}
 	if err := dead(t.Context()); err != nil {
 		t.Errorf("EndUnlocked() of one that holds none = %v", err)
+	}
+}
+
+// TestEndSilent: an attempt that another server has heard of meanwhile does not end, and one
+// that writes may still be executed while it holds its state's lock.
+func TestEndSilent(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
+	for i, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply} {
+		run := newRun(i)
+		run.Kind = kind
+		run = claim(t, store, run)
+		heard := run.HeartbeatAt
+		if err := store.LockState(ctx, run.StateLocation, holdfast.StateLock{ID: "l", By: run.Ref()}); err != nil {
+			t.Fatal(err)
+		}
+		end := func(heard time.Time) error {
+			run := must[holdfast.Run](t)(store.Run(ctx, run.ID))
+			run.Status = holdfast.RunInterrupted
+			_, err := store.EndSilent(ctx, run.Ref(), run, nil, heard)
+			return err
+		}
+		beat := heard.Add(time.Second)
+		must[holdfast.Run](t)(store.Beat(ctx, run.Ref(), "plan", beat))
+		if err := end(heard); !errors.Is(err, holdfast.ErrHeard) {
+			t.Errorf("EndSilent() of a %s that was heard of = %v, want ErrHeard", kind, err)
+		}
+		if err := end(beat); errors.Is(err, holdfast.ErrLocked) != kind.Writes() || (err == nil) == kind.Writes() {
+			t.Errorf("EndSilent() of a silent %s that holds its state's lock = %v", kind, err)
+		}
 	}
 }

@@ -77,6 +77,13 @@ func (s *mortal) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run h
 	return out, err
 }
 
+func (s *mortal) EndSilent(
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time,
+) (out holdfast.Run, err error) {
+	err = s.write("EndSilent", func() error { out, err = s.Store.EndSilent(ctx, ref, run, resources, heard); return err })
+	return out, err
+}
+
 func (s *mortal) ReleaseStateLock(ctx context.Context, location string) (released bool, err error) {
 	err = s.write("ReleaseStateLock", func() error { released, err = s.Store.ReleaseStateLock(ctx, location); return err })
 	return released, err

@@ -94,6 +94,10 @@ type Attempts interface {
 	// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
 	// lock in Holdfast's own backend.
 	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
+	// EndSilent is EndAttempt for an attempt whose last sign of life was at heard, by the
+	// records: an ErrHeard, and nothing is stored, if another one has come since. If it writes
+	// it is EndUnlocked.
+	EndSilent(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time) (holdfast.Run, error)
 }
 
 // Clusters are the records of clusters.

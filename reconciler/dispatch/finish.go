@@ -104,7 +104,7 @@ func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) err
 	return err
 }
 
-// endFunc stores the end of an attempt: EndAttempt or EndUnlocked of the Store.
+// endFunc stores the end of an attempt: one of the Store's, or EndSilent.
 type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 
 // end stores how an attempt at a run ended, lets its lock go, and has everybody told. The

@@ -25,6 +25,7 @@ type runningRuns struct {
 	beats      int                     // stored
 	read       []string                // records
 	race       func(run *holdfast.Run) // what somebody else does before the next end; once
+	heard      func()                  // what happens before a silent attempt is ended
 	lacking    bool                    // what attempts have left may be lost
 }
 
@@ -95,6 +96,18 @@ func (s *runningRuns) EndAttempt(_ context.Context, _ holdfast.AttemptRef, run h
 		return run, holdfast.ErrConflict
 	}
 	return s.UpdateRun(nil, run) //nolint:staticcheck // nobody looks at it
+}
+
+func (s *runningRuns) EndSilent(
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time,
+) (holdfast.Run, error) {
+	if s.heard != nil {
+		s.heard()
+	}
+	if !s.runs[ref.Run].HeartbeatAt.Equal(heard) {
+		return run, holdfast.ErrHeard
+	}
+	return s.EndAttempt(ctx, ref, run, resources)
 }
 
 // ended are the runs that no longer run.
@@ -289,6 +302,62 @@ func TestAClaimReadsNoRunningRun(t *testing.T) {
 		present("a", living[2:]...) // it does not know one of those that run
 		if read := slices.Compact(slices.Clone(store.read)); !slices.Equal(read, []string{living[1].Run}) {
 			t.Errorf("when its agent does not know one run, records of %v were read", read)
+		}
+	})
+}
+
+// TestBeatsOfAnotherReplica: an attempt that another replica hears of is not ended here, though
+// the records have only some of its beats. If both its agent and that replica die, it ends here
+// after its lease.
+func TestBeatsOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newRunningRuns(2)
+		here, _ := fleetOf(t, store)
+		elsewhere, _ := fleetOf(t, store)
+		beat := func(ids ...string) {
+			t.Helper()
+			time.Sleep(testLease / 6)
+			for _, id := range ids {
+				if _, err := elsewhere.Heartbeat(t.Context(), store.runs[id].Ref(), holdfast.Heartbeat{Step: "plan", Process: "one"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := here.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 60 {
+			beat("run-0", "run-1")
+		}
+		if store.beats > 60 || len(store.ended()) != 0 {
+			t.Fatalf("%d beats were stored, and %v ended", store.beats, store.ended())
+		}
+		for range 8 { // the last stored one may be a third of a lease old
+			beat("run-0")
+		}
+		if got := store.ended(); len(got) != 1 || got[0] != "run-1" {
+			t.Errorf("after more than a lease without a word of run-1, %v ended", got)
+		}
+	})
+}
+
+// TestBeatWhileItsRunIsEnded: a beat that another replica stores after the records were looked
+// at keeps the attempt.
+func TestBeatWhileItsRunIsEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newRunningRuns(1)
+		d, tick := fleetOf(t, store)
+		tick("run-0")
+		store.heard = func() {
+			run := store.runs["run-0"]
+			run.HeartbeatAt = time.Now()
+			store.runs["run-0"] = run
+		}
+		time.Sleep(2 * testLease)
+		if err := d.Sweep(t.Context()); err != nil || len(store.ended()) != 0 {
+			t.Errorf("Sweep() = %v, and %v ended", err, store.ended())
 		}
 	})
 }

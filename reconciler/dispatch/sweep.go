@@ -30,7 +30,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 		}
 		run, some, err := sweep{d}.stillRunning(ctx, a.ref)
 		if some {
-			err = sweep{d}.silent(ctx, d.LastSign(run))
+			err = sweep{d}.silent(ctx, d.LastSign(run), a.heartbeatAt)
 		}
 		errs = append(errs, err)
 	}
@@ -135,22 +135,26 @@ func (d sweep) nobodyFor(run holdfast.Run) string {
 	return fmt.Sprintf("no agent for %s runs of project %q has connected recently", kind, project)
 }
 
-// silent deals with an attempt whose lease has ended without a word. What
-// cannot write is queued again. What can is let go only if it certainly writes
-// no more: in our own backend, when nothing holds the state's lock (the
-// attempt's credential ends with the attempt). Elsewhere we wait for its agent,
-// or for a person who unlocks.
-func (d sweep) silent(ctx context.Context, run holdfast.Run) error {
+// silent deals with an attempt whose lease has ended without a word: heard is its last sign
+// of life that the records had. What cannot write is queued again. What can is let go only
+// if it certainly writes no more: in our own backend, when nothing holds the state's lock
+// (the attempt's credential ends with the attempt). Elsewhere we wait for its agent, or for a
+// person who unlocks. Another replica may have heard of it, or have ended it, meanwhile.
+func (d sweep) silent(ctx context.Context, run holdfast.Run, heard time.Time) error {
+	if run.Kind.Writes() && !holdfast.OwnState(run.StateLocation) {
+		return d.markSilent(ctx, run)
+	}
 	why := "its agent has been silent since " + run.HeartbeatAt.UTC().Format(time.TimeOnly) + " UTC"
-	if !run.Kind.Writes() {
-		return d.dead(ctx, run, why)
-	}
-	if !holdfast.OwnState(run.StateLocation) {
+	_, err := d.end(ctx, run.Ref(), run, killed(run, why), func(
+		ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource,
+	) (holdfast.Run, error) {
+		return d.opts.Store.EndSilent(ctx, ref, run, resources, heard)
+	})
+	switch {
+	case errors.Is(err, holdfast.ErrLocked):
 		return d.markSilent(ctx, run)
-	}
-	_, err := d.end(ctx, run.Ref(), run, killed(run, why), d.opts.Store.EndUnlocked)
-	if errors.Is(err, holdfast.ErrLocked) {
-		return d.markSilent(ctx, run)
+	case errors.Is(err, holdfast.ErrHeard), errors.Is(err, holdfast.ErrFenced):
+		return nil
 	}
 	return err
 }
@@ -240,13 +244,6 @@ func (d sweep) mayLive(ref holdfast.AttemptRef) bool {
 		return silence <= d.opts.Limits.Lease
 	}
 	return silence <= d.opts.Limits.Lease/2
-}
-
-// dead ends an attempt of which no result will come. An apply may have begun,
-// whatever its last sign of life said.
-func (d sweep) dead(ctx context.Context, run holdfast.Run, why string) error {
-	_, err := d.end(ctx, run.Ref(), run, killed(run, why), d.opts.Store.EndAttempt)
-	return err
 }
 
 // unknown is the result of an attempt that its agent does not execute. The very process
