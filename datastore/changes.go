@@ -30,6 +30,9 @@ func (s *ClusterStore) LastChange(ctx context.Context) (int64, error) {
 // be read again.
 func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]holdfast.Change, error) {
 	var changes []holdfast.Change
+	if nothing, err := s.unchanged(ctx, after); err != nil || nothing {
+		return nil, err
+	}
 	if err := s.numberChanges(ctx); err != nil {
 		return nil, fmt.Errorf("read changes after %d: %w", after, err)
 	}
@@ -54,6 +57,19 @@ func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]h
 		return nil, fmt.Errorf("read changes after %d: %w", after, err)
 	}
 	return changes, nil
+}
+
+// unchanged reports by one query whether nothing has changed after a number, as most replicas
+// that ask each second are told.
+func (s *ClusterStore) unchanged(ctx context.Context, after int64) (nothing bool, err error) {
+	if s.db.server == nil {
+		return false, nil // asks no server
+	}
+	err = s.db.reader().row(ctx, `SELECT ? = `+s.db.lastChange+` AND NOT EXISTS (SELECT 1 FROM changes WHERE seq IS NULL)`, after).Scan(&nothing)
+	if err != nil {
+		return false, fmt.Errorf("look for changes after %d: %w", after, err)
+	}
+	return nothing, nil
 }
 
 // pruneChanges forgets the oldest deletions.

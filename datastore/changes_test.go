@@ -3,6 +3,7 @@ package datastore_test
 import (
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
 // testChanges: each write of a cluster, a run or a pull request is a change, a
@@ -83,5 +85,77 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	all := must[[]holdfast.Change](t)(store.Changes(ctx, 10_000, 100))
 	if len(all) != 6 {
 		t.Errorf("after 10,000: %d changes, want 6", len(all))
+	}
+}
+
+// TestChangesHaveNoHoles: several servers that ask at once while others write see each object as
+// it is in the end, and no change before those that have a lower number.
+func TestChangesHaveNoHoles(t *testing.T) {
+	t.Parallel()
+	const writers, runs, pollers = 4, 25, 3
+	d, ctx := postgresserver.New(t, emptyPostgres(t)), t.Context()
+	var group, asking sync.WaitGroup
+	written := make(chan struct{})
+	stores := make([]*datastore.Store, pollers)
+	seen := make([]map[string]int64, pollers)
+	for i := range stores {
+		stores[i], seen[i] = must[*datastore.Store](t)(openOptions(t, asReplica(t, d, string(rune('a'+i))))), make(map[string]int64)
+		asking.Go(func() {
+			for after, over := int64(0), false; ; {
+				select {
+				case <-written:
+					over = true
+				default:
+				}
+				changes, err := stores[i].Changes(ctx, after, 7)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, c := range changes {
+					if c.Seq <= after {
+						t.Errorf("change %d comes after %d", c.Seq, after)
+					}
+					after, seen[i][c.Name] = c.Seq, c.Seq
+				}
+				if over && len(changes) == 0 {
+					return
+				}
+			}
+		})
+	}
+	for worker := range writers {
+		group.Go(func() {
+			for n := range runs {
+				run := newRun(worker*1000 + n)
+				err := stores[n%pollers].CreateRun(ctx, run)
+				for range 3 {
+					if err == nil {
+						run, err = stores[n%pollers].Run(ctx, run.ID)
+					}
+					if err == nil {
+						_, err = stores[(n+1)%pollers].UpdateRun(ctx, run)
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(written)
+	asking.Wait()
+	last := make(map[string]int64)
+	for _, c := range must[[]holdfast.Change](t)(stores[0].Changes(ctx, 0, 10_000)) {
+		last[c.Name] = c.Seq
+	}
+	if len(last) != writers*runs {
+		t.Errorf("%d objects have changed, want %d", len(last), writers*runs)
+	}
+	for i := range seen {
+		if diff := cmp.Diff(last, seen[i]); diff != "" {
+			t.Errorf("server %d has seen other last changes (-last +seen):\n%s", i, diff)
+		}
 	}
 }

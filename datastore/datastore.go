@@ -242,7 +242,9 @@ func (s *Store) openPostgres(ctx context.Context, opts Options) (store string, e
 	}
 	owner := migrations.Owner{
 		Check: s.checkKeys,
-		May:   func(ctx context.Context) error { return s.db.server.Vacant(ctx, me, s.log) },
+		May: func(ctx context.Context, current, oldest int64) error {
+			return s.db.server.Vacant(ctx, me, current, oldest, s.log)
+		},
 	}
 	if err := s.db.migrations.Run(ctx, s.db.durable.DB, s.log, owner); err != nil {
 		return "", postgres.Refused(err)

@@ -36,6 +36,11 @@ func CountTwice(ctx context.Context, store *Store, between func()) (before, afte
 	return before, after, err
 }
 
+// Vacant waits until another server than a store's own could change the schema.
+func Vacant(ctx context.Context, store *Store, current, oldest int64) error {
+	return store.db.server.Vacant(ctx, postgres.Server{Identity: "new"}, current, oldest, store.log)
+}
+
 // PlaceOf is what a store's data folder is called in the lease of a server.
 func PlaceOf(store *Store) string { return store.home.Place() }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
@@ -41,10 +43,14 @@ func TestPostgresIsRefused(t *testing.T) {
 	d := postgresserver.New(t, "")
 	url := d.URL()
 	newer, readOnly := postgresserver.New(t, emptyPostgres(t)), postgresserver.New(t, emptyPostgres(t))
+	later := postgresserver.New(t, emptyPostgres(t))
 	foreign, latin := postgresserver.New(t, ""), postgresserver.New(t, "")
 	for _, prepare := range []func() (string, error){
 		func() (string, error) {
 			return newer.Query(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`)
+		},
+		func() (string, error) {
+			return later.Query(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true); UPDATE schema_use SET version = 999, oldest = 998`)
 		},
 		func() (string, error) {
 			return d.Server.Query(`ALTER DATABASE ` + readOnly.Name + ` SET default_transaction_read_only = on`)
@@ -73,6 +79,7 @@ func TestPostgresIsRefused(t *testing.T) {
 		"not a URL":          {"mysql://x", d.Password, 'k', []string{"postgres://USER@HOST"}},
 		"a password in it":   {strings.Replace(url, "@", ":"+secret+"@", 1), d.Password, 'k', []string{"contains the password"}},
 		"a newer schema":     {newer.URL(), d.Password, 'k', []string{"version 999", "run the version that wrote it"}},
+		"one for newer ones": {later.URL(), d.Password, 'k', []string{"version 999", "knows version 998 at least"}},
 		"read-only":          {readOnly.URL(), d.Password, 'k', []string{"takes no writes", "primary"}},
 		"another owner":      {foreign.URL(), d.Password, 'k', []string{"lacks rights", "own the database"}},
 		"another encoding":   {latin.URL(), d.Password, 'k', []string{"LATIN1", "ENCODING 'UTF8'"}},
@@ -96,6 +103,37 @@ func TestPostgresIsRefused(t *testing.T) {
 				t.Errorf("Open() = %v, which has a password", err)
 			}
 		})
+	}
+}
+
+// TestPostgresOfANewerVersion: a schema that says that this version can use it is used as it is.
+func TestPostgresOfANewerVersion(t *testing.T) {
+	t.Parallel()
+	d := postgresserver.New(t, emptyPostgres(t))
+	if _, err := d.Query(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true);
+		UPDATE schema_use SET version = 999, oldest = ` + strconv.Itoa(migrations.OldestUser)); err != nil {
+		t.Fatal(err)
+	}
+	store := must[*datastore.Store](t)(openOptions(t, optionsOf(t, d)))
+	create(t, store, newRun(1))
+	opts := optionsOf(t, d)
+	opts.Keys = testKeys(t, 'x')
+	if _, err := openOptions(t, opts); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("Open() with another key = %v", err)
+	}
+}
+
+// TestReplicasOfAnOlderVersion: a schema is not changed under servers that could not use it then.
+func TestReplicasOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	d := postgresserver.New(t, emptyPostgres(t))
+	old := must[*datastore.Store](t)(openOptions(t, asReplica(t, d, "old")))
+	vacant := func(oldest int64) error { return datastore.Vacant(t.Context(), old, 2, oldest) }
+	if err := vacant(2); err != nil {
+		t.Errorf("a change that the other server can live with: %v", err)
+	}
+	if err := vacant(1000); !errors.Is(err, holdfast.ErrLocked) || !strings.Contains(err.Error(), "stop it, and all replicas of its version") {
+		t.Errorf("a change that it cannot live with: %v", err)
 	}
 }
 

@@ -68,7 +68,7 @@ const insteadOfSQLite = "DATASTORE_TEST_POSTGRES"
 // aboutSQLite are tests of SQLite's file, of what it has that PostgreSQL has not, and of
 // upgrades from versions that knew no other database; and those that open both.
 var aboutSQLite = []string{
-	"TestStore", "TestWriters", "TestPostgres", "TestSchemas", "TestRestOnPostgres", "TestDataFolder",
+	"TestStore", "TestWriters", "TestPostgres", "TestReplica", "TestChangesHaveNoHoles", "TestTimeOfTheDatabase", "TestSchemas", "TestRestOnPostgres", "TestDataFolder",
 	"TestUpgrade", "TestOpen", "TestKilled", "TestCommitsOfARun", "TestWhatWaitsForTheDisk", "TestCreateClusters",
 	"TestLocksLeftBehind", "TestRenameWithLocksLeftBehind", "TestWhatIsGoneLeavesLittle", "TestEveryTableHasABound",
 	"TestClustersOfAPullRequestAreWrittenOnce", "TestPullRequestsOf", "TestDocumentsAreReadOnce", "TestPullRequestsAreDecodedOnce",

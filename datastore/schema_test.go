@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
@@ -39,6 +40,13 @@ func TestSchemasAreEqual(t *testing.T) {
 	maps.DeleteFunc(got, func(line string, _ bool) bool {
 		return strings.Contains(line, " replicas") || strings.Contains(line, " schema_use")
 	})
+	var version, oldest int64
+	if err := w.QueryRow(`SELECT version, oldest FROM schema_use`).Scan(&version, &oldest); err != nil {
+		t.Fatal(err)
+	}
+	if latest := must[int64](t)(migrations.Postgres.Latest()); version != latest || oldest != migrations.OldestUser {
+		t.Errorf("schema_use has version %d for %d and newer, want %d for %d: the last migration says it", version, oldest, latest, int64(migrations.OldestUser))
+	}
 	want["column changes.drawn bigint not null"], want["column commands.rowid bigint not null"] = true, true
 	// SQLite's number is the key, PostgreSQL's comes later.
 	delete(want, "column changes.seq bigint not null")

@@ -26,8 +26,9 @@ type Set struct {
 	shared  bool // several servers may begin at once
 }
 
-// The databases. The lock of PostgreSQL is one of a session: no migration can be made through
-// PgBouncer in transaction mode.
+// The databases. Of servers that start at once one migrates PostgreSQL, and the others wait for
+// it: by a lock of a session, so that no migration can be made through PgBouncer in transaction
+// mode.
 var (
 	SQLite   = Set{folder: "sqlite", dialect: goose.DialectSQLite3}
 	Postgres = Set{folder: "postgres", dialect: goose.DialectPostgres, shared: true}
@@ -40,13 +41,14 @@ const pause, tries = 1, 300
 type Owner struct {
 	// Check is an error if the database is not the right one. It is asked first.
 	Check func(ctx context.Context) error
-	// May is an error if somebody uses the tables who needs them as they are. It is asked
-	// before they are changed. Nil: nobody does.
-	May func(ctx context.Context) error
+	// May is an error if somebody uses the tables who knows an older schema than the oldest
+	// one that can use what they become; current is what they are. It is asked before they
+	// are changed. Nil: nobody does.
+	May func(ctx context.Context, current, oldest int64) error
 }
 
 // Run brings the tables up to what this version knows, and refuses those of
-// a newer one.
+// a newer one, unless they say that this one can use them.
 func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, owner Owner) error {
 	provider, err := s.provider(pool)
 	if err != nil {
@@ -56,7 +58,13 @@ func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, owner Owne
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", err)
 	}
-	if current > target {
+	switch {
+	case current > target && s.shared:
+		if err := usable(ctx, pool, current, target); err != nil {
+			return err
+		}
+		return owner.Check(ctx)
+	case current > target:
 		return fmt.Errorf("its schema is version %d, this holdfast knows %d: run the version that wrote it, or a newer one", current, target)
 	}
 	if current > 0 {
@@ -68,7 +76,7 @@ func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, owner Owne
 		return nil
 	}
 	if current > 0 && owner.May != nil {
-		if err := owner.May(ctx); err != nil {
+		if err := owner.May(ctx, current, s.oldest(target)); err != nil {
 			return err
 		}
 	}
@@ -82,6 +90,14 @@ func (s Set) Run(ctx context.Context, pool *sql.DB, log *slog.Logger, owner Owne
 	return nil
 }
 
+// oldest is the oldest schema whose servers can use the one that Run results in.
+func (s Set) oldest(target int64) int64 {
+	if !s.shared || next == "incompatible" {
+		return target
+	}
+	return OldestUser
+}
+
 // Latest is the version of the schema that Run results in.
 func (s Set) Latest() (int64, error) {
 	names, err := fs.Glob(files, s.folder+"/*.sql")
@@ -89,7 +105,11 @@ func (s Set) Latest() (int64, error) {
 		return 0, errors.Join(errors.New("there are no migrations"), err)
 	}
 	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_") // Glob sorts
-	return strconv.ParseInt(number, 10, 64)
+	last, err := strconv.ParseInt(number, 10, 64)
+	if s.shared && next != "" {
+		last++
+	}
+	return last, err
 }
 
 // Version is that of a database's schema, of either kind. Nothing is written.
@@ -114,6 +134,13 @@ func (s Set) provider(pool *sql.DB) (*goose.Provider, error) {
 			return nil, err
 		}
 		options = append(options, goose.WithSessionLocker(locker))
+		if next != "" {
+			last, err := s.Latest()
+			if err != nil {
+				return nil, err
+			}
+			options = append(options, goose.WithGoMigrations(nextMigration(last-1)))
+		}
 	}
 	return goose.NewProvider(s.dialect, pool, folder, options...)
 }

@@ -19,6 +19,9 @@ const (
 	leaseTime  = 15 * time.Second
 	renewEvery = 4 * time.Second
 
+	// deadKnown is for how long it is known that a server has died.
+	deadKnown = time.Hour
+
 	leaseName = "server"
 	// membership is the lock of those who begin to use the database: they do it one by one.
 	membership = `SELECT pg_advisory_xact_lock(hashtextextended('holdfast servers', 0))`
@@ -65,13 +68,28 @@ func (p *Pools) Join(ctx context.Context, server Server, log *slog.Logger) error
 	return nil
 }
 
-// Vacant waits until no server has a database for itself. It is Join before the schema is
-// known: it needs no table but that of leases.
-func (p *Pools) Vacant(ctx context.Context, server Server, log *slog.Logger) error {
+// firstShared is the first schema that has the table of servers.
+const firstShared = 2
+
+// Vacant waits until no server has a database that cannot have it after its schema was changed:
+// one that has it for itself, or that knows an older schema than oldest. Current is the schema
+// now.
+func (p *Pools) Vacant(ctx context.Context, server Server, current, oldest int64, log *slog.Logger) error {
 	m := &Member{Server: server, pool: p.lease}
 	return waitFor(ctx, log, func(ctx context.Context) (*rival, error) {
 		other, err := m.holder(ctx, p.lease)
-		return other, Explained(err)
+		if err != nil || other != nil || current < firstShared {
+			return other, Explained(err)
+		}
+		peers, err := peersOf(ctx, p.lease)
+		for _, peer := range peers {
+			if peer.Living && peer.Schema < oldest && (m.Place == "" || peer.Place != m.Place) {
+				return &rival{peer.Name, peer.HeartbeatAt.UnixNano(), fmt.Sprintf(
+					"knows the schema to version %d, and this one would change it to what takes %d: stop it, and all replicas of its version, first",
+					peer.Schema, oldest)}, nil
+			}
+		}
+		return nil, Explained(err)
 	})
 }
 
@@ -137,8 +155,9 @@ func (m *Member) enterIn(ctx context.Context, tx *sql.Tx) (*rival, error) {
 
 // note writes that we have the database.
 func (m *Member) note(ctx context.Context, tx *sql.Tx) error {
-	// Who was at our place is dead, whatever it was called.
-	if _, err := tx.ExecContext(ctx, `DELETE FROM replicas WHERE place = $1 AND place <> ''`, m.Place); err != nil {
+	// Who was at our place is dead, whatever it was called. Others are known for some time.
+	if _, err := tx.ExecContext(ctx, `DELETE FROM replicas WHERE place = $1 AND place <> '' OR heartbeat_at < `+clock+` - $2::bigint`,
+		m.Place, int64(deadKnown)); err != nil {
 		return err
 	}
 	var at int64

@@ -17,10 +17,11 @@ CREATE TABLE replicas (
     heartbeat_at   BIGINT NOT NULL
 ) WITH (fillfactor = 70);
 
--- The oldest schema whose servers can use this one. Each later migration that makes the
--- schema unfit for older servers raises it.
+-- A schema and the oldest one whose servers can use it. Each later migration updates both: one
+-- that does not keeps older servers out.
 CREATE TABLE schema_use (
-    one    BIGINT PRIMARY KEY CHECK (one = 1),
-    oldest BIGINT NOT NULL
+    one     BIGINT PRIMARY KEY CHECK (one = 1),
+    version BIGINT NOT NULL,
+    oldest  BIGINT NOT NULL
 );
-INSERT INTO schema_use (one, oldest) VALUES (1, 2);
+INSERT INTO schema_use (one, version, oldest) VALUES (1, 2, 2);
