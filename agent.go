@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The messages of the agent protocol, JSON over HTTP:
+// The messages of the agent protocol, JSON over HTTP, in the version that Protocol says:
 //
 //	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do | 409 its id is taken
 //	POST /agent/v1/presence                               ClaimRequest → 204 | 409 its id is taken: alive, and wants no run now
@@ -80,6 +80,8 @@ type ClaimRequest struct {
 	Bound []RunKind `json:"-"`
 	// Runner is the one that the agent's token belongs to. The server fills it in, too.
 	Runner string `json:"-"`
+	// Protocol is the version that the agent speaks; see Protocol. Zero is version 1.
+	Protocol int `json:"protocol,omitempty"`
 	// Platform is GOOS_GOARCH.
 	Platform string `json:"platform"`
 	// Isolation is the mode in which the agent keeps engines from all else, such as

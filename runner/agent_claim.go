@@ -92,7 +92,7 @@ func (a *Agent) claimAll(ctx, deliver context.Context) error {
 func (a *Agent) request() holdfast.ClaimRequest {
 	host, _ := os.Hostname() // for people
 	return holdfast.ClaimRequest{
-		Agent: a.opts.About.ID, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Claims.Kinds,
+		Agent: a.opts.About.ID, Protocol: holdfast.Protocol, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Claims.Kinds,
 		Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.About.Isolation,
 		Process: a.process, Folder: a.folder, Host: host, Version: a.opts.About.Version, Slots: a.opts.Claims.Slots,
 	}

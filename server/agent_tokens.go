@@ -77,6 +77,7 @@ const (
 	refusedTaken = "taken" // another living process has the id
 
 	refusedIsolation = "isolation" // it is weaker than the server demands
+	refusedProtocol  = "protocol"  // the server does not speak the agent's
 )
 
 // ownerOf returns the token whose alone an agent's id is: the one that is bound to

@@ -84,6 +84,11 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToke
 		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrForbidden))
 		return req, token, false
 	}
+	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
+		s.refuseClaim(c, token.Name, req.Agent, refusedProtocol, err.Error())
+		s.fail(c, fmt.Errorf("%w: %w", err, holdfast.ErrForbidden))
+		return req, token, false
+	}
 	for _, word := range []*string{&req.Host, &req.Version, &req.Platform, &req.Isolation, &req.Process, &req.Folder} {
 		*word = plainWord(*word)
 	}
@@ -161,6 +166,9 @@ func (s *agentServer) claim(c *gin.Context) {
 	case err != nil:
 		s.failClaim(c, token, req, err)
 	default:
+		// Deadlines are of the time that all replicas agree on, and so is what the agent
+		// compares them with.
+		c.Header("Date", s.now().UTC().Format(http.TimeFormat))
 		c.JSON(http.StatusOK, assignment)
 	}
 }
