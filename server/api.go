@@ -69,6 +69,7 @@ func (s *systemAPI) routes(view *gin.RouterGroup) {
 	view.GET("/reasons", s.listReasons)
 	view.GET("/openapi.json", s.getDescription)
 	view.GET("/agents", s.listAgents)
+	view.GET("/replicas", s.listReplicas)
 	view.GET("/audit", s.listAudit)
 }
 

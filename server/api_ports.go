@@ -15,6 +15,13 @@ type Records interface {
 	PullRequestRecords
 	History
 	Feed
+	Replicas
+}
+
+// Replicas are the servers that have the database.
+type Replicas interface {
+	// Replicas lists those that live and those that have died lately, by identity.
+	Replicas(ctx context.Context) ([]holdfast.Replica, error)
 }
 
 // ClusterRecords are clusters, and what stops them.

@@ -60,6 +60,17 @@ func (s *systemAPI) listAgents(c *gin.Context) {
 	answerList(s.base, c, p, part, v1.AgentOf, cursor, err)
 }
 
+func (s *systemAPI) listReplicas(c *gin.Context) {
+	p, err := pageOf(c, unsaidItems, maxItems, 1)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	replicas, err := s.opts.Records.Replicas(c.Request.Context())
+	part, cursor := cut(p, replicas, func(r holdfast.Replica) []string { return []string{r.Identity} })
+	answerList(s.base, c, p, part, v1.ReplicaOf, cursor, err)
+}
+
 func (s *systemAPI) listAudit(c *gin.Context) {
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	before, err2 := p.place()

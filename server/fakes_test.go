@@ -122,6 +122,10 @@ func (w *world) Present(_ context.Context, req holdfast.ClaimRequest) error {
 	return w.failWith
 }
 
+func (w *world) Replicas(context.Context) ([]holdfast.Replica, error) {
+	return []holdfast.Replica{{Identity: "a", Living: true, StartedAt: now}, {Identity: "b", HeartbeatAt: now}}, nil
+}
+
 func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
 
 // Queue are queued runs of two projects in turns; without any, all runs.

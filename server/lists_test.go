@@ -19,13 +19,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// stored are records in a database. Attempts are given: each of them would take a claim.
+// stored are records in a database. Attempts are given, as each of them would take a claim, and so are
+// servers that share it.
 type stored struct {
 	*datastore.Store
 	attempts []holdfast.Attempt
+	replicas []holdfast.Replica
 }
 
 func (s stored) Attempts(context.Context, string) ([]holdfast.Attempt, error) { return s.attempts, nil }
+
+func (s stored) Replicas(context.Context) ([]holdfast.Replica, error) { return s.replicas, nil }
 
 // listed is how many there are of everything: one more than a page has.
 const listed = 101
@@ -74,6 +78,7 @@ func crowded(t *testing.T) (*world, stored) {
 		must(store.Suspend(ctx, holdfast.Suspension{Project: name, By: "otto", At: at}))
 		w.agents = append(w.agents, holdfast.AgentStatus{ID: name, Kinds: everyKind, Since: now, SeenAt: now})
 		w.templates = append(w.templates, holdfast.TemplateStatus{Name: name, Repo: "shop", Dir: name})
+		all.replicas = append(all.replicas, holdfast.Replica{Identity: name})
 		all.attempts = append(all.attempts, holdfast.Attempt{Run: "run-c000", Attempt: i + 1, Status: holdfast.RunErrored, ClaimedAt: at})
 	}
 	_, err = store.CreateClusters(ctx, clusters, history...)

@@ -32,6 +32,22 @@ func AgentOf(a holdfast.AgentStatus) Agent {
 	return Agent(a)
 }
 
+// Replica is a server that has the database, alone or with others.
+type Replica struct {
+	Identity    string    `json:"identity"` // Names it in leases, and its agents.
+	Name        string    `json:"name"`     // Machine and process.
+	Address     string    `json:"address,omitempty"`
+	Version     string    `json:"version"`
+	Protocol    int       `json:"protocol"` // That it speaks with agents.
+	Schema      int64     `json:"schema"`   // Of the database, that it knows.
+	StartedAt   time.Time `json:"startedAt"`
+	HeartbeatAt time.Time `json:"heartbeatAt"` // Its last sign of life. Times are of the database's clock.
+	Living      bool      `json:"living"`      // That was recent.
+}
+
+// ReplicaOf returns what the API says of a replica.
+func ReplicaOf(r holdfast.Replica) Replica { return Replica(r) }
+
 // AuditEntry is one line of the audit trail.
 type AuditEntry struct {
 	At     time.Time `json:"at"`

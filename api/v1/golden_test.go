@@ -44,6 +44,7 @@ var golden = []any{
 	v1.QueuedRun{},
 	v1.Readiness{},
 	v1.ReasonInfo{},
+	v1.Replica{},
 	v1.ReconcileRequest{},
 	v1.Resource{},
 	v1.Run{},
@@ -171,7 +172,7 @@ func TestConversions(t *testing.T) {
 	for _, got := range []any{
 		of(v1.RunOf), of(v1.AttemptOf), of(v1.PlanOf), of(v1.ClusterOf), of(v1.ClusterSummaryOf), of(v1.TransitionOf), of(v1.FamilyOf),
 		of(v1.ResourceOf), of(v1.DriftReportOf), of(v1.PullRequestOf), of(v1.CommentOf), of(v1.PostedStatusOf), of(v1.TemplateOf),
-		of(v1.UpgradeOf), of(v1.CommandOf), of(v1.BackendLockOf), of(v1.UnsavedStateOf), of(v1.AgentOf), of(v1.QueuedRunOf), of(v1.AuditEntryOf), of(v1.EventOf),
+		of(v1.UpgradeOf), of(v1.CommandOf), of(v1.BackendLockOf), of(v1.UnsavedStateOf), of(v1.AgentOf), of(v1.ReplicaOf), of(v1.QueuedRunOf), of(v1.AuditEntryOf), of(v1.EventOf),
 	} {
 		for _, path := range missing(reflect.ValueOf(got), reflect.TypeOf(got).Name()) {
 			t.Errorf("%s is not converted", path)

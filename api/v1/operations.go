@@ -171,6 +171,7 @@ func reads() []Operation {
 		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Role: viewer, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
 		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Role: viewer, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
 		{ID: "listAgents", Method: "GET", Path: "/agents", Role: viewer, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
+		{ID: "listReplicas", Method: "GET", Path: "/replicas", Role: viewer, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
 		{ID: "streamEvents", Method: "GET", Path: "/events", Role: viewer, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
 		{ID: "listAudit", Method: "GET", Path: "/audit", Role: viewer, Summary: "What was done and by whom, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
 		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Role: viewer, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},

@@ -231,6 +231,15 @@ func fleet() *fakeAPI {
 				Refused: "isolation none is weaker than the server demands (slots)", SeenAt: testNow.Add(-time.Second),
 			},
 			v1.Agent{ID: "old-1", Living: true, Kinds: []holdfast.RunKind{}, SeenAt: testNow.Add(-time.Second)}),
+		"GET /replicas": list(
+			v1.Replica{
+				Identity: "hf-0-abcdef", Name: "hf-0 (process 1)", Address: "hf-0:8081", Version: "1.3.0", Protocol: 2, Schema: 3,
+				StartedAt: testNow.Add(-time.Hour), HeartbeatAt: testNow.Add(-2 * time.Second), Living: true,
+			},
+			v1.Replica{
+				Identity: "hf-1-ghijkl", Name: "hf-1 (process 1)", Address: "hf-1:8081", Version: "1.2.0", Protocol: 2, Schema: 2,
+				StartedAt: testNow.Add(-48 * time.Hour), HeartbeatAt: testNow.Add(-10 * time.Minute),
+			}),
 		"GET /queue": list(
 			v1.QueuedRun{
 				Position: 1, Run: applyID, Cluster: "prod-eu", Kind: holdfast.RunApply, Status: holdfast.RunRetrying, Project: "payments",
@@ -259,6 +268,7 @@ func TestGolden(t *testing.T) {
 		"get-resources":        "get resources",
 		"get-suspensions":      "get suspensions",
 		"get-agents":           "get agents",
+		"get-replicas":         "get replicas",
 		"get-queue":            "get queue",
 		"get-queue-yaml":       "get queue -o yaml --limit 4",
 		"describe-deleted":     "describe cluster old-eu",
@@ -523,7 +533,7 @@ func TestRequests(t *testing.T) {
 		"no such kind":           {line: "get runs --kind aply", code: 2, err: "Hint:  did you mean apply?"},
 		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions or agents"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions, agents or replicas"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's ID, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's ID"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},

@@ -25,6 +25,7 @@ func TestNarrowTerminals(t *testing.T) {
 		"get runs":                 {applyID, planID},
 		"get queue":                {"prod-eu", "shop-us"},
 		"get agents":               {"edge-1", "lab-2"},
+		"get replicas":             {"hf-0-abcdef"},
 		"get pullrequests":         {"shop#7"},
 		"get resources":            {"module.network.aws_vpc.main", `aws_subnet.private["a"]`},
 		"describe run " + applyID:  {applyID, "aws_eks_cluster.this"},

@@ -112,6 +112,11 @@ func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
 	return whole[v1.Agent](ctx, c, "agents", nil)
 }
 
+// Replicas returns the servers that have the database, by identity.
+func (c *Client) Replicas(ctx context.Context) ([]v1.Replica, error) {
+	return whole[v1.Replica](ctx, c, "replicas", nil)
+}
+
 // Suspensions returns those of many clusters, and, unless only these are wanted,
 // clusters that are suspended one by one.
 func (c *Client) Suspensions(ctx context.Context, onlyMany bool) ([]v1.Suspension, error) {

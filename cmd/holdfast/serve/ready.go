@@ -73,6 +73,9 @@ func (s *services) lacks() []string {
 	if problem := s.redis.problem(); problem != "" {
 		out = append(out, problem)
 	}
+	if words := s.deadReplicas(); words != "" {
+		out = append(out, words)
+	}
 	for _, repo := range s.git.DiskFull() {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -60,6 +62,42 @@ func ownAddress(cfg config.Server) string {
 		}
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// deadReplicas says how many of the servers that share the database have died; empty if none.
+func (s *services) deadReplicas() string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	replicas, err := s.store.Replicas(ctx)
+	if err != nil {
+		return "" // that the database does not answer is said anyway
+	}
+	return dead(replicas)
+}
+
+func dead(replicas []holdfast.Replica) string {
+	silent := 0
+	for _, r := range replicas {
+		if !r.Living {
+			silent++
+		}
+	}
+	if silent == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d replicas died, or cannot reach the database, within the last hour: see holdfast get replicas", silent, len(replicas))
+}
+
+// sweepLease keeps two replicas from sweeping at once.
+const sweepLease = time.Hour
+
+// sweeps reports whether this replica is the one that sweeps the store now.
+func (s *services) sweeps(ctx context.Context) bool {
+	ours, err := s.store.Lease(ctx, "sweep", s.identity, s.now(), sweepLease)
+	if err != nil && ctx.Err() == nil {
+		s.logger.Error("old records are not removed now", "err", err)
+	}
+	return ours
 }
 
 // clock is the server's own until its records are open, and then the one that all servers of

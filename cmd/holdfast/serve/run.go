@@ -193,7 +193,12 @@ func (s *services) sweep(ctx context.Context) error {
 	for {
 		s.reportCertificates()
 		pause := day
-		n, err := s.store.Sweep(ctx, day)
+		n, err := 0, error(nil)
+		if s.sweeps(ctx) {
+			n, err = s.store.Sweep(ctx, day)
+		} else {
+			pause = time.Hour
+		}
 		switch {
 		case err != nil && ctx.Err() == nil:
 			pause = time.Hour

@@ -16,6 +16,7 @@ import (
 // clusterCounter counts clusters; *datastore.Store is one.
 type clusterCounter interface {
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
+	Replicas(ctx context.Context) ([]holdfast.Replica, error)
 }
 
 // watch adds what is counted in the store whenever the metrics are read. A fleet
@@ -26,6 +27,8 @@ func (m *metrics) watch(store clusterCounter, logger *slog.Logger) {
 		phases: prometheus.NewDesc("holdfast_clusters", "Clusters by phase.", []string{"phase"}, nil),
 		drift: prometheus.NewDesc("holdfast_clusters_by_drift",
 			"Clusters, without those that are gone, by what their last drift check found.", []string{"status"}, nil),
+		replicas: prometheus.NewDesc("holdfast_replicas",
+			"Servers that share the database, living ones and those that died within the last hour.", []string{"state"}, nil),
 	})
 }
 
@@ -33,15 +36,17 @@ func (m *metrics) watch(store clusterCounter, logger *slog.Logger) {
 const countTime = 5 * time.Second
 
 type fleetCollector struct {
-	store  clusterCounter
-	logger *slog.Logger
-	phases *prometheus.Desc
-	drift  *prometheus.Desc
+	store    clusterCounter
+	logger   *slog.Logger
+	phases   *prometheus.Desc
+	drift    *prometheus.Desc
+	replicas *prometheus.Desc
 }
 
 func (f *fleetCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- f.phases
 	out <- f.drift
+	out <- f.replicas
 }
 
 var phases = []holdfast.Phase{
@@ -80,7 +85,19 @@ func (f *fleetCollector) Collect(out chan<- prometheus.Metric) {
 			unchecked -= n
 		}
 		counted = append(counted, prometheus.MustNewConstMetric(f.drift, prometheus.GaugeValue, float64(max(unchecked, 0)), "unchecked"))
-		return nil
+		replicas, err := f.store.Replicas(ctx)
+		states := map[string]int{"living": 0, "dead": 0}
+		for _, r := range replicas {
+			if r.Living {
+				states["living"]++
+			} else {
+				states["dead"]++
+			}
+		}
+		for state, n := range states {
+			counted = append(counted, prometheus.MustNewConstMetric(f.replicas, prometheus.GaugeValue, float64(n), state))
+		}
+		return err
 	}()
 	if err != nil {
 		f.logger.Error("clusters were not counted", "err", err)

@@ -34,6 +34,10 @@ func (f *countedFleet) CountClusters(_ context.Context, filter holdfast.ClusterF
 	}
 }
 
+func (f *countedFleet) Replicas(context.Context) ([]holdfast.Replica, error) {
+	return []holdfast.Replica{{Living: true}, {Living: true}, {}}, f.broken
+}
+
 func TestFleetMetrics(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

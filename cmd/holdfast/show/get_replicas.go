@@ -1,0 +1,46 @@
+package show
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+)
+
+func newGetReplicasCommand(a *app) *cobra.Command {
+	var conn cli.Connection
+	type replica = v1.Replica
+	return newList(a, &conn, list[replica]{
+		use:     "replicas",
+		aliases: []string{"replica"},
+		short:   "List the servers that share the database: their versions, and when they last responded",
+		long: `List the servers that have the database: one, or several that share PostgreSQL. A
+dead one has given no sign of life for 15 seconds, and is listed for an hour; one that
+was stopped is not listed. Times are those of the database.`,
+		args: cli.Exactly(0, "flags only"),
+		columns: []column[replica]{
+			text(table.Column{Title: "REPLICA"}, func(r replica) string { return r.Identity }),
+			coloured(table.Column{Title: "STATE"}, replicaState),
+			text(table.Column{Title: "VERSION", Min: 8, Yields: 2}, func(r replica) string { return r.Version }),
+			text(table.Column{Title: "PROTOCOL", Yields: 3}, func(r replica) string { return strconv.Itoa(r.Protocol) }),
+			text(table.Column{Title: "SCHEMA", Yields: 3}, func(r replica) string { return strconv.FormatInt(r.Schema, 10) }),
+			text(table.Column{Title: "ADDRESS", Min: 8, Yields: 4}, func(r replica) string { return r.Address }),
+			text(table.Column{Title: "STARTED", Yields: 1}, func(r replica) string { return a.Age(r.StartedAt) }),
+			text(table.Column{Title: "SEEN"}, func(r replica) string { return a.Age(r.HeartbeatAt) }),
+		},
+		empty: "no replicas",
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]replica, error) { return cl.Replicas(ctx) },
+	})
+}
+
+func replicaState(r v1.Replica) table.Cell {
+	if r.Living {
+		return table.Cell{Text: "living", Colour: table.Green}
+	}
+	return table.Cell{Text: "dead", Colour: table.Red}
+}
