@@ -59,8 +59,8 @@ func (s *ClusterStore) Changes(ctx context.Context, after int64, limit int) ([]h
 	return changes, nil
 }
 
-// unchanged reports by one query whether nothing has changed after a number, as most replicas
-// that ask each second are told.
+// unchanged reports by one query whether nothing has changed after a number: most replicas that
+// ask each second ask in vain.
 func (s *ClusterStore) unchanged(ctx context.Context, after int64) (nothing bool, err error) {
 	if s.db.server == nil {
 		return false, nil // asks no server

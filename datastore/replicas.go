@@ -24,7 +24,7 @@ type Replica struct {
 	Version  string // of the program
 	Protocol int    // between agents and the server
 	Address  string // where people find the server; empty: unknown
-	Locks    string // where locks are; other places are no obstacle, as claims are made in SQL
+	Locks    string // where locks are; they may differ, as claims are made in SQL
 }
 
 // ReplicaStore keeps which servers have the database.

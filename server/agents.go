@@ -166,8 +166,7 @@ func (s *agentServer) claim(c *gin.Context) {
 	case err != nil:
 		s.failClaim(c, token, req, err)
 	default:
-		// Deadlines are of the time that all replicas agree on, and so is what the agent
-		// compares them with.
+		// The agent compares deadlines with it, which are of the time of all replicas.
 		c.Header("Date", s.now().UTC().Format(http.TimeFormat))
 		c.JSON(http.StatusOK, assignment)
 	}

@@ -18,9 +18,8 @@ type Records interface {
 	Replicas
 }
 
-// Replicas are the servers that have the database.
+// Replicas lists the servers that have the database, by identity.
 type Replicas interface {
-	// Replicas lists those that live and those that have died lately, by identity.
 	Replicas(ctx context.Context) ([]holdfast.Replica, error)
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -50,25 +51,23 @@ func convert[From, To any](items []From, one func(From) To) []To {
 }
 
 func (s *systemAPI) listAgents(c *gin.Context) {
-	p, err := pageOf(c, unsaidItems, maxItems, 1)
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	agents, err := s.opts.Registry.Agents(c.Request.Context())
-	part, cursor := cut(p, agents, func(a holdfast.AgentStatus) []string { return []string{a.ID} })
-	answerList(s.base, c, p, part, v1.AgentOf, cursor, err)
+	listAll(s, c, s.opts.Registry.Agents, func(a holdfast.AgentStatus) string { return a.ID }, v1.AgentOf)
 }
 
 func (s *systemAPI) listReplicas(c *gin.Context) {
+	listAll(s, c, s.opts.Records.Replicas, func(r holdfast.Replica) string { return r.Identity }, v1.ReplicaOf)
+}
+
+// listAll answers with a list of a few things, by their names.
+func listAll[T, A any](s *systemAPI, c *gin.Context, all func(context.Context) ([]T, error), name func(T) string, one func(T) A) {
 	p, err := pageOf(c, unsaidItems, maxItems, 1)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	replicas, err := s.opts.Records.Replicas(c.Request.Context())
-	part, cursor := cut(p, replicas, func(r holdfast.Replica) []string { return []string{r.Identity} })
-	answerList(s.base, c, p, part, v1.ReplicaOf, cursor, err)
+	items, err := all(c.Request.Context())
+	part, cursor := cut(p, items, func(item T) []string { return []string{name(item)} })
+	answerList(s.base, c, p, part, one, cursor, err)
 }
 
 func (s *systemAPI) listAudit(c *gin.Context) {

@@ -9,7 +9,7 @@ import (
 )
 
 // A schema of PostgreSQL says which servers can use it: those of a minor version before it
-// run beside newer ones while these replace them. The table schema_use has a row with the
+// run next to newer ones while these replace them. The table schema_use has a row with the
 // schema's version and the oldest one whose servers can use it. A migration that forgets to
 // write it keeps older servers out.
 

@@ -48,9 +48,9 @@ func TestSilence(t *testing.T) {
 		want  bool
 	}{
 		"not ours":          {Pools{}, false},
-		"renewed lately":    {Pools{holder: &Holder{renewed: time.Now()}}, false},
-		"not renewed":       {Pools{holder: &Holder{renewed: time.Now().Add(-leaseTime - time.Second)}}, true},
-		"of another server": {Pools{holder: &Holder{renewed: time.Now().Add(-time.Hour), over: true}}, false},
+		"renewed lately":    {Pools{member: &Member{renewed: time.Now()}}, false},
+		"not renewed":       {Pools{member: &Member{renewed: time.Now().Add(-leaseTime - time.Second)}}, true},
+		"of another server": {Pools{member: &Member{renewed: time.Now().Add(-time.Hour), over: true}}, false},
 	} {
 		if got := test.pools.Silent(); got != test.want {
 			t.Errorf("%s: Silent() = %t", name, got)

@@ -113,7 +113,7 @@ func (c *Client) Agents(ctx context.Context) ([]v1.Agent, error) {
 }
 
 // Replicas returns the servers that have the database, by identity.
-func (c *Client) Replicas(ctx context.Context) ([]v1.Replica, error) {
+func Replicas(ctx context.Context, c *Client) ([]v1.Replica, error) {
 	return whole[v1.Replica](ctx, c, "replicas", nil)
 }
 

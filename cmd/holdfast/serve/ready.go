@@ -73,7 +73,7 @@ func (s *services) lacks() []string {
 	if problem := s.redis.problem(); problem != "" {
 		out = append(out, problem)
 	}
-	if words := s.deadReplicas(); words != "" {
+	if words := deadReplicas(s.store); words != "" {
 		out = append(out, words)
 	}
 	for _, repo := range s.git.DiskFull() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -16,11 +17,11 @@ import (
 )
 
 // asReplica is what the server is among others that have the same database.
-func (s *services) asReplica() datastore.Replica {
+func asReplica(cfg *config.Config, version string) datastore.Replica {
 	return datastore.Replica{
-		Identity: func() (string, error) { return loadOrCreateIdentity(Identity(s.cfg)) },
-		Alone:    alone(s.cfg), Version: s.version, Protocol: holdfast.Protocol,
-		Address: ownAddress(s.cfg.Server), Locks: locksPlace(s.cfg.Lock),
+		Identity: func() (string, error) { return loadOrCreateIdentity(Identity(cfg)) },
+		Alone:    alone(cfg), Version: version, Protocol: holdfast.Protocol,
+		Address: ownAddress(cfg.Server), Locks: locksPlace(cfg.Lock),
 	}
 }
 
@@ -65,10 +66,10 @@ func ownAddress(cfg config.Server) string {
 }
 
 // deadReplicas says how many of the servers that share the database have died; empty if none.
-func (s *services) deadReplicas() string {
+func deadReplicas(store *datastore.Store) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	replicas, err := s.store.Replicas(ctx)
+	replicas, err := store.Replicas(ctx)
 	if err != nil {
 		return "" // that the database does not answer is said anyway
 	}
@@ -92,10 +93,10 @@ func dead(replicas []holdfast.Replica) string {
 const sweepLease = time.Hour
 
 // sweeps reports whether this replica is the one that sweeps the store now.
-func (s *services) sweeps(ctx context.Context) bool {
-	ours, err := s.store.Lease(ctx, "sweep", s.identity, s.now(), sweepLease)
+func sweeps(ctx context.Context, store *datastore.Store, logger *slog.Logger) bool {
+	ours, err := store.Lease(ctx, "sweep", store.Identity(), store.Now(), sweepLease)
 	if err != nil && ctx.Err() == nil {
-		s.logger.Error("old records are not removed now", "err", err)
+		logger.Error("old records are not removed now", "err", err)
 	}
 	return ours
 }

@@ -194,7 +194,7 @@ func (s *services) sweep(ctx context.Context) error {
 		s.reportCertificates()
 		pause := day
 		n, err := 0, error(nil)
-		if s.sweeps(ctx) {
+		if sweeps(ctx, s.store, s.logger) {
 			n, err = s.store.Sweep(ctx, day)
 		} else {
 			pause = time.Hour

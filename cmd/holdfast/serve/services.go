@@ -215,7 +215,7 @@ func (s *services) openStore(ctx context.Context) (err error) {
 	}
 	opts := datastore.Options{
 		Path: Records(s.cfg), Postgres: address, Blobs: Blobs(s.cfg), Keys: s.keys,
-		Retention: retention(s.cfg.Retention), Replica: s.asReplica(), Logger: s.logger,
+		Retention: retention(s.cfg.Retention), Replica: asReplica(s.cfg, s.version), Logger: s.logger,
 	}
 	if address.URL == "" {
 		opts.Now = s.now

@@ -34,7 +34,9 @@ was stopped is not listed. Times are those of the database.`,
 			text(table.Column{Title: "SEEN"}, func(r replica) string { return a.Age(r.HeartbeatAt) }),
 		},
 		empty: "no replicas",
-		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]replica, error) { return cl.Replicas(ctx) },
+		fetch: func(ctx context.Context, cl *client.Client, _ []string) ([]replica, error) {
+			return client.Replicas(ctx, cl)
+		},
 	})
 }
 
