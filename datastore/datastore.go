@@ -258,7 +258,7 @@ func (s *Store) openPostgres(ctx context.Context, opts Options) (store string, e
 	if err := s.db.server.Join(ctx, me, s.log); err != nil {
 		return "", err
 	}
-	s.me = replicaOf(postgres.Peer{Server: me, StartedAt: s.db.server.Member().Began(), Living: true})
+	s.me, s.alone = replicaOf(postgres.Peer{Server: me, StartedAt: s.db.server.Member().Began(), Living: true}), me.Alone != ""
 	return store, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/datastore/peers"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 )
 
@@ -30,7 +31,8 @@ type Replica struct {
 // ReplicaStore keeps which servers have the database.
 type ReplicaStore struct {
 	*records
-	me holdfast.Replica
+	me    holdfast.Replica
+	alone bool // it has the database for itself
 }
 
 // Identity names this server among those that share the database.
@@ -76,6 +78,15 @@ func (s *ReplicaStore) ReplicaLives(ctx context.Context, identity string) (bool,
 		return false, fmt.Errorf("look for replica %q: %w", identity, err)
 	}
 	return lives, nil
+}
+
+// Peers is what this server tells others of the database, and hears of them; nil if it has
+// the database for itself.
+func (s *Store) Peers() *peers.Peers {
+	if s.db.server == nil || s.alone {
+		return nil
+	}
+	return peers.New(s.db.server.Writers)
 }
 
 // Now is the time that all servers of the database agree on: the database's, or of SQLite

@@ -39,7 +39,7 @@ const counters = "counters"
 var madeByTarget = map[string]bool{"changes.drawn": true}
 
 // ofServers are tables that PostgreSQL alone has: of the servers that share the database now.
-const ofServers = `('replicas', 'schema_use')`
+const ofServers = `('replicas', 'schema_use', 'asks', 'agents', 'fetches')`
 
 // rowid is a column in PostgreSQL, and of every row in SQLite.
 const rowid = "rowid"

@@ -1,0 +1,85 @@
+package peers
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// What leases are called.
+const (
+	lead    = "lead:"    // and a repository: who leads it
+	ready   = "ready:"   // and a repository: who leads it has taken it in
+	member  = "member:"  // and a replica: it lives
+	command = "command:" // and a command: who carries it out
+)
+
+// Former ends what earlier processes of a replica had: they are dead, as a data folder has one
+// process at a time. Others learn from it that they have died.
+func (p *Peers) Former(ctx context.Context, identity string) error {
+	_, err := p.db.ExecContext(ctx, `UPDATE leases SET expires_at = 0 WHERE starts_with(owner, $1 || '/') AND expires_at > 0
+		AND name LIKE ANY ($2::text[])`, identity, []string{lead + "%", ready + "%", member + "%"})
+	if err != nil {
+		return fmt.Errorf("end the leases of former processes: %w", err)
+	}
+	return nil
+}
+
+// Renew has those leases of an owner last for ttl from now that have not ended, and returns
+// all leases of replicas and of what they lead, also some that have ended.
+func (p *Peers) Renew(ctx context.Context, owner string, ttl time.Duration) ([]holdfast.Lease, error) {
+	kinds := []string{lead + "%", ready + "%", member + "%"}
+	_, err := p.db.ExecContext(ctx, `UPDATE leases SET expires_at = `+clock+` + $2::bigint
+		WHERE owner = $1 AND expires_at > `+clock+` AND name LIKE ANY ($3::text[])`, owner, int64(ttl), kinds)
+	if err != nil {
+		return nil, fmt.Errorf("renew the leases of %s: %w", owner, err)
+	}
+	var leases []holdfast.Lease
+	err = p.each(ctx, func(rows *sql.Rows) error {
+		var l holdfast.Lease
+		var left int64
+		err := rows.Scan(&l.Name, &l.Owner, &left)
+		l.Left = time.Duration(left)
+		leases = append(leases, l)
+		return err
+	}, `SELECT name, owner, expires_at - `+clock+` FROM leases WHERE name LIKE ANY ($1::text[]) ORDER BY name`, kinds)
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", err)
+	}
+	return leases, nil
+}
+
+// Take makes owner the holder of a lease for ttl from now, if nobody is, and reports whether
+// it does. A lease that owner holds already is held by somebody.
+func (p *Peers) Take(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
+	result, err := p.db.ExecContext(ctx, `INSERT INTO leases (name, owner, expires_at) VALUES ($1, $2, `+clock+` + $3::bigint)
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at WHERE leases.expires_at <= `+clock,
+		name, owner, int64(ttl))
+	if err != nil {
+		return false, fmt.Errorf("take lease %q: %w", name, err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// Give gives leases back that owner holds; without names, all of them.
+func (p *Peers) Give(ctx context.Context, owner string, names ...string) error {
+	_, err := p.db.ExecContext(ctx, `DELETE FROM leases WHERE owner = $1 AND (name = ANY ($2::text[]) OR cardinality($2::text[]) = 0)`,
+		owner, append([]string{}, names...))
+	if err != nil {
+		return fmt.Errorf("give back the leases of %s: %w", owner, err)
+	}
+	return nil
+}
+
+// commandKept is longer than anybody asks what has become of a command.
+const commandKept = time.Hour
+
+// TakeCommand reports whether owner is the one who carries out a command: the first one to
+// ask. It is never carried out by another one.
+func (p *Peers) TakeCommand(ctx context.Context, id, owner string) (bool, error) {
+	return p.Take(ctx, command+id, owner, commandKept)
+}
