@@ -1,10 +1,26 @@
 package holdfast
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Refs are the heads of a repository's branches and tags, by full name:
 // refs/heads/main, refs/tags/v1.2.3 (annotated tags peeled to their commit).
 type Refs map[string]Revision
+
+// Digest identifies them; it is empty where nothing is known of them.
+func (r Refs) Digest() Digest {
+	if r == nil {
+		return ""
+	}
+	d := NewDigester("refs")
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		d.Add(name, string(r[name]))
+	}
+	return d.Digest()
+}
 
 // PullRequestRefs are the commits that a forge publishes for a pull request.
 type PullRequestRefs struct {

@@ -228,7 +228,7 @@ type Command struct {
 // else when the command was written.
 const BarredByEdit = "somebody had edited or deleted the comment with the plans: it is written again, look at it"
 
-// CommandResult is reported to whoever gave a command, and not kept.
+// CommandResult is reported to whoever gave a command.
 type CommandResult struct {
 	// Reason is why it was refused, for the first cluster of Refused or for all; empty if
 	// that has no reason.

@@ -24,7 +24,8 @@ import (
 //	state LOCATION        claims, ends of attempts, uploads and states that could not be saved,
 //	                      pruned versions, renames: of what runs, the newest version, the
 //	                      engine's lock and the unsaved state one follows from another.
-//	cluster NAME          claims and renames: no run of a cluster starts while it moves.
+//	cluster NAME          claims and renames: no run of a cluster starts while it moves. Runs
+//	                      that are queued by what was decided before others were.
 //	claims                claims, if the most that may run is near; else they share it.
 //	pull request REF      what its comment shows, what that means for the runs in it, its
 //	                      record, and the commands that are given and barred by it.

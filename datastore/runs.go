@@ -94,13 +94,48 @@ func claimAt(run holdfast.Run) sql.NullInt64 {
 // CreateRun stores a new run, and appends to the audit trail in the same transaction;
 // the run's Version becomes 1.
 func (s *RunStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
-	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
+	return s.createRun(ctx, run, s.trail(trail))
+}
+
+func (s *records) trail(trail []holdfast.AuditEntry) func(ctx context.Context, q querier) error {
+	return func(ctx context.Context, q querier) error {
 		for _, entry := range trail {
 			if err := s.audit(ctx, q, entry); err != nil {
 				return fmt.Errorf("record %s: %w", entry.Action, err)
 			}
 		}
 		return nil
+	}
+}
+
+const newestRun = `SELECT COALESCE(MAX(id), '') FROM runs WHERE cluster = ? AND pr_repo = ? AND pr_number = ?`
+
+// NewestRun returns the id of the newest run of what a request names; empty if there is none.
+func (s *RunStore) NewestRun(ctx context.Context, of holdfast.Request) (id string, err error) {
+	err = s.db.reader().row(ctx, newestRun, of.Cluster, of.PullRequest.Repo, of.PullRequest.Number).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("look for the newest run of %q: %w", of.Cluster, err)
+	}
+	return id, nil
+}
+
+// CreateRunAfter is CreateRun if newest is what NewestRun says; an ErrConflict if somebody else
+// has queued a run since that was asked.
+func (s *RunStore) CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error {
+	also := s.trail(trail)
+	return s.createRun(ctx, run, func(ctx context.Context, q querier) error {
+		if err := q.alone(ctx, ofCluster(run.Cluster)); err != nil {
+			return err
+		}
+		var now string
+		err := q.row(ctx, newestRun+` AND id <> ?`, run.Cluster, run.PullRequest.Repo, run.PullRequest.Number, run.ID).Scan(&now)
+		if err != nil {
+			return err
+		}
+		if now != newest {
+			return fmt.Errorf("run %s was queued meanwhile: %w", now, holdfast.ErrConflict)
+		}
+		return also(ctx, q)
 	})
 }
 

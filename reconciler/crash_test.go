@@ -57,6 +57,10 @@ func (s *mortal) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdf
 	return s.write("CreateRun "+string(run.Kind), func() error { return s.Store.CreateRun(ctx, run, trail...) })
 }
 
+func (s *mortal) CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error {
+	return s.write("CreateRun "+string(run.Kind), func() error { return s.Store.CreateRunAfter(ctx, run, newest, trail...) })
+}
+
 func (s *mortal) UpdateRun(ctx context.Context, run holdfast.Run) (out holdfast.Run, err error) {
 	err = s.write("UpdateRun", func() error { out, err = s.Store.UpdateRun(ctx, run); return err })
 	return out, err

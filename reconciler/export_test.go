@@ -21,7 +21,7 @@ func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error 
 // for what is due later.
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
-		more, err := r.agenda.Step(ctx, r.intake.Take, r.loop.Once)
+		more, err := r.agenda.Step(ctx, peering{r}.take, peering{r}.decide)
 		if err != nil {
 			return err
 		}
@@ -121,3 +121,9 @@ func (r *Reconciler) UpgradesNow(ctx context.Context, repo string) error {
 
 // NoMetrics hears of nothing.
 var NoMetrics Metrics = noMetrics{}
+
+// LeadsRepository reports whether this replica leads a repository.
+func (r *Reconciler) LeadsRepository(repo string) bool { return r.leader.Leads(repo) }
+
+// HasPeers reports whether other replicas lived a moment ago.
+func (r *Reconciler) HasPeers() bool { return r.leader.Others() }

@@ -83,9 +83,9 @@ func (s workedStore) Runs(ctx context.Context, filter holdfast.RunFilter) ([]hol
 	return runs, err
 }
 
-func (s workedStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
+func (s workedStore) CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error {
 	s.add("queued", 1)
-	return s.Store.CreateRun(ctx, run, trail...)
+	return s.Store.CreateRunAfter(ctx, run, newest, trail...)
 }
 
 type workedGit struct {

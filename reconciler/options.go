@@ -33,11 +33,13 @@ type Sources struct {
 	DriftSchedule string // default for clusters without a schedule; empty: none
 }
 
-// Replica is one of the servers that keep the same fleet. All but Waker are required.
+// Replica is one of the servers that keep the same fleet. All but Waker and Peers are required.
 type Replica struct {
 	Identity string // names this one in leases and claims of posts
+	Process  string // another one whenever it is started; empty: Peers is nil
 	Locker   Locker
-	Waker    Waker // nil: there are no other replicas
+	Waker    Waker // nil: other replicas hear of things by way of Peers alone
+	Peers    Peers // nil: there are no other replicas
 
 	FingerprintKey []byte // 32 bytes: makes fingerprints comparable with one another only
 	TokenKey       []byte // 32 bytes: makes the attempts' credentials

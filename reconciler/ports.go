@@ -8,8 +8,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/leader"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
+	"github.com/holdfast-dev/holdfast/reconciler/relay"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
 )
@@ -42,6 +44,7 @@ type Store interface {
 	rescue.Tries
 	rescue.Unsaved
 	record.Trail
+	Feed
 	// ClockSetBack has what waits for a time wait no longer than it was to, when the
 	// clock was set back by so much just now.
 	ClockSetBack(ctx context.Context, by time.Duration) error
@@ -53,11 +56,22 @@ type Runs interface {
 	// transaction; the run's Version becomes 1.
 	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
 	Run(ctx context.Context, id string) (holdfast.Run, error)
-	// Runs returns the runs that match, newest first.
-	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
+	RunLists
 	// UpdateRun stores run if its Version is the stored one, and returns it with
 	// the next Version.
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+}
+
+// RunLists say which runs there are.
+type RunLists interface {
+	// NewestRun returns the id of the newest run of what a request names; empty if there
+	// is none.
+	NewestRun(ctx context.Context, of holdfast.Request) (id string, err error)
+	// CreateRunAfter is CreateRun if newest is what NewestRun says, else an ErrConflict:
+	// somebody else has queued a run since that was asked.
+	CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error
+	// Runs returns the runs that match, newest first.
+	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 }
 
 // Claims tell which runs may be handed out, and hand one out.
@@ -136,9 +150,6 @@ type DriftSchedule interface {
 	DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error)
 	// NextDriftDue is the earliest Drift.Due after now; zero if there is none.
 	NextDriftDue(ctx context.Context, now time.Time) (time.Time, error)
-	// Lease makes owner the holder of name for ttl from now, if nobody else
-	// holds it, and reports whether owner does.
-	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
 }
 
 // Suspensions are those of more than one cluster.
@@ -405,3 +416,38 @@ func (noMetrics) Decided(decision.Action, holdfast.Reason)                      
 func (noMetrics) Posted(holdfast.PostKind, bool)                                 {}
 func (noMetrics) GaveUp(holdfast.PostKind)                                       {}
 func (noMetrics) ProviderHeld(string, time.Time)                                 {}
+
+// Peers are what replicas tell one another by way of the database; *peers.Peers is one.
+type Peers interface {
+	leader.Leases
+	relay.Store
+	PeerAgents
+	Mirrored
+	// Owner is the repository that a cluster belongs to.
+	Owner(ctx context.Context, cluster string) (string, error)
+	// TakeCommand reports whether owner is the first one to ask for a command of the API.
+	TakeCommand(ctx context.Context, id, owner string) (bool, error)
+	// Prune removes what nobody asks for any longer.
+	Prune(ctx context.Context) error
+}
+
+// PeerAgents are the agents that replicas have heard of.
+type PeerAgents interface {
+	// HearAgent records a sign of life of an agent's process, unless another one that has
+	// its id, and is not was, has given one for silence.
+	HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error)
+	// HeardAgents returns the agents that replicas have heard of; with an id that one only.
+	HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error)
+}
+
+// Mirrored is what repositories had when their leaders took them in.
+type Mirrored interface {
+	SaveRefs(ctx context.Context, repo string, refs holdfast.Digest) error
+	Refs(ctx context.Context) (map[string]holdfast.Digest, error)
+}
+
+// Feed are the numbers of changes.
+type Feed interface {
+	// LastChange is the number of the newest change of a record.
+	LastChange(ctx context.Context) (int64, error)
+}

@@ -55,8 +55,8 @@ func (s *lookingStore) SavePullRequest(ctx context.Context, pr holdfast.PullRequ
 	return saved, err
 }
 
-func (s *lookingStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
-	err := s.Store.CreateRun(ctx, run, trail...)
+func (s *lookingStore) CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error {
+	err := s.Store.CreateRunAfter(ctx, run, newest, trail...)
 	s.looked()
 	return err
 }

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,12 +19,14 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
 	"github.com/holdfast-dev/holdfast/reconciler/intake"
+	"github.com/holdfast-dev/holdfast/reconciler/leader"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
+	"github.com/holdfast-dev/holdfast/reconciler/relay"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
@@ -39,6 +42,12 @@ type Reconciler struct {
 
 	deciding queue.Locks // decisions about one cluster in one place, too
 	looking  queue.Locks // looks at one pull request, too
+
+	leader    *leader.Keeper
+	desk      *relay.Desk // nil: there are no other replicas
+	deaths    chan struct{}
+	refsMoved *queue.Broadcast
+	toldRefs  sync.Map // what other replicas know that repositories have: digests, by name
 }
 
 // leaves are the small rooms that the others share.
@@ -75,7 +84,9 @@ func New(opts Options) (*Reconciler, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	r := &Reconciler{opts: opts.withDefaults()}
+	r := &Reconciler{opts: opts.withDefaults(), deaths: make(chan struct{}, 1), refsMoved: queue.NewBroadcast()}
+	r.leader = newLeader(r)
+	r.desk = newDesk(r)
 	r.leaves = newLeaves(r)
 	// Each asks for others only when it works: all of them are there by then.
 	r.upgrades = newUpgrades(r)
@@ -136,8 +147,8 @@ func newLeaves(r *Reconciler) leaves {
 func (r *Reconciler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		func(ctx context.Context) error { return r.agenda.Work(ctx, r.intake.Take, r.loop.Once) },
-		r.upgrades.Run, r.drift.Run, r.intake.Poll, r.commands.Run, r.sweep, r.publish.Run,
+		func(ctx context.Context) error { return r.agenda.Work(ctx, peering{r}.take, peering{r}.decide) },
+		peering{r}.follow, r.upgrades.Run, r.drift.Run, r.intake.Poll, r.commands.Run, r.sweep, r.publish.Run,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}
@@ -147,15 +158,32 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	err := g.Wait()
 	r.agenda.Close()
 	r.publish.Close()
+	r.leave(ctx)
 	return err
 }
+
+// leave gives back what this replica leads, also when the grace of its end is over.
+func (r *Reconciler) leave(ctx context.Context) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer done()
+	r.leader.Leave(ctx)
+}
+
+// leaveTime is the most that it takes to give back what this replica leads, when it ends.
+const leaveTime = 3 * time.Second
 
 // WorkOff waits, while Run runs, until what has happened is decided about, and what is
 // to be shown of it since a time or later is shown, or ctx is done. It does not wait for
 // looks at repositories, for what was put off, nor for replies and reactions: these are
 // in the outbox for the next start.
 func (r *Reconciler) WorkOff(ctx context.Context, since time.Time) {
-	for ctx.Err() == nil && (r.agenda.Deciding() || r.publish.Busy(ctx, since)) {
+	left := func() bool { // what others lead by now is theirs to post, once they know of it
+		if !r.leader.Leads(leader.Fleet) {
+			return r.publish.Asked()
+		}
+		return r.publish.Busy(ctx, since)
+	}
+	for ctx.Err() == nil && (r.agenda.Deciding() || left()) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Millisecond):
@@ -207,7 +235,9 @@ func (r *Reconciler) woken(topic string) {
 	case topicDrift:
 		r.drift.Wake()
 	default:
-		r.dispatcher.Woken(topic)
+		if !(peering{r}).wokenByPeer(topic) {
+			r.dispatcher.Woken(topic)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
@@ -312,14 +311,4 @@ func TestTwoReplicasMakeOnePullRequest(t *testing.T) {
 	u.must(u.r.UpgradesNow(t.Context(), infra))
 	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
 	u.expectPullRequests(holdfast.PullRequestOpen, "#1 Upgrade web to 1.1.0 for 2 clusters")
-
-	// Only one of them has the lease.
-	u.must(u.r.LookAtUpgrades(t.Context(), infra))
-	u.push("Add c", map[string]string{"clusters/c.yaml": webCluster("c", "1.0.0", "~> 1.0")})
-	u.must(other.TakeIn(t.Context(), infra, 0))
-	u.must(other.LookAtUpgrades(t.Context(), infra))
-	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0")
-	u.clock.Advance(2 * time.Minute)
-	u.must(other.LookAtUpgrades(t.Context(), infra))
-	u.expect("web #1 open: a 1.0.0 1.1.0, b 1.0.0 1.1.0, c 1.0.0 1.1.0")
 }

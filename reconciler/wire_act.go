@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/drift"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/reconciler/leader"
 )
 
 func newLoop(r *Reconciler) *act.Loop {
@@ -60,7 +61,7 @@ func newDrift(r *Reconciler) *drift.Keeper {
 		Rooms: drift.Rooms{Records: r.records, Outputs: r.outputs, Agenda: r.agenda, Deciding: &r.deciding},
 		Peers: drift.Peers{Decider: deciding{r}, Dispatcher: r.dispatcher, Publisher: r.publish},
 		Settings: drift.Settings{
-			Identity: r.opts.Replica.Identity, Checks: r.opts.Limits.Drift, Watched: func(repo string) bool { return watched[repo] },
+			Leads: func() bool { return r.leader.Leads(leader.Fleet) }, Checks: r.opts.Limits.Drift, Watched: func(repo string) bool { return watched[repo] },
 		},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/clock"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/leader"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
@@ -118,7 +119,9 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		} else if ctx.Err() == nil && unchecked.Says(err, r.opts.Now()) {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "leases were not checked", "err", err)
 		}
-		if err := r.rescue.Pass(ctx); err == nil {
+		if !r.leader.Leads(leader.Fleet) {
+			unsaved.Over()
+		} else if err := r.rescue.Pass(ctx); err == nil {
 			unsaved.Over()
 		} else if ctx.Err() == nil && unsaved.Says(err, r.opts.Now()) {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not checked", "err", err)

@@ -20,7 +20,7 @@ func newIntake(r *Reconciler) *intake.Intake {
 		})
 	}
 	return intake.New(intake.Options{
-		Store: r.opts.Store, Sources: sources, Identity: r.opts.Replica.Identity, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Store: r.opts.Store, Sources: sources, Leading: leading{r.leader, r}, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 		Rooms: intake.Rooms{
 			Catalogs: r.catalogs, Lineage: r.lineage, Records: r.records, Agenda: r.agenda, Traces: r.traces, Looking: &r.looking,
 		},

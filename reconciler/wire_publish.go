@@ -17,6 +17,7 @@ func newPublisher(r *Reconciler) *publish.Publisher {
 		Forges: make(map[string]publish.Forge, len(r.opts.Sources.Forges)), Repositories: make(map[string]bool, len(r.opts.Sources.Repositories)),
 		Settings: publish.Settings{
 			Identity: r.opts.Replica.Identity, MaxRetries: r.opts.Limits.Retries, MaxIssues: r.opts.Reports.Issues,
+			Leads: r.leader.Leads, HandOver: peering{r}.handOver,
 			LogURL: r.opts.Reports.LogURL, PullRequestURL: r.opts.Reports.PullRequestURL, Now: r.opts.Now,
 		},
 	}

@@ -63,8 +63,8 @@ func newUpgrades(r *Reconciler) *upgrade.Keeper {
 	}
 	return upgrade.NewKeeper(upgrade.Options{
 		Store: r.opts.Store, Git: r.opts.Sources.Git, Fleet: upgrading{r}, Repositories: repositories,
-		Look:     func() *releases.Look { return releases.NewLook(r.releases, r.resolver) },
-		Identity: r.opts.Replica.Identity, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Look:  func() *releases.Look { return releases.NewLook(r.releases, r.resolver) },
+		Leads: r.leader.Leads, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})
 }
 

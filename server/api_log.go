@@ -15,7 +15,7 @@ import (
 const headerLogAttempt = "Holdfast-Attempt"
 
 // attemptPoll is how often a follower of a run that has not begun looks again.
-const attemptPoll = time.Second
+const attemptPoll = 500 * time.Millisecond
 
 // getLog streams an attempt's log: what there is, or with follow=true all until
 // the attempt ends. A run that has not begun is waited for.

@@ -30,8 +30,25 @@ func (l *Loop) Once(ctx context.Context, req holdfast.Request) error {
 // errUnrecorded: there is no record of the cluster or the pull request.
 var errUnrecorded = errors.New("not on record")
 
+// overtakenMost is how often what a person asks for is decided about again, as somebody else
+// has decided meanwhile.
+const overtakenMost = 5
+
+// errOvertaken: somebody else has queued a run since the decision was begun.
+var errOvertaken = errors.New("it was decided elsewhere meanwhile")
+
 // Reconcile is Once for a person who asks, if there is an ask.
-func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
+func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (d decision.Decision, err error) {
+	for range overtakenMost {
+		d, err = l.decide(ctx, req, ask)
+		if ask == nil || !errors.Is(err, errOvertaken) {
+			break
+		}
+	}
+	return d, err
+}
+
+func (l *Loop) decide(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
 	// One decision at a time about one thing: a person's word must not meet
 	// what Git says of it.
 	unlock, ok := l.Deciding.TryLock(req)
@@ -43,6 +60,10 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 		unlock = l.Deciding.Lock(req)
 	}
 	defer unlock()
+	newest, err := l.opts.Store.NewestRun(ctx, req) // before all else is read
+	if err != nil {
+		return decision.Decision{}, err
+	}
 	in, err := l.observer.observe(ctx, req, l.observer.asked)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return decision.Decision{}, fmt.Errorf("observe cluster %q: %w: %w", req.Cluster, errUnrecorded, err)
@@ -54,7 +75,7 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 	l.Decided(d.Action, d.Reason)
 	l.opts.Logger.InfoContext(ctx, "decided", "cluster", req.Cluster, "pull_request", req.PullRequest.String(),
 		"action", d.Action, "reason", d.Reason)
-	if err := l.act(ctx, in, d); err != nil {
+	if err := l.act(ctx, in, d, newest); err != nil {
 		return d, fmt.Errorf("%s cluster %q: %w", d.Action, req.Cluster, err)
 	}
 	if d.After > 0 {
@@ -63,7 +84,7 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 	return d, nil
 }
 
-func (l *Loop) act(ctx context.Context, in decision.Input, d decision.Decision) error {
+func (l *Loop) act(ctx context.Context, in decision.Input, d decision.Decision, newest string) error {
 	for _, id := range d.Cancel {
 		reason := d.Reason
 		if d.Action == decision.ActionPlan || d.Action == decision.ActionApply || d.Action == decision.ActionCheck {
@@ -76,14 +97,14 @@ func (l *Loop) act(ctx context.Context, in decision.Input, d decision.Decision) 
 	var err error
 	switch d.Action {
 	case decision.ActionPlan:
-		err = l.queueRun(ctx, in, d, holdfast.RunPlan)
+		err = l.queueRun(ctx, in, d, holdfast.RunPlan, newest)
 	case decision.ActionApply:
 		if revertsDrift(in, d) {
 			if in.Cluster, d.Run, err = l.Drift.Reserve(ctx, in); err != nil {
 				return err
 			}
 		}
-		err = l.queueRun(ctx, in, d, writing(in))
+		err = l.queueRun(ctx, in, d, writing(in), newest)
 	case decision.ActionRecord:
 		err = l.recordApplied(ctx, in, d)
 	case decision.ActionCarry:
@@ -122,8 +143,8 @@ func writing(in decision.Input) holdfast.RunKind {
 }
 
 // queueRun stores the run that a decision asks for, with the root module that
-// it will execute.
-func (l *Loop) queueRun(ctx context.Context, in decision.Input, d decision.Decision, kind holdfast.RunKind) error {
+// it will execute. Newest is the run that was the newest one when the decision was begun.
+func (l *Loop) queueRun(ctx context.Context, in decision.Input, d decision.Decision, kind holdfast.RunKind, newest string) error {
 	now, err := l.Records.Moment(ctx, in.Request.Cluster)
 	if err != nil {
 		return err
@@ -167,7 +188,9 @@ func (l *Loop) queueRun(ctx context.Context, in decision.Input, d decision.Decis
 	}
 	run.TraceParent = l.Traces.Of(run.Repo, run.PullRequest.Number)
 	entry := l.Records.Entry(d.Actor, "run.queue", run.ID, fmt.Sprintf("%s of %s: %s", kind, run.Cluster, d.Reason))
-	if err := l.opts.Store.CreateRun(ctx, run, entry); err != nil {
+	if err := l.opts.Store.CreateRunAfter(ctx, run, newest, entry); errors.Is(err, holdfast.ErrConflict) {
+		return fmt.Errorf("queue %s: %w: %w", kind, errOvertaken, err)
+	} else if err != nil {
 		return fmt.Errorf("queue %s: %w", kind, err)
 	}
 	if run.Status.Done() {

@@ -31,10 +31,16 @@ type Clusters interface {
 
 // Runs are the records of runs.
 type Runs interface {
-	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
+	Queue
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
+}
+
+// Queue takes what is decided, if nobody else has decided meanwhile.
+type Queue interface {
+	NewestRun(ctx context.Context, of holdfast.Request) (id string, err error)
+	CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error
 }
 
 // Artefacts are what runs leave behind, and what they start from.

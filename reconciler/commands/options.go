@@ -51,6 +51,7 @@ type Peers struct {
 	Publisher  Publisher
 	Intake     Intake
 	Locker     Locker
+	Leading    Leading
 }
 
 // shared is what a Handler and an Operator have in common.

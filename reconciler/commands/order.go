@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// idle is how often commands are looked for without being told of one: another
-	// replica may have stored it, or its permission could not be asked for.
-	idle = 10 * time.Second
+	// idle is how often commands are looked for without being told of one: its permission
+	// could not be asked for. Another replica may have stored one, and its word may be lost.
+	idle, idleTogether = 10 * time.Second, time.Second
 	// apiPatience is how old a command of the API is before somebody else than the
 	// server that took it ends it: that one has died.
 	apiPatience = time.Minute
@@ -29,6 +29,14 @@ const (
 
 // CommandStored says that a command is in the store. It never blocks.
 func (h *Handler) CommandStored() { h.stored.Send() }
+
+// idle is how often commands are looked for.
+func (h *Handler) idle() time.Duration {
+	if h.Leading.Alone() {
+		return idle
+	}
+	return idleTogether
+}
 
 // Run works off commands until ctx is done: those of a pull request one after another,
 // in the order in which they were given, and those of others meanwhile. A code host
@@ -47,13 +55,17 @@ func (h *Handler) Run(ctx context.Context) error {
 		for {
 			stored := h.stored.Wait()
 			for _, c := range h.received(ctx) {
-				lanes.Add(c.PullRequest)
+				if (forwarding{h}).isForwarded(c) {
+					g.Go(func() error { forwarding{h}.carryForwarded(ctx, c); return nil })
+				} else {
+					lanes.Add(c.PullRequest)
+				}
 			}
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-stored:
-			case <-time.After(idle):
+			case <-time.After(h.idle()):
 			}
 		}
 	})
@@ -77,7 +89,7 @@ func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) boo
 			return
 		}
 		switch {
-		case !of(c):
+		case !of(c) || (forwarding{h}).isForwarded(c):
 			continue
 		case c.CommentID == "":
 			h.end(ctx, c)
@@ -111,11 +123,23 @@ func (h *Handler) received(ctx context.Context) []holdfast.Command {
 	left := commands[:0]
 	for _, c := range commands {
 		ended, here := taken[c.ID]
-		if c.CommentID != "" || ended || !here && h.opts.Now().Sub(c.CreatedAt) >= apiPatience {
+		if here && !ended || !h.carries(ctx, c) {
+			continue
+		}
+		if c.CommentID != "" || ended || !h.Leading.Alone() || h.opts.Now().Sub(c.CreatedAt) >= apiPatience {
 			left = append(left, c)
 		}
 	}
 	return left
+}
+
+// carries reports whether a command is this replica's to carry out, as far as is known.
+func (h *Handler) carries(ctx context.Context, c holdfast.Command) bool {
+	ours, err := h.Leading.Carries(ctx, c)
+	if err != nil && ctx.Err() == nil {
+		h.opts.Logger.WarnContext(ctx, "it is not known who carries out a command", "command", c.ID, "err", err)
+	}
+	return ours && err == nil
 }
 
 // Command stores a command that came through the API and executes it: it waits for no
@@ -124,12 +148,25 @@ func (h *Handler) received(ctx context.Context) []holdfast.Command {
 func (h *Handler) Command(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
 	now := h.opts.Now()
 	c.ID, c.Status, c.CreatedAt = holdfast.NewID("command", now), holdfast.CommandReceived, now
+	if ours, err := h.Leading.Carries(ctx, c); err != nil {
+		return c, fmt.Errorf("look for who carries out a command: %w", err)
+	} else if !ours {
+		return forwarding{h}.forward(ctx, c)
+	}
 	h.direct.take(c.ID) // before it is stored, or it would be found and executed twice
 	if _, err := h.opts.Store.StoreCommand(ctx, c); err != nil {
 		h.direct.forget(c.ID)
 		return c, fmt.Errorf("store command: %w", err)
 	}
-	ctx = context.WithoutCancel(ctx)
+	if first, err := h.Leading.TakeCommand(ctx, c.ID); err != nil || !first {
+		h.direct.forget(c.ID) // another replica leads by now
+		return forwarding{h}.awaitOutcome(ctx, c)
+	}
+	return h.carryDirect(context.WithoutCancel(ctx), c)
+}
+
+// carryDirect carries out a command of the API that nobody else does.
+func (h *Handler) carryDirect(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
 	done, err := h.withShown(ctx, c)
 	if err == nil {
 		done, err = h.execute(ctx, done)

@@ -130,3 +130,16 @@ type Intake interface {
 	LookAgain(repo string)
 	Recheck(repo, cluster string)
 }
+
+// Leading says which replica carries out a command.
+type Leading interface {
+	// Carries reports whether it is this one.
+	Carries(ctx context.Context, c holdfast.Command) (bool, error)
+	// TakeCommand reports whether a command of the API is this replica's to carry out: the
+	// first one that asks has it for good.
+	TakeCommand(ctx context.Context, id string) (bool, error)
+	// Alone reports whether there is no other replica.
+	Alone() bool
+	// CommandGiven tells other replicas that a command is in the store.
+	CommandGiven(ctx context.Context)
+}

@@ -43,6 +43,8 @@ type member struct {
 	seen    time.Time // the same with the monotonic clock
 	waiting int       // claims that wait now
 	signs   uint64    // of life, counted
+	beaten  bool      // only heartbeats of its runs were heard: its claim says nothing
+	shared  time.Time // when other replicas were told; with the monotonic clock
 	refused error     // why it gets no runs; nil: it gets them
 	former  []string  // processes whose place it has taken, in the same folder; the last ones
 }
@@ -74,25 +76,35 @@ func (m *member) sign(now time.Time) {
 func (a *agents) heard(req holdfast.ClaimRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	m, err := a.placeOf(req)
+	if err != nil {
+		return err
+	}
+	a.by[req.Agent] = m
+	m.claim, m.beaten = req, false
+	m.claim.Executing, m.refused = nil, a.refusal(req)
+	m.sign(a.now())
+	return nil
+}
+
+// placeOf is the member that a claim is of, a new one if its process takes the place of
+// another.
+func (a *agents) placeOf(req holdfast.ClaimRequest) (*member, error) {
 	now, m := a.now(), a.by[req.Agent]
 	switch {
 	case m == nil:
-		m = &member{since: now}
+		return &member{since: now}, nil
 	case m.claim.Process == req.Process && m.claim.Folder == req.Folder:
+		return m, nil
 	case m.living() && slices.Contains(m.former, req.Process):
-		return &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host, Same: true}
+		return nil, &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host, Same: true}
 	case req.Process != "" && req.Folder != "" && req.Folder == m.claim.Folder:
-		m = &member{since: now, former: m.replacedBy(req.Process)}
+		return &member{since: now, former: m.replacedBy(req.Process)}, nil
 	case m.living():
-		return &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host}
+		return nil, &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host}
 	default:
-		m = &member{since: now}
+		return &member{since: now}, nil
 	}
-	a.by[req.Agent] = m
-	m.claim = req
-	m.claim.Executing, m.refused = nil, a.refusal(req)
-	m.sign(now)
-	return nil
 }
 
 // replacedBy returns the processes that are former ones once process has taken the
@@ -140,7 +152,7 @@ func (a *agents) beats(run holdfast.Run, process string) {
 	process = cmp.Or(process, run.AgentProcess)
 	now, m := a.now(), a.by[run.Agent]
 	if m == nil {
-		m = &member{since: now, claim: holdfast.ClaimRequest{Agent: run.Agent, Process: process, Folder: run.AgentFolder}}
+		m = &member{since: now, beaten: true, claim: holdfast.ClaimRequest{Agent: run.Agent, Process: process, Folder: run.AgentFolder}}
 		a.by[run.Agent] = m
 	}
 	if process == m.claim.Process {
@@ -250,7 +262,7 @@ func (a *agents) unheard(agent string) time.Duration {
 // slots are taken. It is an *holdfast.AgentTakenError if another living process has
 // its id.
 func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) error {
-	if err := d.agents.heard(req); err != nil {
+	if err := (roll{d}).hear(ctx, req); err != nil {
 		return err
 	}
 	_, err := d.reap(ctx, req)

@@ -17,7 +17,7 @@ import (
 // living process has the agent's id, an *holdfast.AgentIsolationError if it isolates
 // engines less than Limits.Isolation demands.
 func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	if err := d.agents.heard(req); err != nil {
+	if err := (roll{d}).hear(ctx, req); err != nil {
 		return holdfast.Assignment{}, err
 	}
 	defer d.waits(req.Agent)()

@@ -104,13 +104,19 @@ func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return 
 func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return holdfast.Assignment{}, run, nil
 }
-func (everything) Awaited() []string                                            { return nil }
-func (everything) Changed(context.Context, holdfast.Run)                        {}
-func (everything) Finished(holdfast.Run, []holdfast.Step)                       {}
-func (e everything) Wake(_ context.Context, topic string)                       { e.woken(topic) }
-func (everything) Acquire(context.Context, string, string, time.Duration) error { return nil }
-func (everything) Renew(context.Context, string, string, time.Duration) error   { return nil }
-func (everything) Release(context.Context, string, string) error                { return nil }
+func (everything) HearAgent(context.Context, holdfast.ClaimRequest, string, time.Duration) (bool, error) {
+	return true, nil
+}
+
+func (everything) HeardAgents(context.Context, string) ([]holdfast.AgentSign, error) { return nil, nil }
+func (everything) Sweeps() bool                                                      { return true }
+func (everything) Awaited() []string                                                 { return nil }
+func (everything) Changed(context.Context, holdfast.Run)                             {}
+func (everything) Finished(holdfast.Run, []holdfast.Step)                            {}
+func (e everything) Wake(_ context.Context, topic string)                            { e.woken(topic) }
+func (everything) Acquire(context.Context, string, string, time.Duration) error      { return nil }
+func (everything) Renew(context.Context, string, string, time.Duration) error        { return nil }
+func (everything) Release(context.Context, string, string) error                     { return nil }
 
 func dispatcherOf(t *testing.T, store *waitingRuns) *Dispatcher {
 	t.Helper()

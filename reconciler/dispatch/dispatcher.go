@@ -53,6 +53,7 @@ type Dispatcher struct {
 	breakers *breakers
 	*agents       // some of its methods are the Dispatcher's
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
+	idle     bool // another replica saw to silent attempts; the sweep's own
 
 	renewals *renewals
 	signs    *signs
@@ -88,7 +89,7 @@ func New(opts Options) (*Dispatcher, error) {
 	return &Dispatcher{
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
 		agents: newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
-		renewals: &renewals{last: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
+		renewals: &renewals{last: make(map[string]time.Time), since: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
 		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: newForks(opts.Fleet, opts.Logger),
 	}, nil
 }
@@ -98,7 +99,7 @@ func (d *Dispatcher) Drain() { d.draining.Store(true) }
 
 // Queued says that a run was queued: agents that wait for one look again, at all
 // replicas.
-func (d *Dispatcher) Queued(ctx context.Context) { d.opts.Fleet.Wake(ctx, topicWork) }
+func (d *Dispatcher) Queued(ctx context.Context) { d.opts.Fleet.Wake(ctx, TopicWork) }
 
 // Freed returns a channel that is closed when next a run was queued or has ended.
 func (d *Dispatcher) Freed() <-chan struct{} { return d.work.Wait() }

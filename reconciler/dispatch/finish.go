@@ -125,7 +125,7 @@ func (d *Dispatcher) end(
 	d.opts.Logger.InfoContext(ctx, "attempt has ended", "run", run.ID, "attempt", ref.Attempt,
 		"cluster", run.Cluster, "kind", run.Kind, "status", run.Status, "reason", run.Reason)
 	d.unlocked(ctx, run)
-	d.opts.Fleet.Wake(ctx, topicWork)
+	d.opts.Fleet.Wake(ctx, TopicWork)
 	d.ObserveProvider(ctx, run)
 	d.opts.Fleet.Changed(ctx, run)
 	return run, nil

@@ -40,7 +40,7 @@ func (d *Dispatcher) Heartbeat(
 		return reply, nil
 	}
 	reply.MayApply = false
-	if !run.Kind.Writes() && d.renewals.unconfirmed(run.ID) > d.opts.Limits.Lease*3/4 && reply.Cancel == "" {
+	if !run.Kind.Writes() && d.renewals.unconfirmed(run.ID, d.opts.Limits.Lease/6) > d.opts.Limits.Lease*3/4 && reply.Cancel == "" {
 		reply.Cancel = holdfast.ReasonLeaseLost
 	}
 	d.opts.Logger.WarnContext(ctx, "lock was not renewed", "run", run.ID, "cluster", run.Cluster, "err", err)

@@ -98,6 +98,18 @@ type Fleet interface {
 	Reader
 	Listener
 	Waker
+	Roll
+}
+
+// Roll are the agents that all replicas have heard of.
+type Roll interface {
+	// HearAgent records a sign of life of an agent, and reports whether it has its id: no
+	// other process has given one for silence, except for the process was, which it replaces.
+	HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error)
+	// HeardAgents returns those that another replica may have heard of; with an id that one.
+	HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error)
+	// Sweeps reports whether this replica is the one that sees to silent attempts.
+	Sweeps() bool
 }
 
 // Source says what attempts start from.

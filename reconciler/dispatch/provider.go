@@ -39,14 +39,15 @@ func providerWord(provider string, until time.Time) string {
 }
 
 const (
-	topicWork     = "work"
+	// TopicWork says that a run may be claimable.
+	TopicWork     = "work"
 	topicProvider = "provider:" // and a word of toldOf
 )
 
 // Woken takes in a topic of Wake, this replica's or another one's. It ignores
 // those that are not the Dispatcher's.
 func (d *Dispatcher) Woken(topic string) {
-	if topic == topicWork {
+	if topic == TopicWork {
 		d.work.Send()
 	} else if word, ok := strings.CutPrefix(topic, topicProvider); ok {
 		d.observeOther(word)

@@ -11,8 +11,9 @@ import (
 // renewals are when the locks of runs were last confirmed, by run. It is safe for
 // concurrent use.
 type renewals struct {
-	mu   sync.Mutex
-	last map[string]time.Time
+	mu    sync.Mutex
+	last  map[string]time.Time
+	since map[string]time.Time // when it could first not be confirmed here
 }
 
 // confirmed notes that a run holds its lock now.
@@ -20,19 +21,26 @@ func (r *renewals) confirmed(run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last[run] = time.Now()
+	delete(r.since, run)
 }
 
-// unconfirmed is for how long nobody could confirm the run's lock. A replica
+// unconfirmed is for how long nobody could confirm the run's lock, as far as is known here:
+// another replica may have confirmed it until shortly before this one failed to. A replica
 // that never did starts to count now.
-func (r *renewals) unconfirmed(run string) time.Duration {
+func (r *renewals) unconfirmed(run string, between time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, ok := r.last[run]
+	last, ok := r.last[run]
 	if !ok {
 		r.last[run] = time.Now()
 		return 0
 	}
-	return time.Since(since)
+	failed, ok := r.since[run]
+	if !ok {
+		failed = time.Now()
+		r.since[run] = failed
+	}
+	return min(time.Since(last), time.Since(failed)+between)
 }
 
 // ended forgets a run.
@@ -40,6 +48,7 @@ func (r *renewals) ended(run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.last, run)
+	delete(r.since, run)
 }
 
 // signs are the signs of life of running attempts: those that this replica has taken in,

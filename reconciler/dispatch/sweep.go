@@ -22,7 +22,15 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{roll{d}.refresh(ctx)}
+	switch sweeps := d.opts.Fleet.Sweeps(); {
+	case !sweeps:
+		d.idle = true
+		return errors.Join(errs...)
+	case d.idle: // nobody may have been able to record signs of life until now
+		d.idle, d.waiting = false, true
+		d.signs.missed()
+	}
 	for _, a := range running {
 		silence, _ := d.signs.unheard(a.ref)
 		if silence <= d.opts.Limits.Lease {

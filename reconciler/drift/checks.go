@@ -15,6 +15,10 @@ import (
 // has locked. If one is queued or running already that is returned. Who calls it wakes
 // the agents, without that lock.
 func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
+	newest, err := k.opts.Store.NewestRun(ctx, holdfast.Request{Cluster: cluster}) // before all else is read
+	if err != nil {
+		return holdfast.Run{}, err
+	}
 	rec, err := k.opts.Store.Cluster(ctx, cluster)
 	if err != nil {
 		return holdfast.Run{}, fmt.Errorf("read cluster %q: %w", cluster, err)
@@ -53,7 +57,7 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 	if actor != "" {
 		trail = append(trail, k.Records.Entry(actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason)))
 	}
-	if err := k.opts.Store.CreateRun(ctx, run, trail...); err != nil {
+	if err := k.opts.Store.CreateRunAfter(ctx, run, newest, trail...); err != nil {
 		return run, fmt.Errorf("queue drift: %w", err)
 	}
 	return run, nil

@@ -33,15 +33,20 @@ type Clusters interface {
 type Schedule interface {
 	DriftDue(ctx context.Context, now time.Time, limit int) ([]holdfast.ClusterRecord, error)
 	NextDriftDue(ctx context.Context, now time.Time) (time.Time, error)
-	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
 }
 
 // Runs are the records of runs and what they leave behind.
 type Runs interface {
-	CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error
+	Queue
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
 	Artefact(ctx context.Context, run, name string) (io.ReadCloser, error)
+}
+
+// Queue takes runs, if nobody else has queued one meanwhile.
+type Queue interface {
+	NewestRun(ctx context.Context, of holdfast.Request) (id string, err error)
+	CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error
 }
 
 // Decider makes decisions about clusters.
@@ -100,9 +105,9 @@ type Peers struct {
 
 // Settings are what may differ from one installation to the next.
 type Settings struct {
-	Identity string                 // names this replica in leases
-	Checks   int                    // at once
-	Watched  func(repo string) bool // a repository is in the configuration
+	Leads   func() bool            // this replica queues checks
+	Checks  int                    // at once
+	Watched func(repo string) bool // a repository is in the configuration
 }
 
 // Keeper checks clusters for drift. It is safe for concurrent use.
@@ -124,9 +129,8 @@ func (k *Keeper) Wake() { k.due.Send() }
 // Pass queues the checks that are due, if this replica may, and returns how long it may
 // be until there is more to do.
 func (k *Keeper) Pass(ctx context.Context) (time.Duration, error) {
-	leased, err := k.lease(ctx, time.Time{})
-	if err != nil || leased.IsZero() {
-		return latest, err
+	if !k.opts.Settings.Leads() {
+		return latest, nil
 	}
 	return k.pass(ctx)
 }

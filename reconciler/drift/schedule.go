@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// leaseTime is for how long the replica that queues checks is believed in;
-	// it says so again each time a third of that has passed.
-	leaseTime = 90 * time.Second
-
 	soonest = time.Second        // between two passes, whatever happens
 	latest  = record.DriftLatest // what no wake-up has told is seen then
 
@@ -32,12 +28,11 @@ const (
 
 // Run queues the drift checks that are due, until ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
-	var leased time.Time
 	for {
 		began := time.Now()
 		due, freed := k.due.Wait(), k.Dispatcher.Freed()
 		wait, err := latest, error(nil)
-		if leased, err = k.lease(ctx, leased); err == nil && !leased.IsZero() {
+		if k.opts.Settings.Leads() {
 			wait, err = k.pass(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -57,22 +52,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-time.After(soonest - time.Since(began)):
 		}
 	}
-}
-
-// lease makes this replica the one that queues checks, unless another is.
-// It returns since when it is; the zero time if it is not.
-func (k *Keeper) lease(ctx context.Context, since time.Time) (time.Time, error) {
-	if !since.IsZero() && time.Since(since) < leaseTime/3 {
-		return since, nil
-	}
-	ours, err := k.opts.Store.Lease(ctx, "drift", k.opts.Settings.Identity, k.opts.Now(), leaseTime)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("lease the schedule: %w", err)
-	}
-	if !ours {
-		return time.Time{}, nil
-	}
-	return time.Now(), nil
 }
 
 // pass queues checks that are due, as many as may wait at once, and returns

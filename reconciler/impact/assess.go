@@ -73,6 +73,15 @@ func (a *assessments) take(ref holdfast.PullRequestRef) bool {
 	return had
 }
 
+// forget forgets the pull requests of a repository.
+func (a *assessments) forget(repo string) {
+	for _, ref := range a.of() {
+		if ref.Repo == repo {
+			a.take(ref)
+		}
+	}
+}
+
 // of returns the pull requests that have an impact.
 func (a *assessments) of() []holdfast.PullRequestRef {
 	a.mu.Lock()

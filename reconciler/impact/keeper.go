@@ -86,5 +86,9 @@ func (k *Keeper) Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest) {
 	k.memory.put(ref, assessed)
 }
 
+// ForgetRepository has all pull requests of a repository assessed afresh: another replica has
+// led it.
+func (k *Keeper) ForgetRepository(repo string) { k.memory.forget(repo) }
+
 // Drop has a pull request assessed afresh at the next look.
 func (k *Keeper) Drop(ref holdfast.PullRequestRef) { k.memory.take(ref) }

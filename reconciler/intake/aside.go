@@ -96,6 +96,15 @@ func (o *origins) forget(ref holdfast.PullRequestRef) {
 	delete(o.known, ref)
 }
 
+// forgetAll forgets those of a repository.
+func (o *origins) forgetAll(repo string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of := func(ref holdfast.PullRequestRef) bool { return ref.Repo == repo }
+	maps.DeleteFunc(o.known, func(ref holdfast.PullRequestRef, _ origin) bool { return of(ref) })
+	maps.DeleteFunc(o.seen, func(ref holdfast.PullRequestRef, _ bool) bool { return of(ref) })
+}
+
 // oldest is the one of a repository that was put first; false if there is none.
 func (o *origins) oldest(repo string) (oldest origin, ok bool) {
 	o.mu.Lock()

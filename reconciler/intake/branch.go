@@ -28,7 +28,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 	if head == "" {
 		// An empty repository or a deleted branch says nothing, least of all
 		// that clusters are to be deleted.
-		b.marks.markReady(repo.Name)
+		b.took(repo.Name)
 		return b.saveRepositoryState(ctx, repo.Name, func(s *holdfast.RepositoryState) {
 			s.LastError = holdfast.NoBranch(repo.Branch)
 		})
@@ -73,7 +73,7 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		}
 		b.marks.setResumed(repo.Name)
 	}
-	b.marks.markReady(repo.Name)
+	b.took(repo.Name)
 	b.Impacts.Again(repo.Name)
 	b.request(asked, rest, first) // only now: what one push says of several clusters is judged together
 	b.Upgrades.Ask(repo.Name)
@@ -81,6 +81,12 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 		return err
 	}
 	return b.baseMoved(ctx, repo, asked, now.push)
+}
+
+// took notes that a repository was taken in.
+func (b *branches) took(repo string) {
+	b.marks.markReady(repo)
+	b.opts.Leading.Took(repo)
 }
 
 // unasked are the clusters of a repository on record that are not among those asked for.

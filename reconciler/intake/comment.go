@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
@@ -37,29 +36,6 @@ func (p *pullRequests) keepComment(
 // their turn, and the cost of a poll does not grow with what is open.
 const commentsLooked = 5
 
-// turns say which pull requests have their comment looked for next. They are safe for
-// concurrent use.
-type turns struct {
-	mu   sync.Mutex
-	last map[string]int // by repository
-}
-
-func newTurns() *turns { return &turns{last: make(map[string]int)} }
-
-// next returns the next ones of those that are open, of which it is passed the numbers in
-// their order; after the highest the lowest is next.
-func (t *turns) next(repo string, open []int) []int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	from, _ := slices.BinarySearch(open, t.last[repo]+1)
-	some := slices.Concat(open[from:], open[:from])
-	some = some[:min(commentsLooked, len(some))]
-	if len(some) > 0 {
-		t.last[repo] = some[len(some)-1]
-	}
-	return some
-}
-
 // lookForComments looks for our comments in some open pull requests, and has those written
 // again that somebody has deleted or edited, without a word to us. One that cannot be looked
 // for does not keep the others waiting, as they may always come after it.
@@ -72,7 +48,7 @@ func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 		return err
 	}
 	var failed []error
-	for _, number := range p.comments.next(repo.Name, slices.Sorted(maps.Keys(open))) {
+	for _, number := range p.comments.Next(repo.Name, slices.Sorted(maps.Keys(open)), commentsLooked) {
 		ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
 		rec, err := p.opts.Store.PullRequest(ctx, ref)
 		if rec.Damaged { // code hosts list only what has changed

@@ -83,7 +83,8 @@ func TestMarks(t *testing.T) {
 		t.Error("it is taken in for the first time twice")
 	default:
 	}
-	if !m.anyReady() || !m.isReady("a") || m.isReady("b") {
+	nowhere := func(string) bool { return false }
+	if !m.wasReady("a", nowhere) || m.wasReady("b", nowhere) || !m.isReady("a") || m.isReady("b") {
 		t.Error("another one was taken in")
 	}
 	m.addRecheck("a", "app")
@@ -188,25 +189,5 @@ func TestFailuresThatLastDuringOutages(t *testing.T) {
 	f.end("a")
 	if f.last("a", broken, at.Add(2*time.Hour)) {
 		t.Error("it lasts after a look has succeeded")
-	}
-}
-
-// Each open pull request has its turn, whatever is opened and closed meanwhile.
-func TestTurnsOfComments(t *testing.T) {
-	t.Parallel()
-	all := newTurns()
-	for i, step := range []struct{ open, want []int }{
-		{nil, nil},
-		{[]int{1, 2, 3}, []int{1, 2, 3}},
-		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, []int{4, 5, 6, 7, 8}},
-		{[]int{2, 3, 5, 6, 7, 8}, []int{2, 3, 5, 6, 7}},
-		{[]int{2, 3, 5, 6, 7, 8, 9}, []int{8, 9, 2, 3, 5}},
-	} {
-		if got := all.next("fleet", step.open); !slices.Equal(got, step.want) {
-			t.Errorf("step %d: of %v it is the turn of %v, want %v", i, step.open, got, step.want)
-		}
-	}
-	if got := all.next("other", []int{1}); !slices.Equal(got, []int{1}) {
-		t.Errorf("of another repository it is the turn of %v", got)
 	}
 }

@@ -32,13 +32,13 @@ type Repository struct {
 
 // Options are what an Intake needs. All are required.
 type Options struct {
-	Store    Store
-	Sources  Sources
-	Rooms    Rooms
-	Peers    Peers
-	Identity string // names this replica in leases
-	Logger   *slog.Logger
-	Now      func() time.Time
+	Store   Store
+	Sources Sources
+	Rooms   Rooms
+	Peers   Peers
+	Leading Leading // who looks at what
+	Logger  *slog.Logger
+	Now     func() time.Time
 }
 
 // Sources are where it is written what the fleet should be.
@@ -108,7 +108,7 @@ func New(opts Options) *Intake {
 	}
 	i := &Intake{shared: s, pullRequests: &pullRequests{s}}
 	i.branches = &branches{shared: s, pullRequests: i.pullRequests}
-	i.poller = &poller{shared: s, ready: i.Ready, comments: newTurns()}
+	i.poller = &poller{shared: s, gained: queue.NewBroadcast(), comments: queue.NewTurns()}
 	return i
 }
 
@@ -138,6 +138,7 @@ func (i *Intake) takeBranch(ctx context.Context, repo Repository) error {
 	if err != nil {
 		i.saveError(ctx, repo.Name, err)
 	}
+	i.opts.Leading.Fetched(ctx, repo.Name, i.mirror.last(repo.Name))
 	waits, groupErr := i.pullRequests.judgeGroups(ctx, repo)
 	if waits && err == nil { // after an error the branch is looked at again in any case
 		i.Agenda.LookAfter(agenda.Look{Repo: repo.Name}, groupLook)
@@ -154,17 +155,34 @@ func (i *Intake) PollOnce(ctx context.Context, repo string) error {
 	return i.poller.pollOnce(ctx, i.repos[repo])
 }
 
-// Resume asks for every cluster on record, and for every pull request of which the code host
-// says something else.
+// Resume asks for every cluster on record of the repositories that this replica leads, and
+// for every pull request of which the code host says something else.
 func (i *Intake) Resume(ctx context.Context) {
 	for name, repo := range i.repos {
-		i.poller.resumePullRequests(ctx, repo)
-		i.poller.resumeClusters(ctx, name)
+		if i.opts.Leading.Leads(name) {
+			i.poller.resumePullRequests(ctx, repo)
+			i.poller.resumeClusters(ctx, name)
+		}
 	}
 }
 
+// ResumeAfter is Resume after another replica has died, with what that may have been told of
+// pull requests that are not on record yet.
+func (i *Intake) ResumeAfter(ctx context.Context) {
+	for name, repo := range i.repos {
+		if err := i.poller.pollOnce(ctx, repo); err != nil && ctx.Err() == nil {
+			i.opts.Logger.WarnContext(ctx, "repository was not polled after the death of a replica", "repo", name, "err", err)
+		}
+	}
+	i.Resume(ctx)
+}
+
 // ResumeUnread asks for what is on record of the repositories that were not taken in.
-func (i *Intake) ResumeUnread(ctx context.Context) { i.poller.resumeUnread(ctx) }
+func (i *Intake) ResumeUnread(ctx context.Context) {
+	for repo := range i.repos {
+		i.poller.resumeUnread(ctx, repo)
+	}
+}
 
 // Ready reports whether every repository was taken in once; the names of those
 // that were not, otherwise. One that cannot be fetched, or has not answered for a while,
@@ -188,11 +206,12 @@ func (i *Intake) Progress(repo string) string { return i.marks.tallyOf(repo) }
 const answerPatience = 15 * time.Second
 
 func (i *Intake) unread() (missing, passedBy []string) {
-	alone, late := !i.marks.anyReady(), i.opts.Now().Sub(i.began) > answerPatience
-	for _, name := range slices.Sorted(maps.Keys(i.repos)) {
-		if i.marks.isReady(name) {
-			continue
-		}
+	late := i.opts.Now().Sub(i.began) > answerPatience
+	waited := slices.DeleteFunc(slices.Sorted(maps.Keys(i.repos)), func(repo string) bool {
+		return i.marks.wasReady(repo, i.opts.Leading.Taken)
+	})
+	alone := len(waited) == len(i.repos)
+	for _, name := range waited {
 		_, failed := i.mirror.outages.of(name, time.Time{})
 		silent := late && i.mirror.last(name) == nil
 		if !alone && (failed != nil || silent) {
@@ -204,8 +223,15 @@ func (i *Intake) unread() (missing, passedBy []string) {
 	return missing, passedBy
 }
 
-// Seen reports whether this process has taken in a repository.
-func (i *Intake) Seen(repo string) bool { return i.marks.isReady(repo) }
+// Seen reports whether whoever leads a repository has taken it in since then.
+func (i *Intake) Seen(repo string) bool { return i.seen(repo) }
+
+func (s shared) seen(repo string) bool {
+	if s.opts.Leading.Leads(repo) {
+		return s.marks.isReady(repo)
+	}
+	return s.opts.Leading.Taken(repo)
+}
 
 // firstLook is how long what was queued before this process began waits for its repository.
 // A host that is away for longer holds up no apply, and another replica may be the one
@@ -214,7 +240,7 @@ const firstLook = time.Minute
 
 // Awaited reports whether a repository is about to be taken in for the first time.
 func (i *Intake) Awaited(repo string) bool {
-	return !i.marks.isReady(repo) && i.opts.Now().Sub(i.began) < firstLook
+	return !i.seen(repo) && i.opts.Now().Sub(i.began) < firstLook
 }
 
 // AllAwaited returns the repositories for which Awaited holds.
@@ -222,7 +248,7 @@ func (i *Intake) AllAwaited() []string {
 	if i.opts.Now().Sub(i.began) >= firstLook {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.repos)), i.marks.isReady)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.repos)), i.seen)
 }
 
 // Refs returns the branches and tags of a repository as they were last fetched; nil
@@ -266,8 +292,10 @@ func (i *Intake) Recheck(repo, cluster string) {
 func (s shared) tagsMoved(tags catalog.TagSet) {
 	s.Catalogs.ForgetVersions(tags)
 	for name := range s.repos {
-		s.marks.addRetagged(name, tags)
-		s.Agenda.Look(agenda.Look{Repo: name})
+		if s.opts.Leading.Leads(name) { // the others are seen to by replicas that see the tags, too
+			s.marks.addRetagged(name, tags)
+			s.Agenda.Look(agenda.Look{Repo: name})
+		}
 	}
 	s.Impacts.Again("")
 }

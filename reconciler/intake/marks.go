@@ -19,6 +19,7 @@ type marks struct {
 
 	mu       sync.Mutex
 	ready    map[string]bool            // was taken in once
+	once     map[string]bool            // was taken in once, by this replica or another one, since this process runs
 	resumed  map[string]bool            // all its clusters on record were asked for once
 	recheck  map[string]map[string]bool // clusters to look at again with each head
 	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
@@ -27,15 +28,16 @@ type marks struct {
 	former   map[string]map[string]bool // names that its documents continue, when it was last taken in
 	behind   map[string]bool            // another replica has taken in another head meanwhile
 	tallies  map[string]*tally          // of those that were not taken in yet
+	terms    map[string]int             // how often this replica has begun to lead it
 }
 
 func newMarks() *marks {
 	return &marks{
-		progress: queue.NewBroadcast(), ready: make(map[string]bool), resumed: make(map[string]bool),
+		progress: queue.NewBroadcast(), ready: make(map[string]bool), once: make(map[string]bool), resumed: make(map[string]bool),
 		recheck: make(map[string]map[string]bool), added: make(map[string]map[string]bool),
 		former:   make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
-		tallies: make(map[string]*tally),
+		tallies: make(map[string]*tally), terms: make(map[string]int),
 	}
 }
 
@@ -49,7 +51,7 @@ func (m *marks) markReady(repo string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ready[repo] {
-		m.ready[repo] = true
+		m.ready[repo], m.once[repo] = true, true
 		delete(m.tallies, repo)
 		m.progress.Send()
 	}
@@ -85,11 +87,56 @@ func (m *marks) tallyOf(repo string) string {
 	return t.String()
 }
 
-// anyReady reports whether one of the repositories was taken in.
-func (m *marks) anyReady() bool {
+// wasReady reports whether a repository was taken in once since this process runs, by
+// whatever replica: while another one takes over it is as good as before.
+func (m *marks) wasReady(repo string, elsewhere func(repo string) bool) bool {
+	taken := elsewhere(repo)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.ready) > 0
+	m.once[repo] = m.once[repo] || taken
+	return m.once[repo]
+}
+
+// forget forgets what is remembered of a repository: another replica has led it meanwhile.
+func (m *marks) forget(repo string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, flags := range []map[string]bool{m.ready, m.resumed, m.relook, m.behind} {
+		delete(flags, repo)
+	}
+	for _, names := range []map[string]map[string]bool{m.recheck, m.added, m.former} {
+		delete(names, repo)
+	}
+	delete(m.retagged, repo)
+	delete(m.tallies, repo)
+	m.terms[repo]++
+}
+
+// term counts how often this replica has begun to lead a repository.
+func (m *marks) term(repo string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.terms[repo]
+}
+
+// Forgotten is what other repositories have had looked at again in one.
+type Forgotten struct {
+	Relook, Behind bool
+	Recheck        []string // clusters
+}
+
+// handOver returns, and forgets, what others have had looked at again in a repository that this
+// replica does not lead.
+func (m *marks) handOver(repo string) Forgotten {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := Forgotten{Relook: m.relook[repo], Behind: m.behind[repo], Recheck: slices.Sorted(maps.Keys(m.recheck[repo]))}
+	delete(m.relook, repo)
+	delete(m.behind, repo)
+	delete(m.recheck, repo)
+	delete(m.added, repo)
+	delete(m.retagged, repo) // its leader sees the tags, too
+	return f
 }
 
 // recheckIn are the clusters of a repository to look at again with each head.

@@ -19,28 +19,71 @@ import (
 // poller asks again for what deliveries may not have told.
 type poller struct {
 	shared
-	ready    func() (missing []string)
-	comments *turns
+	gained   *queue.Broadcast // this replica leads one more
+	comments *queue.Turns
 }
 
 // commentOverlap is how far a look at comments reaches back before the last
 // one: clocks differ and lists lag. Commands are stored once in any case.
 const commentOverlap = 2 * time.Minute
 
-// run asks again for everything in a rhythm, spread so that replicas and
+// run asks again for everything that this replica leads in a rhythm, spread so that
 // repositories do not meet: a lost webhook costs minutes, never a change.
 func (p *poller) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	for _, repo := range p.repos {
-		g.Go(func() error { p.pollRepository(ctx, repo); return nil })
-		g.Go(func() error { p.resumePullRequests(ctx, repo); return nil })
+		g.Go(func() error {
+			for p.awaitLead(ctx, repo.Name) {
+				p.lead(ctx, repo)
+			}
+			return nil
+		})
 	}
+	return g.Wait()
+}
+
+// leadLook is how often it is looked at whether this replica still leads a repository, and
+// whether it does without having been told.
+const leadLook = time.Second
+
+// awaitLead waits until this replica leads a repository; false if ctx is done before.
+func (p *poller) awaitLead(ctx context.Context, repo string) bool {
+	for {
+		gained := p.gained.Wait()
+		if p.opts.Leading.Leads(repo) && ctx.Err() == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-gained:
+		case <-time.After(leadLook):
+		}
+	}
+}
+
+// lead asks for everything of a repository, and polls it, as long as this replica leads it.
+func (p *poller) lead(ctx context.Context, repo Repository) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var g errgroup.Group
+	g.Go(func() error { p.pollRepository(ctx, repo); return nil })
+	g.Go(func() error { p.resumePullRequests(ctx, repo); return nil })
 	g.Go(func() error {
-		p.awaitReady(ctx, resumePatience)
-		p.resumeUnread(ctx)
+		p.awaitReady(ctx, repo.Name, resumePatience)
+		if ctx.Err() == nil {
+			p.resumeUnread(ctx, repo.Name)
+		}
 		return nil
 	})
-	return g.Wait()
+	for term := p.marks.term(repo.Name); ctx.Err() == nil && p.opts.Leading.Leads(repo.Name) && p.marks.term(repo.Name) == term; {
+		select {
+		case <-ctx.Done():
+		case <-time.After(leadLook):
+		}
+	}
+	end()
+	_ = g.Wait()
 }
 
 // pollRepository polls until ctx is done. A poll that failed is tried again soon: it
@@ -79,20 +122,18 @@ func (p *poller) pollRepository(ctx context.Context, repo Repository) {
 // twice.
 const resumePatience = 15 * time.Second
 
-// resumeUnread asks for what is on record of the repositories that were not taken in: of the
-// others that was asked for with the head.
-func (p *poller) resumeUnread(ctx context.Context) {
-	for repo := range p.repos { // of others there is no Git to ask
-		if p.marks.isResumed(repo) {
-			continue
+// resumeUnread asks for what is on record of a repository that was not taken in: else that was
+// asked for with the head.
+func (p *poller) resumeUnread(ctx context.Context, repo string) {
+	if p.marks.isResumed(repo) {
+		return
+	}
+	p.resumeClusters(ctx, repo)
+	for _, pr := range p.recorded(ctx, repo) {
+		for _, c := range pr.Clusters {
+			p.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
 		}
-		p.resumeClusters(ctx, repo)
-		for _, pr := range p.recorded(ctx, repo) {
-			for _, c := range pr.Clusters {
-				p.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
-			}
-			p.Publisher.Show(pr.PullRequestRef)
-		}
+		p.Publisher.Show(pr.PullRequestRef)
 	}
 }
 
@@ -142,13 +183,12 @@ func (p *poller) resumePullRequests(ctx context.Context, repo Repository) {
 	}
 }
 
-// pollOnce looks at one repository, if this replica holds its lease.
+// pollOnce looks at one repository, if this replica leads it.
 func (p *poller) pollOnce(ctx context.Context, repo Repository) error {
-	now := p.opts.Now()
-	ours, err := p.opts.Store.Lease(ctx, "poll:"+repo.Name, p.opts.Identity, now, 2*repo.Poll+time.Minute)
-	if err != nil || !ours {
-		return err
+	if !p.opts.Leading.Leads(repo.Name) {
+		return nil
 	}
+	now := p.opts.Now()
 	p.Agenda.Look(agenda.Look{Repo: repo.Name})
 	source, err := p.opts.Store.RepositoryState(ctx, repo.Name)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
@@ -252,13 +292,13 @@ func (p *poller) storeCommands(ctx context.Context, comments []holdfast.Comment)
 	return nil
 }
 
-// awaitReady waits until every repository was taken in once, for so long.
-func (p *poller) awaitReady(ctx context.Context, patience time.Duration) {
+// awaitReady waits until a repository was taken in, for so long.
+func (p *poller) awaitReady(ctx context.Context, repo string, patience time.Duration) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
 		progress := p.marks.progress.Wait()
-		if len(p.ready()) == 0 {
+		if p.marks.isReady(repo) {
 			return
 		}
 		select {

@@ -6,27 +6,52 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
-// leasing answers who asks for a lease: with an error until it has been asked so often.
-type leasing struct {
+// noting fails to read what is remembered of a repository until it has been asked so often.
+type noting struct {
 	Store
 	fails int
 	asked int
 	done  context.CancelFunc
 }
 
-func (l *leasing) Lease(context.Context, string, string, time.Time, time.Duration) (bool, error) {
+func (l *noting) RepositoryState(context.Context, string) (holdfast.RepositoryState, error) {
 	if l.asked++; l.asked <= l.fails {
-		return false, errors.New("disk is full")
+		return holdfast.RepositoryState{}, errors.New("disk is full")
 	}
 	if l.asked > l.fails+3 {
 		l.done()
 	}
-	return false, nil // another replica polls
+	return holdfast.RepositoryState{}, nil
 }
+
+func (l *noting) SaveRepositoryState(context.Context, holdfast.RepositoryState) error { return nil }
+
+// silentForge has nothing to tell.
+type silentForge struct{ Forge }
+
+func (silentForge) PullRequests(context.Context, string, time.Time) ([]holdfast.PullRequest, error) {
+	return nil, nil
+}
+
+func (silentForge) Comments(context.Context, string, time.Time) (holdfast.CommentList, error) {
+	return holdfast.CommentList{}, nil
+}
+
+// leadsAll leads every repository.
+type leadsAll struct{}
+
+func (leadsAll) Leads(string) bool                              { return true }
+func (leadsAll) Took(string)                                    {}
+func (leadsAll) Taken(string) bool                              { return false }
+func (leadsAll) Fetched(context.Context, string, holdfast.Refs) {}
 
 // What keeps a repository from being polled is not logged with each poll, but once, and once
 // when it is over.
@@ -36,11 +61,13 @@ func TestALastingFaultOfPollsIsLoggedOnce(t *testing.T) {
 	defer done()
 	var logged bytes.Buffer
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	p := &poller{shared: shared{opts: Options{
-		Store: &leasing{fails: 50, done: done}, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
-		Now: func() time.Time { return at },
-	}}}
-	p.pollRepository(ctx, Repository{Name: "fleet", Poll: time.Microsecond})
+	p := &poller{shared: shared{
+		saving: new(sync.Mutex), Rooms: Rooms{Agenda: agenda.New(agenda.Options{})}, opts: Options{
+			Store: &noting{fails: 50, done: done}, Logger: slog.New(slog.NewTextHandler(&logged, nil)), Leading: leadsAll{},
+			Sources: Sources{Forges: map[string]Forge{"fleet": silentForge{}}}, Now: func() time.Time { return at },
+		},
+	}}
+	p.pollRepository(ctx, Repository{Name: "fleet", Local: true, Poll: time.Microsecond})
 	for text, want := range map[string]int{"repository was not polled": 1, "disk is full": 1, "repository is polled again": 1} {
 		if n := strings.Count(logged.String(), text); n != want {
 			t.Errorf("%q is logged %d times, want %d", text, n, want)

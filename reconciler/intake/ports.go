@@ -38,7 +38,6 @@ type Names interface {
 type Repositories interface {
 	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 	SaveRepositoryState(ctx context.Context, s holdfast.RepositoryState) error
-	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
 	StoreCommand(ctx context.Context, c holdfast.Command) (bool, error)
 }
 
@@ -137,6 +136,18 @@ type Impacts interface {
 	Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest)
 	// Again has the pull requests of a repository (empty: of all) assessed again.
 	Again(repo string)
+}
+
+// Leading says which replica looks at a repository.
+type Leading interface {
+	// Leads reports whether this one does.
+	Leads(repo string) bool
+	// Took notes that this replica has taken in a repository that it leads, Taken reports
+	// whether who leads one has.
+	Took(repo string)
+	Taken(repo string) bool
+	// Fetched tells other replicas which branches and tags a repository has.
+	Fetched(ctx context.Context, repo string, refs holdfast.Refs)
 }
 
 // Gates read which approvals of a pull request still stand.

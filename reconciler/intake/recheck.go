@@ -21,7 +21,8 @@ func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []stri
 	if len(claimed) == 0 {
 		return
 	}
-	b.recheckOthers(ctx, repo, b.marks.hasBegun, func(cat *catalog.Catalog) (heirs []string) {
+	begun := func(repo string) bool { return b.marks.hasBegun(repo) || !b.opts.Leading.Leads(repo) }
+	b.recheckOthers(ctx, repo, begun, func(cat *catalog.Catalog) (heirs []string) {
 		for _, former := range claimed {
 			heirs = append(heirs, cat.Renamed(former)...)
 		}

@@ -57,6 +57,13 @@ func (f *failures[K]) last(key K, cause error, now time.Time) bool {
 	return now.Sub(is.afresh) >= unreadablePatience || is.looks >= unreadableLooks && now.Sub(is.since) >= unreadablePatience
 }
 
+// forget forgets some.
+func (f *failures[K]) forget(some func(key K) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.all, func(key K, _ failing) bool { return some(key) })
+}
+
 func (f *failures[K]) end(key K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -107,6 +107,11 @@ func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]hold
 		return nil, nil
 	}
 	except = append(except, o.strangers.now()...)
+	for repo := range o.opts.Repositories {
+		if !o.opts.Settings.Leads(repo) {
+			except = append(except, repo)
+		}
+	}
 	posts, err := o.opts.Store.ClaimPosts(ctx, o.opts.Settings.Identity, o.opts.Settings.Now(), postLease, postsAtOnce, except...)
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)

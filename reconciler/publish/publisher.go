@@ -34,6 +34,10 @@ type Settings struct {
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string
 	Now            func() time.Time
+	// Leads reports whether this replica writes to a repository; what is asked of the one
+	// that does goes by HandOver. Nil: it writes to all.
+	Leads    func(repo string) bool
+	HandOver func(ctx context.Context, ask holdfast.Ask) error
 }
 
 // Publisher keeps what the forges show. Its methods are safe for concurrent use.
@@ -90,6 +94,9 @@ type pushes struct {
 
 // New returns a Publisher.
 func New(opts Options) *Publisher {
+	if opts.Settings.Leads == nil {
+		opts.Settings.Leads = func(string) bool { return true }
+	}
 	shows := queue.NewLanes(showKey.repository)
 	out := &outbox{opts: opts, shows: shows, posts: queue.NewBroadcast(), strangers: newPosting()}
 	views := &viewer{opts: opts, began: opts.Settings.Now(), plans: newShownPlans(opts.Fleet, plansKept)}
@@ -108,8 +115,8 @@ func New(opts Options) *Publisher {
 // done.
 func (p *Publisher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.shows.Work(ctx, p.opts.Logger, 1, p.showOnce) })
-	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.drifts, p.showDrift) })
+	g.Go(func() error { return p.shows.Work(ctx, p.opts.Logger, 1, p.showHere) })
+	g.Go(func() error { return queue.Work(ctx, p.opts.Logger, p.drifts, p.driftHere) })
 	g.Go(func() error { return p.postAll(ctx) })
 	return g.Wait()
 }
@@ -118,7 +125,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 // since a time or later, is worth waiting for, and was not tried yet: no reply and no
 // reaction. It is for while Run runs.
 func (p *Publisher) Busy(ctx context.Context, since time.Time) bool {
-	if p.shows.Busy() || p.drifts.Busy() {
+	if p.Asked() {
 		return true
 	}
 	left, err := p.opts.Store.PostsLeft(ctx, p.opts.Settings.Now(), since)
@@ -127,6 +134,9 @@ func (p *Publisher) Busy(ctx context.Context, since time.Time) bool {
 	}
 	return left > 0
 }
+
+// Asked reports whether something was asked for that is not in the outbox.
+func (p *Publisher) Asked() bool { return p.shows.Busy() || p.drifts.Busy() }
 
 // Close drops what is asked for; nothing more is taken.
 func (p *Publisher) Close() {
@@ -143,11 +153,11 @@ func (p *Publisher) Settle(ctx context.Context) error {
 	for {
 		switch {
 		case p.shows.Depth() > 0:
-			if _, err := p.shows.Step(ctx, p.showOnce); err != nil {
+			if _, err := p.shows.Step(ctx, p.showHere); err != nil {
 				return err
 			}
 		case p.drifts.Depth() > 0:
-			if err := queue.Step(ctx, p.drifts, p.showDrift); err != nil {
+			if err := queue.Step(ctx, p.drifts, p.driftHere); err != nil {
 				return err
 			}
 		default:

@@ -76,7 +76,7 @@ func (p *upgradePass) propose(
 	digest := proposalDigest(proposal)
 	if done, err := p.asProposed(ctx, rec, digest); err != nil || done {
 		if done {
-			p.k.settle(rec, from)
+			p.k.settle(rec, from, digest)
 		}
 		return err
 	}
@@ -100,7 +100,7 @@ func (p *upgradePass) propose(
 		return p.notProposed(ctx, intent, digest, err)
 	}
 	if pr.State == holdfast.PullRequestOpen {
-		p.k.settle(intent, from)
+		p.k.settle(intent, from, digest)
 	}
 	return p.proposed(ctx, intent, pr, proposal.Base, digest)
 }

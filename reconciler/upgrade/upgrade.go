@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,9 +23,6 @@ const (
 	// upgradesEvery is how often the upgrades of a repository are looked at, at
 	// most, however much is pushed there.
 	upgradesEvery = 10 * time.Second
-	// upgradesLease is how long a replica has a repository's upgrades to itself.
-	// One that works on longer than that does no harm: records are optimistic.
-	upgradesLease = time.Minute
 	// forbiddenRetry is how long it takes until a forge that did not let us push
 	// is asked again: people have to do something first.
 	forbiddenRetry = time.Hour
@@ -34,7 +32,6 @@ const (
 
 // Store are the records that a keeper needs; *datastore.Store is one.
 type Store interface {
-	Lease(ctx context.Context, name, owner string, now time.Time, ttl time.Duration) (bool, error)
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
 	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
@@ -81,8 +78,8 @@ type Options struct {
 	Git          Git
 	Fleet        Fleet
 	Repositories []Repository
-	Look         func() *releases.Look // a new one
-	Identity     string                // of this replica, in leases
+	Look         func() *releases.Look  // a new one
+	Leads        func(repo string) bool // this replica sees to the upgrades of a repository
 	Logger       *slog.Logger
 	Now          func() time.Time
 }
@@ -99,7 +96,7 @@ type Keeper struct {
 	mu       sync.Mutex
 	every    time.Duration
 	lastLook map[string]time.Time       // by repository
-	settled  map[string]holdfast.Digest // what the open pull requests were last made from, by branch
+	settled  map[string]settled         // what the open pull requests were last made from, by branch
 	refused  map[string]refusedProposal // what forges did not take at all, by branch
 }
 
@@ -115,7 +112,7 @@ func NewKeeper(opts Options) *Keeper {
 		opts: opts, repos: make(map[string]Repository, len(opts.Repositories)),
 		asked: queue.NewLanes(func(repo string) string { return repo }), every: upgradesEvery,
 		checks:   &upgradeChecks{last: make(map[string]map[upgradeCheck]holdfast.Faults)},
-		lastLook: make(map[string]time.Time), settled: make(map[string]holdfast.Digest),
+		lastLook: make(map[string]time.Time), settled: make(map[string]settled),
 		refused: make(map[string]refusedProposal),
 	}
 	for _, repo := range opts.Repositories {
@@ -153,18 +150,23 @@ func (k *Keeper) pace() time.Duration {
 	return k.every
 }
 
+// settled is what a pull request was made from, and what came of it: another replica may have
+// made something else of it since.
+type settled struct{ from, proposal holdfast.Digest }
+
 // settle remembers what the pull request of a branch was made from.
-func (k *Keeper) settle(rec holdfast.Upgrade, from holdfast.Digest) {
+func (k *Keeper) settle(rec holdfast.Upgrade, from, proposal holdfast.Digest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.settled[rec.Repo+" "+rec.Branch] = from
+	k.settled[rec.Repo+" "+rec.Branch] = settled{from, proposal}
 }
 
-// isSettled reports whether the pull request of a branch was made from that.
+// isSettled reports whether the pull request of a branch was made from that, and is so still.
 func (k *Keeper) isSettled(rec holdfast.Upgrade, from holdfast.Digest) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.settled[rec.Repo+" "+rec.Branch].Equal(from)
+	last := k.settled[rec.Repo+" "+rec.Branch]
+	return last.from.Equal(from) && last.proposal.Equal(rec.Digest)
 }
 
 // refuse remembers that a forge does not take a proposal.
@@ -201,19 +203,22 @@ func (k *Keeper) Look(ctx context.Context, name string) error {
 	k.mu.Lock()
 	k.lastLook[name] = time.Now()
 	k.mu.Unlock()
-	ours, err := k.opts.Store.Lease(ctx, "upgrades:"+name, k.opts.Identity, k.opts.Now(), upgradesLease)
-	if err != nil {
-		return fmt.Errorf("lease the upgrades of %s: %w", name, err)
-	}
-	if !ours { // the other may not have heard of what is asked for here
-		k.asked.AddAfter(name, upgradesLease/2)
+	if !k.opts.Leads(name) { // who does looks when it has taken in what is new
 		return nil
 	}
 	return k.LookAnyway(ctx, name)
 }
 
-// LookAnyway is Look without a lease, as of a replica whose lease has ended while
-// it worked: records are optimistic.
+// Forget forgets what is remembered of a repository: another replica has led it.
+func (k *Keeper) Forget(repo string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.settled, func(branch string, _ settled) bool { return strings.HasPrefix(branch, repo+" ") })
+	maps.DeleteFunc(k.refused, func(branch string, _ refusedProposal) bool { return strings.HasPrefix(branch, repo+" ") })
+}
+
+// LookAnyway is Look of a replica that no longer leads, as it notices only when it is done:
+// records are optimistic.
 func (k *Keeper) LookAnyway(ctx context.Context, name string) error {
 	return k.upgrade(ctx, k.repos[name], false)
 }

@@ -120,7 +120,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		defer opts.Hurry(over)()
 	}
 	closeIntake()
-	s.reconciler.Dispatcher().Drain()
+	s.reconciler.Leave(graceful) // other replicas go on at once
 	s.finishRuns(last, graceful, own, logger)
 	// Their results are reported before we go; what waits for longer waits for the next start.
 	s.reconciler.WorkOff(graceful, stopping.Add(-justNow))

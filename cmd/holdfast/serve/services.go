@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -289,7 +290,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Store:   s.store,
 		Sources: reconciler.Sources{Git: s.git, Forges: make(map[string]reconciler.Forge), Commands: webhook.Commands},
 		Replica: reconciler.Replica{
-			Identity: s.identity, FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
+			Identity: s.identity, Process: rand.Text(), FingerprintKey: s.keys.Derive("fingerprints"), TokenKey: s.keys.Derive("run tokens"),
 		},
 		Grants: reconciler.Grants{
 			Isolation: s.demanded(), Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), Varied: varied(s.cfg),
@@ -320,6 +321,9 @@ func (s *services) openReconciler(ctx context.Context) error {
 	}
 	if s.cfg.Drift.Schedule != document.DriftOff {
 		opts.Sources.DriftSchedule = s.cfg.Drift.Schedule
+	}
+	if peers := s.store.Peers(); peers != nil {
+		opts.Replica.Peers = peers
 	}
 	if err := s.openLock(ctx, &opts); err != nil {
 		return err
