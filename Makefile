@@ -87,8 +87,8 @@ e2e: needs tools ## the end-to-end tests only, without the race detector
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(TESTS) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
 
 SOAKTIME ?= 1h
-soak: needs tools ## let things fail at random for SOAKTIME (default 1h), and see that nothing is lost, done twice or stuck
-	HOLDFAST_CHAOS=$(SOAKTIME) HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 24h -run '^TestChaos$$' -v ./internal/e2e
+soak: needs tools ## let things fail at random for SOAKTIME (default 1h), with one server and with three, and see that nothing is lost, done twice or stuck
+	HOLDFAST_CHAOS=$(SOAKTIME) HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(ENGINE) $(GO) test -count=1 -timeout 24h -run '^(TestChaos|TestReplicasAtRandom)$$' -v ./internal/e2e
 
 # What depends on the engine, with OpenTofu alone on PATH: it is built once from
 # its Go module, into the user's cache. The stories are those in which an engine
