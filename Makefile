@@ -54,7 +54,7 @@ unit unit-raced unit-plain e2e test-tofu: export GOGC := 400
 # Without Terraform and OpenTofu on PATH, the OpenTofu that `needs` has put into the cache.
 ENGINE := GO=$(GO) internal/testenv/with-engine.sh
 # Temporary files in memory, if root runs the tests.
-TESTS := GO=$(GO) internal/testenv/in-memory.sh internal/testenv/with-engine.sh
+TESTS := $(ENGINE) internal/testenv/in-memory.sh
 RACE := CGO_ENABLED=1 $(TESTS) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.

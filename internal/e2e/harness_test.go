@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "holdfast-e2e-bin")
+	dir, err := os.MkdirTemp(os.Getenv("HOLDFAST_TEST_PROGRAMS"), "holdfast-e2e-bin") // where programs start fast
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -17,6 +17,5 @@ dir=/tmp/holdfast-test
 mkdir -m 755 "$dir" 2>/dev/null || [[ -O $dir && ! -L $dir ]] || exec "$@"
 touch "$dir" # not for who removes what is old
 unshare --mount mount -t tmpfs tmpfs "$dir" 2>/dev/null || exec "$@" # as in a container
-# shellcheck disable=SC2016 # expanded there
-TMPDIR=$dir exec unshare --mount --propagation private \
-  bash -c 'mount -t tmpfs -o mode=1777 tmpfs "$TMPDIR" && exec "$@"' bash "$@"
+export TMPDIR=$dir HOLDFAST_TEST_PROGRAMS=$dir/programs
+exec unshare --mount --propagation private "$(dirname "$0")/in-memory-mounts.sh" "$@"
