@@ -402,11 +402,25 @@ func failedBefore(runs []holdfast.Run) *holdfast.Run {
 func (v *viewer) nothingLeft(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) (bool, error) {
-	destroyed := rec.Deletion != nil && rec.Desired.Removed && rec.Waiting == ""
-	if !destroyed && !decision.Settled(rec, runs) {
+	settled := func() bool {
+		destroyed := rec.Deletion != nil && rec.Desired.Removed && rec.Waiting == ""
+		return destroyed || decision.Settled(rec, runs)
+	}
+	if !settled() {
 		return false, nil
 	}
-	return v.inHead(ctx, pr)
+	if in, err := v.inHead(ctx, pr); err != nil || !in {
+		return false, err
+	}
+	// The head may have been taken in since rec was read: what it desires is on record now.
+	var err error
+	if rec, err = v.opts.Store.Cluster(ctx, rec.Name); err != nil {
+		return false, fmt.Errorf("read cluster %q: %w", rec.Name, err)
+	}
+	if runs, err = history.Branch(ctx, v.opts.Store, rec.Name); err != nil {
+		return false, err
+	}
+	return settled(), nil
 }
 
 // inHead reports whether a merge is in the head of its branch that was taken in.
