@@ -1,29 +1,16 @@
 package datastore
 
-import "errors"
+import "cmp"
 
-// note remembers what was wrong with the disk, or the database, in the last write.
-func (db *database) note(err error) {
-	var disk interface{ DiskProblem() string }
-	if errors.As(err, &disk) {
-		problem := disk.DiskProblem()
-		db.disk.Store(&problem)
-	} else if err == nil {
-		db.disk.Store(nil)
-	}
-}
-
-// DiskProblem is what was wrong with the disk, or the database, when something was written last; empty if
+// DiskProblem is what was wrong with the disk, or the database, when something was written lately; empty if
 // nothing was.
 func (s *Store) DiskProblem() string {
 	if s.db == nil {
 		return ""
 	}
-	if disk := s.db.disk.Load(); disk != nil {
-		return *disk
-	}
+	silent := ""
 	if s.db.server != nil && s.db.server.Silent() {
-		return "the server's database does not answer"
+		silent = "the server's database does not answer"
 	}
-	return ""
+	return cmp.Or(s.db.disk.Problem(), silent)
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -20,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/statements"
+	"github.com/holdfast-dev/holdfast/datastore/trouble"
 )
 
 // dialect is what differs between databases. Parameters of queries are "?", which
@@ -84,8 +84,8 @@ type database struct {
 	// rehearsed has tests run each transaction twice, and roll back the first time.
 	rehearsed bool
 
-	disk  atomic.Pointer[string] // what was wrong with the database, or its disk, in the last write
-	index *os.File               // of the write-ahead log, with its blocks reserved
+	disk  trouble.Last // what was wrong with the database, or its disk, in the last write
+	index *os.File     // of the write-ahead log, with its blocks reserved
 }
 
 const readerConns = 4
@@ -234,7 +234,7 @@ func (db *database) commit(ctx context.Context, pool *statements.Pool, do func(c
 		err = db.transact(ctx, pool, do)
 	}
 	err = db.explained(err)
-	db.note(err)
+	db.disk.Note(err)
 	return err
 }
 

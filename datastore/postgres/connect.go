@@ -221,7 +221,7 @@ func Guarded(ctx context.Context, address Address) error {
 		_ = conn.Close(ctx)
 		return ErrOpen
 	}
-	if failure := (*pgconn.PgError)(nil); errors.As(err, &failure) && class(failure) == classAuthorization {
+	if failure := (*pgconn.PgError)(nil); errors.As(err, &failure) && refusesUs(failure) {
 		return nil
 	}
 	return Refused(err)
@@ -248,13 +248,13 @@ func Refused(err error) error {
 			return err
 		}
 		return fmt.Errorf("it cannot be reached: start it, and look at the URL, the network and TLS: %w: %w", holdfast.ErrUnavailable, err)
-	case class(failure) == classAuthorization:
+	case refusesUs(failure):
 		return fmt.Errorf("it refuses the user or the password: look at the user in the URL, the password and pg_hba.conf: %w", err)
-	case failure.Code == "42501":
+	case failure.Code == codeNoRight:
 		return fmt.Errorf("its user lacks rights: the user in the URL has to own the database: %w", err)
-	case failure.Code == "3D000":
+	case failure.Code == codeNoDatabase:
 		return fmt.Errorf("there is no such database: create it, owned by the user in the URL: %w", err)
-	case failure.Code == "08P01" && strings.Contains(failure.Message, "startup parameter"):
+	case failure.Code == codeProtocol && strings.Contains(failure.Message, "startup parameter"):
 		return fmt.Errorf("it is PgBouncer: add default_query_exec_mode=exec to the URL: %w", err)
 	}
 	return Explained(err)

@@ -28,9 +28,19 @@ const (
 	codeLockWait   = "55P03"
 	codeCanceled   = "57014"
 	codeDiskFull   = "53100"
+	codeNoDatabase = "3D000"
+	codeNoRight    = "42501"
+	codeProtocol   = "08P01"
 )
 
 func class(failure *pgconn.PgError) string { return failure.Code[:min(len(failure.Code), 2)] }
+
+// refusesUs reports whether a server does not accept the user or the password. PgBouncer says so with the
+// code of a violated protocol.
+func refusesUs(failure *pgconn.PgError) bool {
+	return class(failure) == classAuthorization ||
+		failure.Code == codeProtocol && strings.Contains(failure.Message, "authentication failed")
+}
 
 // Fault is what is wrong with a database that takes no queries.
 type Fault struct {
@@ -44,6 +54,13 @@ func (f *Fault) Unwrap() error { return f.err }
 
 // DiskProblem is what is wrong, in words: nothing can be stored.
 func (f *Fault) DiskProblem() string { return f.problem }
+
+// SomeWritten reports whether other writes may succeed all the same: what fits into pages of a table that
+// there are needs no room on a full disk.
+func (f *Fault) SomeWritten() bool {
+	var failure *pgconn.PgError
+	return errors.As(f.err, &failure) && (failure.Code == codeDiskFull || class(failure) == classSystem)
+}
 
 // Explained returns err as a Fault if the database cannot be reached, or takes nothing, and
 // as an ErrUnavailable if it has made us wait for too long. What is explained already stays
@@ -61,6 +78,12 @@ func Explained(err error) error {
 		return err
 	case away(failure):
 		return &Fault{"the server's database is not available", fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)}
+	case refusesUs(failure):
+		return &Fault{"the server's database refuses the server's user or password", fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)}
+	case failure.Code == codeNoDatabase:
+		return &Fault{"the server's database does not exist", fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)}
+	case failure.Code == codeNoRight:
+		return &Fault{"the server's database denies rights to the server's user", fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)}
 	case failure.Code == codeDiskFull:
 		return &Fault{"the disk of the server's database is full", err}
 	case failure.Code == codeReadOnly:
@@ -122,7 +145,7 @@ func gone(err error) bool {
 	}
 	var failure *pgconn.PgError
 	if errors.As(err, &failure) {
-		return away(failure) || failure.Code == codeReadOnly
+		return away(failure) || failure.Code == codeReadOnly || refusesUs(failure) // a new password may be known soon
 	}
 	return lost(err)
 }
