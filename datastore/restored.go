@@ -8,13 +8,21 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// The counter "restored" of records that were put back from a backup: by what did that, and once
+// everything is suspended. It goes when everything is resumed.
+const restoredNow, restoredHeld = 1, 2
+
+// restored is that counter; zero: nothing was put back, or somebody has looked at it.
+func (s *records) restored(ctx context.Context) (mark int, err error) {
+	err = s.db.reader().row(ctx, `SELECT COALESCE(MAX(value), 0) FROM counters WHERE name = 'restored'`).Scan(&mark)
+	return mark, err
+}
+
 // holdRestored suspends everything at the first start on records that were put back from a
-// backup, which have a counter that says so. What was merged and applied after the backup looks
+// backup. What was merged and applied after the backup looks
 // as if it were to be applied still, to states that know nothing of it: a person has to look first.
 func (s *Store) holdRestored(ctx context.Context) error {
-	const mark = `FROM counters WHERE name = 'restored'`
-	var marks int
-	if err := s.db.reader().row(ctx, `SELECT COUNT(*) `+mark).Scan(&marks); err != nil || marks == 0 {
+	if mark, err := s.restored(ctx); err != nil || mark != restoredNow {
 		return err
 	}
 	const by, why = "holdfast", "the records were restored from a backup: what was applied after it is not in them (docs/backup.md)"
@@ -24,7 +32,7 @@ func (s *Store) holdRestored(ctx context.Context) error {
 	)
 	if err == nil { // not before: a start that was cut short does it again
 		err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-			_, err := q.exec(ctx, `DELETE `+mark)
+			_, err := q.exec(ctx, `UPDATE counters SET value = ? WHERE name = 'restored'`, restoredHeld)
 			return err
 		})
 	}

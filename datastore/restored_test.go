@@ -1,9 +1,12 @@
 package datastore_test
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
@@ -23,7 +26,8 @@ func TestRestoredPostgres(t *testing.T) {
 		t.Fatal("docs/backup.md has no statements")
 	}
 	d := postgresserver.New(t, "")
-	opts := datastore.Options{Path: memory.Dir(t) + "/holdfast.db", Postgres: postgres.Address{URL: d.URL(), Password: d.Password}}
+	dir := memory.Dir(t)
+	opts := datastore.Options{Path: filepath.Join(dir, "holdfast.db"), Postgres: postgres.Address{URL: d.URL(), Password: d.Password}}
 	reopened := func(store *datastore.Store) *datastore.Store {
 		if store != nil {
 			if err := store.Close(); err != nil {
@@ -58,10 +62,29 @@ func TestRestoredPostgres(t *testing.T) {
 	if trail := must[[]holdfast.AuditEntry](t)(store.AuditTrail(t.Context(), "fleet", 0)); len(trail) != 1 || trail[0].Action != "fleet.suspend" {
 		t.Errorf("the audit trail is %+v", trail)
 	}
+	// What was stored after the backup is not removed before somebody has looked.
+	store = reopened(store)
+	orphan := filepath.Join(dir, "blobs", identityIn(t, dir), "state", "ab", "later")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(orphan), 0o700), os.WriteFile(orphan, []byte("x"), 0o600), os.Chtimes(orphan, noon, noon.Add(-48*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	sweep := func() int { return must[int](t)(store.Sweep(t.Context(), 24*time.Hour)) }
+	if n := sweep(); n != 0 {
+		t.Errorf("a sweep of what was restored removes %d blobs", n)
+	}
 	if err := store.Resume(t.Context(), ""); err != nil {
 		t.Fatal(err)
+	}
+	if n := sweep(); n != 1 {
+		t.Errorf("a sweep after everything was resumed removes %d blobs, want 1", n)
 	}
 	if held := must[[]holdfast.Suspension](t)(reopened(store).Suspensions(t.Context())); len(held) != 0 {
 		t.Errorf("after the next start %+v is suspended", held)
 	}
+}
+
+// identityIn is the name of the installation whose data folder it is.
+func identityIn(t testing.TB, dir string) string {
+	t.Helper()
+	return strings.TrimSpace(string(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "postgres")))))
 }

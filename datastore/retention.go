@@ -422,6 +422,11 @@ func (s *sweeper) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	if age <= 0 {
 		return 0, fmt.Errorf("sweep: age %s", age)
 	}
+	// To records from a backup whatever was stored after it is left over: nobody has looked yet whether it is,
+	// and another server may be using it.
+	if mark, err := s.restored(ctx); err != nil || mark != 0 {
+		return 0, err
+	}
 	before := s.now().Add(-age)
 	pruned, pruneErr := s.prune(ctx, before)
 	swept, err := s.sweepBucket(ctx, before)

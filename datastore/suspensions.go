@@ -56,6 +56,9 @@ func (s *ClusterStore) Resume(ctx context.Context, project string) error {
 		if err == nil && n == 0 {
 			err = holdfast.ErrNotFound
 		}
+		if err == nil && project == "" {
+			_, err = q.exec(ctx, `DELETE FROM counters WHERE name = 'restored'`)
+		}
 		return err
 	})
 	if err != nil {
