@@ -17,6 +17,7 @@ import (
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs/mask      LogMask → 204 | 409 fenced off
 //	PUT  /agent/v1/runs/{run}/attempts/{n}/artefacts/{a}  bytes → 204 | 409 fenced off
+//	POST /agent/v1/runs/{run}/attempts/{n}/tokens         TokenRequest → 200 IdentityToken | 403 not for that audience | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/result         Result → 204 | 409 fenced off
 //	GET  /agent/v1/runs/{run}/artefacts/{a}               bytes of a run of the same cluster
 //	GET  /agent/v1/bundles/{digest}                       tar, gzip
@@ -300,6 +301,9 @@ type AssignedEnv struct {
 	// "{key}" for which: see SecretFile.
 	SecretDirs   []string            `json:"secretDirs,omitempty"`
 	SecretStores map[string][]string `json:"secretStores,omitempty"`
+
+	// Identities are whom the engine can prove to be without a stored credential.
+	Identities Identities `json:"identities,omitzero"`
 }
 
 // AssignedState is where an attempt's state is.
@@ -321,6 +325,8 @@ type Credentials struct {
 	Env     map[string]string // names and values
 	Secrets []string          // names in Env whose values are secret
 	Missing []string          // names that are to be in Env and whose values could not be read
+
+	Identities Identities // whom it can prove to be without any of them
 }
 
 // RunLimits bound what an engine may use, together with all that it starts. Zero

@@ -57,6 +57,7 @@ type Store struct {
 	*LocalStore
 	*TemplateStore
 	*RepositoryStore
+	*IssuerStore
 	*ArtefactStore
 	*LogStore
 	*ReplicaStore
@@ -113,6 +114,7 @@ func newStore(opts Options) *Store {
 		LocalStore:       newLocalStore(r, opts.Retention.Ended),
 		TemplateStore:    &TemplateStore{r},
 		RepositoryStore:  &RepositoryStore{r},
+		IssuerStore:      &IssuerStore{r},
 		ArtefactStore:    artefacts,
 		LogStore:         &LogStore{r},
 		ReplicaStore:     &ReplicaStore{records: r},

@@ -72,6 +72,7 @@ func TestStore(t *testing.T) {
 		"history":         testHistory,
 		"resources":       testResources,
 		"suspensions":     testSuspensions,
+		"issuer":          testIssuer,
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
 		"any queued":      testAnyQueued,
@@ -99,6 +100,7 @@ func TestStoreAtOnce(t *testing.T) {
 		"many posters":  testManyPosters,
 		"many upgrades": testManyUpgrades,
 		"log waits":     testLogWaits,
+		"issuer keys":   testIssuerAtOnce,
 		"everything":    testEverythingAtOnce,
 	})
 }

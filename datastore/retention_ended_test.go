@@ -22,6 +22,8 @@ var kept = map[string]string{
 	"sqlite_stat1":      "a few rows for each index",
 	"identity":          "one row",
 	"counters":          "a row for each counter",
+	"issuer":            "one row",
+	"issuer_keys":       "the key that signs, the next one, and former ones whose tokens may live: a few",
 	"rebuilds":          "a row for each rebuild to come",
 	"leases":            "a row for each kind of work, and repository",
 	"suspensions":       "a row for each project that is suspended",

@@ -46,6 +46,7 @@ func (s *agentServer) routes() http.Handler {
 	attempt.POST("/logs", s.appendLog)
 	attempt.POST("/logs/mask", s.maskLog)
 	attempt.PUT("/artefacts/:name", s.putArtefact)
+	attempt.POST("/tokens", s.issueToken)
 	attempt.POST("/result", s.finish)
 	v1.GET("/runs/:run/artefacts/:name", s.artefact)
 	v1.GET("/bundles/:digest", s.bundle)

@@ -44,6 +44,7 @@ type Agents struct {
 	States     States
 	Tokens     []AgentToken     // for claims; none: no agent gets a run
 	Refused    func(why string) // counts refused claims: token, agent, kind, taken or isolation; nil counts nothing
+	Issuer     Issuer           // of tokens for clouds, whose documents the public listener serves; nil: there is none
 }
 
 // Health is what /readyz and /metrics answer with.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"io"
+	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -23,6 +24,16 @@ type Dispatcher interface {
 	Authorize(ctx context.Context, ref holdfast.AttemptRef, token string) (holdfast.RunBrief, error)
 	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
 	Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error
+}
+
+// Issuer signs tokens by which runs prove to clouds who they are; *issuer.Issuer is one.
+type Issuer interface {
+	// Issue returns a token of the current attempt at a run; ErrForbidden if the
+	// configuration gives it no identity for that audience.
+	Issue(ctx context.Context, run holdfast.Run, audience string) (holdfast.IdentityToken, error)
+	// Paths are those of the documents by which others verify tokens, which it serves.
+	Paths() []string
+	http.Handler
 }
 
 // AttemptRecords are what requests of agents are held against; *datastore.Store is one.

@@ -44,7 +44,7 @@ func New(opts Options) (*Server, error) {
 	api := &apiServer{base: shared, opts: opts.API, health: opts.Health, version: opts.System.Version}
 	return &Server{
 		base: shared, listen: opts.Listen,
-		public: shared.publicRoutes(opts.Webhooks), api: api.routes(), agents: (&agentServer{base: shared, opts: opts.Agents}).routes(),
+		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: api.routes(), agents: (&agentServer{base: shared, opts: opts.Agents}).routes(),
 	}, nil
 }
 
@@ -83,8 +83,13 @@ func (s *Server) API() http.Handler { return s.api }
 // Agents returns the handler of the agents' listeners.
 func (s *Server) Agents() http.Handler { return s.agents }
 
-func (s *base) publicRoutes(webhooks http.Handler) http.Handler {
+func (s *base) publicRoutes(webhooks http.Handler, issuer Issuer) http.Handler {
 	e := s.engine(false)
+	if issuer != nil {
+		for _, path := range issuer.Paths() {
+			e.Any(path, gin.WrapH(issuer))
+		}
+	}
 	if webhooks != nil {
 		e.Any("/webhooks/*path", func(c *gin.Context) {
 			if s.isStopping() {

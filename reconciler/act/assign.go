@@ -73,6 +73,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		},
 		AssignedEnv: holdfast.AssignedEnv{
 			Env: credentials.Env, Secrets: credentials.Secrets, Missing: credentials.Missing, Referenced: referenced,
+			Identities: credentials.Identities,
 		},
 		AssignedState: holdfast.AssignedState{
 			State: run.State, LockTimeout: &inSlot,

@@ -26,6 +26,8 @@ func (d contradictions) check(c *Config) {
 	names := d.checkForges(c)
 	d.checkRepositories(c, names)
 	d.checkCredentials(c)
+	d.checkIssuer(c)
+	d.checkRivals(c)
 	d.checkRuns(c)
 	d.checkSandbox(c)
 	d.checkDrift(c)

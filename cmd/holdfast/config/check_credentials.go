@@ -37,6 +37,7 @@ func (d contradictions) checkCredentials(c *Config) {
 		}
 		d.checkSecretSources(path, c, cred)
 		d.checkGitHosts(path+".git", cred)
+		d.checkKeyless(path, cred)
 	}
 }
 

@@ -55,6 +55,7 @@ type Server struct {
 	Public Public        `yaml:"public" doc:"Webhooks, /healthz."`
 	API    API           `yaml:"api" doc:"The API of the CLI, /metrics, /healthz and /readyz."`
 	Agents Agents        `yaml:"agents" doc:"Agents on other machines. The one on the server's machine uses a Unix socket."`
+	Issuer Issuer        `yaml:"issuer" doc:"Tokens (OpenID Connect) by which runs get credentials of clouds and secret stores without a stored key: see [keyless](keyless.md)."`
 	Grace  time.Duration `yaml:"grace" default:"5m" doc:"How long runs may continue after SIGTERM before their engines are interrupted."`
 }
 
@@ -190,6 +191,11 @@ type Credential struct {
 	SecretDirs  []string           `yaml:"secretDirs" doc:"Folders on the agent's machine, absolute, in which the files of secret variables may be: {secret: {file: PATH}}. All entries that match add up."`
 	Stores      map[string]Store   `yaml:"stores" doc:"Secret stores by name: {secret: {store: NAME, key: KEY}}."`
 	Git         map[string]GitHost `yaml:"git" doc:"Git hosts that module sources are fetched from, by address, such as https://git.example.com. See [credentials](credentials.md#private-modules)."`
+
+	AWS   AWS   `yaml:"aws" doc:"A role that the engine assumes with a token of its run instead of an access key. Of several entries that match, the last one counts; the same holds for gcp, azure and vault. See [keyless](keyless.md)."`
+	GCP   GCP   `yaml:"gcp" doc:"A workload identity of Google Cloud instead of a service account's key."`
+	Azure Azure `yaml:"azure" doc:"A federated credential of Azure instead of a client secret."`
+	Vault Vault `yaml:"vault" doc:"A role of Vault's or OpenBao's auth method jwt: the agent logs in, and the engine gets VAULT_ADDR and VAULT_TOKEN."`
 }
 
 // GitHost is what a Git host is shown.

@@ -1,0 +1,100 @@
+package holdfast
+
+import "time"
+
+// Identities are whom an attempt's engine can prove to be to clouds and secret stores, by a
+// token that this server has signed instead of a stored credential. Each is nil if there is
+// none.
+type Identities struct {
+	AWS   *AWSIdentity   `json:"aws,omitempty"`
+	GCP   *GCPIdentity   `json:"gcp,omitempty"`
+	Azure *AzureIdentity `json:"azure,omitempty"`
+	Vault *VaultIdentity `json:"vault,omitempty"`
+}
+
+// AWSIdentity is a role that is assumed with a web identity.
+type AWSIdentity struct {
+	RoleARN     string        `json:"roleARN"`
+	SessionName string        `json:"sessionName"`
+	Region      string        `json:"region,omitempty"`      // empty: nobody says
+	Duration    time.Duration `json:"duration,omitempty"`    // of a session; zero: as the SDK says
+	SessionTags bool          `json:"sessionTags,omitempty"` // tokens name tags of the session
+	Audience    string        `json:"audience"`
+}
+
+// GCPIdentity is a workload identity.
+type GCPIdentity struct {
+	Provider       string `json:"provider"`                 // projects/N/locations/global/workloadIdentityPools/P/providers/X
+	ServiceAccount string `json:"serviceAccount,omitempty"` // that is impersonated; empty: none
+	Audience       string `json:"audience"`
+}
+
+// AzureIdentity is an application, or a managed identity, with a federated credential.
+type AzureIdentity struct {
+	TenantID       string `json:"tenantID"`
+	ClientID       string `json:"clientID"`
+	SubscriptionID string `json:"subscriptionID,omitempty"`
+	Audience       string `json:"audience"`
+}
+
+// VaultIdentity is a role of Vault's auth method "jwt".
+type VaultIdentity struct {
+	Address   string `json:"address"`
+	Role      string `json:"role"`
+	Mount     string `json:"mount"`
+	Namespace string `json:"namespace,omitempty"`
+	Audience  string `json:"audience"`
+}
+
+// IsZero reports whether there is none.
+func (i Identities) IsZero() bool { return i == Identities{} }
+
+// Audiences are for whom tokens of the identities are, by the kind of the identity: aws, gcp,
+// azure or vault.
+func (i Identities) Audiences() map[string]string {
+	audiences := make(map[string]string)
+	if i.AWS != nil {
+		audiences["aws"] = i.AWS.Audience
+	}
+	if i.GCP != nil {
+		audiences["gcp"] = i.GCP.Audience
+	}
+	if i.Azure != nil {
+		audiences["azure"] = i.Azure.Audience
+	}
+	if i.Vault != nil {
+		audiences["vault"] = i.Vault.Audience
+	}
+	return audiences
+}
+
+// TokenRequest asks for a token of the run that is executed.
+type TokenRequest struct {
+	Fence    int64  `json:"fence"`
+	Audience string `json:"audience"` // one of those of the assignment's Identities
+}
+
+// IdentityToken says whom a run is, for one audience.
+type IdentityToken struct {
+	Token string `json:"token"` // a JWT
+	// Lifetime is for how long it is valid from now on, in nanoseconds: clocks are not
+	// compared.
+	Lifetime time.Duration `json:"lifetime"`
+}
+
+// Issuer is what is on record of the issuer of tokens.
+type Issuer struct {
+	URL      string    // empty: there was none yet
+	IssuedAt time.Time // when the first token was issued with that URL; zero: none was
+	Keys     []IssuerKey
+	Now      time.Time // by the clock of the records, when they were read
+}
+
+// IssuerKey is a key that tokens are signed with.
+type IssuerKey struct {
+	Number    int64     // grows by one with each key
+	ID        string    // names it in tokens
+	CreatedAt time.Time // from then on it is published
+	SignsFrom time.Time // until the next key signs
+	Private   []byte    // PKCS #8
+}
