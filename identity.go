@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Identities are whom an attempt's engine can prove to be to clouds and secret stores, by a
 // token that this server has signed instead of a stored credential. Each is nil if there is
@@ -48,6 +51,19 @@ type VaultIdentity struct {
 
 // IsZero reports whether there is none.
 func (i Identities) IsZero() bool { return i == Identities{} }
+
+// Name names all that they say, for names of things that depend on it: the tokens themselves
+// are others each time. It is empty if there is none.
+func (i Identities) Name() string {
+	if i.IsZero() {
+		return ""
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // texts and numbers always encode
+	}
+	return string(data)
+}
 
 // Audiences are for whom tokens of the identities are, by the kind of the identity: aws, gcp,
 // azure or vault.

@@ -29,6 +29,7 @@ func newServeCommand(a *app) *cobra.Command {
 				}
 				fmt.Fprintf(a.Out, "%s is valid: %s\n", path, table.Count(len(cfg.Repositories), "repository"))
 				serve.DescribeForges(a.Out, cfg)
+				serve.DescribeIssuer(a.Out, cfg)
 				return nil
 			}
 			return serve.Run(c.Context(), cfg, serve.Options{Version: buildVersion(), Log: a.Err, Now: a.Now, Hurry: onSecondSignal})

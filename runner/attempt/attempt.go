@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
+	"github.com/holdfast-dev/holdfast/runner/idtoken"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
@@ -48,6 +49,7 @@ type attempt struct {
 	*stateView
 
 	secrets  secrets.Found
+	tokens   *idtoken.Keeper // nil: the run has no identities
 	input    plan.Input
 	document plandoc.Document // what the plan would do
 	digest   holdfast.Digest  // of document
@@ -100,6 +102,9 @@ func (t *attempt) run(ctx context.Context) (err error) {
 	ctx = modulecode.Remembering(ctx)
 	t.begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
+		return err
+	}
+	if err := t.takeIdentities(ctx); err != nil {
 		return err
 	}
 	if err := t.takeSecrets(ctx); err != nil {
@@ -214,6 +219,7 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 		return err
 	}
 	env := t.env()
+	t.tokens.Environment(env, t.seen)
 	err := t.sandboxed(ctx, sandbox.Command{
 		Path: t.engine.Path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
 		Stdout: stdout, Stderr: stderr,

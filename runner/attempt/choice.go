@@ -125,7 +125,7 @@ func (t *space) chooseBackend() error {
 func (t *attempt) takeSecrets(ctx context.Context) (err error) {
 	resolver := secrets.Resolver{
 		Assignment: t.a, Opts: t.exec.opts.Secrets,
-		Env: t.exec.opts.Engines.Env, Dir: t.dir, Redactor: t.redact, Say: t.say,
+		Env: t.storeEnv(), Dir: t.dir, Redactor: t.redact, Say: t.say,
 	}
 	t.secrets, err = resolver.Take(ctx, t.root)
 	return err

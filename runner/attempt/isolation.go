@@ -83,6 +83,7 @@ const (
 	seenPrepared = "/prepared"
 	seenPlan     = "/plan/plan.bin"
 	seenConfig   = "/engine/engine.rc"
+	seenIdentity = "/identity"
 )
 
 // mode returns how engines are started.

@@ -136,6 +136,7 @@ func (t *attempt) finish() holdfast.Result {
 // close flushes the log and removes the workspace, unless it holds a state that
 // is nowhere else.
 func (t *attempt) close() {
+	t.tokens.Close(context.Background())
 	if masked, err := t.logbook.close(t.stateKnown()); err != nil {
 		t.logger.Error("the log was not searched for secrets that became known late", "err", err)
 	} else if masked > 0 {

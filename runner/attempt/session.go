@@ -9,8 +9,8 @@ import (
 
 // Session is what the execution of one attempt asks of its surroundings: the
 // server's side of a run. The agent's goes over the protocol; a plan on a
-// laptop has a local one. It is safe for concurrent use. It can be a StateWriter and a
-// StateWatcher, too.
+// laptop has a local one. It is safe for concurrent use. It can be a StateWriter, a
+// StateWatcher and an idtoken.Source, too.
 type Session interface {
 	Artefacts
 	Reports

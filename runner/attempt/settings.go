@@ -70,6 +70,7 @@ func (t *initializing) nameSettings() holdfast.Digest {
 		return ""
 	}
 	d := holdfast.NewDigester("backend settings")
+	d.Add(t.a.Identities.Name())
 	d.Add(t.a.Cluster, t.a.StateLocation, strconv.FormatBool(t.a.Kind.Writes()), t.module.BackendText)
 	d.Add(engine.PreparedKey(t.engine, t.module, t.a, t.prepared.Lock, cliConfig, false))
 	env := t.env()

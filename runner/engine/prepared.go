@@ -39,6 +39,9 @@ func PreparedKey(e Binary, m modulecode.Root, a holdfast.Assignment, lock, cliCo
 		for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 			d.Add(name, a.Env[name])
 		}
+		if name := a.Identities.Name(); name != "" {
+			d.Add("identities", name)
+		}
 	}
 	return strings.TrimPrefix(string(d.Digest()), "sha256:")[:40]
 }

@@ -62,6 +62,22 @@ func (s *Starter) Show(file *os.File, slot Slot) error {
 	return file.Chmod(mode)
 }
 
+// ShowFolder lets the engine of slot list a folder of the agent's and pass through it, and no
+// other slot's. Nobody but the agent writes it; what is in it has to be shown for itself.
+func (s *Starter) ShowFolder(dir string, slot Slot) error {
+	if !s.Mode().OwnUser() {
+		return nil
+	}
+	err := os.Chown(dir, -1, slot.GID)
+	if err == nil {
+		err = os.Chmod(dir, 0o750) //nolint:gosec // for the group of one slot
+	}
+	if err != nil {
+		return fmt.Errorf("show folder to user %d: %w", slot.UID, err)
+	}
+	return nil
+}
+
 // Open opens a file that an engine made: name below dir, which the slot's user
 // can write. It is an error unless the file is regular, reached without links,
 // has one name only, belongs to the slot's user (to the agent's, where the mode

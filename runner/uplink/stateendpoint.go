@@ -29,6 +29,7 @@ const (
 	stateWait    = time.Minute      // how long GET and LOCK wait for the server
 	stateHoldFor = 10 * time.Second // how long a POST waits for an answer before it is held
 
+	statePath    = "/state"
 	parcelState  = "state"
 	parcelUnlock = "unlock"
 )
@@ -80,7 +81,7 @@ func (p *StateEndpoint) Close() {
 // Admit gives s an address and a credential, until dismiss.
 func (p *StateEndpoint) Admit(session *Session) {
 	s := session.state
-	s.endpoint = "http://" + p.listener.Addr().String() + "/state"
+	s.endpoint = "http://" + p.listener.Addr().String() + statePath
 	s.password = rand.Text()
 	if s.Kind.Writes() {
 		s.writing = rand.Text()
@@ -99,6 +100,10 @@ func (p *StateEndpoint) Dismiss(s *Session) {
 
 // ServeHTTP answers an engine.
 func (p *StateEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == tokenPath {
+		p.serveToken(w, r)
+		return
+	}
 	user, password, _ := r.BasicAuth()
 	p.mu.Lock()
 	s, ok := p.relays[user]
@@ -114,7 +119,7 @@ func (p *StateEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.turns.give()
-	if r.URL.Path != "/state" {
+	if r.URL.Path != statePath {
 		turnAway(w, "no such thing", http.StatusNotFound)
 		return
 	}

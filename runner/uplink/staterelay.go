@@ -29,6 +29,7 @@ type stateRelay struct {
 	asked  map[string]bool // ids of locks that the engine has asked for
 	known  *knownState     // the newest state seen under that lock; nil: none was
 	saw    func([]byte)    // nil: nobody wants to know the states
+	tokens *tokenDoor      // for the engine; nil: it gets none
 }
 
 // watch makes saw see the states on their way, in both directions.

@@ -88,6 +88,9 @@ func leadsTo(entry config.Credential, name string) (leads string, bound bool) {
 		return fmt.Sprintf("secret %q %q", s.File, s.Env), true
 	}
 	value, bound := entry.Env[name]
+	if region := entry.AWS.Region; name == "AWS_REGION" && region != "" {
+		value, bound = region, true
+	}
 	return location.Leads(name, value), bound
 }
 
@@ -175,7 +178,8 @@ func credentials(cfg *config.Config, logger *slog.Logger) func(c holdfast.Cluste
 				out.Secrets = append(out.Secrets, name)
 			}
 		}
-		return out, nil
+		out.Identities = identities(cfg, c, kind)
+		return out, checkIdentities(out.Identities, out.Env, c, kind)
 	}
 }
 

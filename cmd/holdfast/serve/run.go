@@ -88,6 +88,12 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.server.RunIntake(intake) })
 	g.Go(func() error { return s.sweep(intake) })
 	g.Go(func() error { return watchBlobs(intake, s.store) })
+	if s.issuer != nil {
+		g.Go(func() error {
+			s.issuer.Run(agents)
+			return nil
+		})
+	}
 	if s.redis != nil {
 		g.Go(func() error {
 			s.redis.run(reconcile)

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/issuer"
 	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/webhook"
@@ -45,7 +46,8 @@ type services struct {
 	hooks      *webhook.Handler
 	reconciler *reconciler.Reconciler
 	server     *server.Server
-	accounts   *accounts // that local agents run as; nil: as we do
+	issuer     *issuer.Issuer // of tokens; nil: none are issued
+	accounts   *accounts      // that local agents run as; nil: as we do
 	agents     []*localAgent
 	identity   string      // names us in leases, and our agent
 	redis      *redisWatch // nil: locks are in memory
@@ -61,7 +63,7 @@ func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.L
 	clock := newClock(opts.Now)
 	s := &services{cfg: cfg, logger: logger, version: opts.Version, clock: clock, now: clock.Now, metrics: newMetrics(clock.Now)}
 	for _, step := range []func(context.Context) error{
-		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openServer,
+		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openIssuer, s.openServer,
 	} {
 		if err := step(ctx); err != nil {
 			s.close()
@@ -408,6 +410,9 @@ func (s *services) openServer(context.Context) error {
 		Listen: server.Listeners{Socket: server.Socket{Path: s.path("run", "agent.sock")}},
 		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
 		System: server.System{Version: s.version, Logger: s.logger, Now: s.now},
+	}
+	if s.issuer != nil {
+		opts.Agents.Issuer = s.issuer
 	}
 	if name, err := os.Hostname(); err == nil {
 		opts.API.Hosts = append(opts.API.Hosts, name) // some systems have it lead to loopback

@@ -56,6 +56,7 @@ type metrics struct {
 	answers    prometheus.Histogram
 	calls      *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
+	tokens     *prometheus.CounterVec
 	held       *heldProviders
 }
 
@@ -83,6 +84,7 @@ func newMetrics(now func() time.Time) *metrics {
 		deliveries: counter("deliveries_total", "Webhook deliveries by event and HTTP status.", "event", "status"),
 		calls:      counter("forge_calls_total", "Calls to code hosts.", "method", "status"),
 		refusals:   counter("claim_refusals_total", "Claims of agents that were refused: their token was unknown, or bound to another agent or other kinds, another process had their id, or their isolation was too weak.", "reason"),
+		tokens:     counter("identity_tokens_total", "Tokens for clouds and secret stores that runs asked for, by kind and phase, or by the reason why they were refused.", "kind", "phase", "refused"),
 		held:       newHeldProviders(now),
 		locks: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "holdfast", Name: "lock_refusals_total", Help: "Locks that somebody else held.",
@@ -92,7 +94,7 @@ func newMetrics(now func() time.Time) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 3, 10),
 		}),
 	}
-	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.givenUp, m.deliveries, m.answers, m.calls, m.refusals, m.held,
+	m.registry.MustRegister(m.runs, m.waits, m.steps, m.locks, m.depth, m.decisions, m.posts, m.givenUp, m.deliveries, m.answers, m.calls, m.refusals, m.tokens, m.held,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
