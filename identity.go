@@ -17,12 +17,11 @@ type Identities struct {
 
 // AWSIdentity is a role that is assumed with a web identity.
 type AWSIdentity struct {
-	RoleARN     string        `json:"roleARN"`
-	SessionName string        `json:"sessionName"`
-	Region      string        `json:"region,omitempty"`      // empty: nobody says
-	Duration    time.Duration `json:"duration,omitempty"`    // of a session; zero: as the SDK says
-	SessionTags bool          `json:"sessionTags,omitempty"` // tokens name tags of the session
-	Audience    string        `json:"audience"`
+	RoleARN     string `json:"roleARN"`
+	SessionName string `json:"sessionName"`
+	Region      string `json:"region,omitempty"`      // empty: nobody says
+	SessionTags bool   `json:"sessionTags,omitempty"` // tokens name tags of the session
+	Audience    string `json:"audience"`
 }
 
 // GCPIdentity is a workload identity.

@@ -4,17 +4,12 @@ package attempt
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/idtoken"
 )
 
@@ -38,12 +33,9 @@ func (t *attempt) takeIdentities(ctx context.Context) error {
 	if err := starter.ShowFolder(t.identities, t.slot); err != nil {
 		return err
 	}
-	vault, err := t.vaultClient()
-	if err != nil {
-		return err
-	}
+	var err error
 	t.tokens, err = idtoken.Open(ctx, idtoken.Options{
-		Identities: t.a.Identities, Source: source, Vault: vault,
+		Identities: t.a.Identities, Source: source, VaultCA: t.a.Env["VAULT_CACERT"],
 		Files: idtoken.Files{
 			Dir: t.identities, Seen: t.seen,
 			Show: func(file *os.File) error { return starter.Show(file, t.slot) },
@@ -51,28 +43,6 @@ func (t *attempt) takeIdentities(ctx context.Context) error {
 		Redact: t.redact.Add, Say: t.say, Logger: t.logger,
 	})
 	return err
-}
-
-// vaultClient reaches Vault with the authorities that the run's credentials name, if they do.
-func (t *attempt) vaultClient() (*http.Client, error) {
-	file := t.a.Env["VAULT_CACERT"]
-	if t.a.Identities.Vault == nil || file == "" {
-		return http.DefaultClient, nil
-	}
-	pem, err := os.ReadFile(file)
-	pool := x509.NewCertPool()
-	if err == nil && !pool.AppendCertsFromPEM(pem) {
-		err = fmt.Errorf("%s has no certificate in PEM", file)
-	}
-	if err != nil {
-		return nil, &failure.Error{
-			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read the authorities of Vault's certificate: %w", err),
-			Hint: "VAULT_CACERT under credentials in holdfast.yaml names a file on the agent's machine",
-		}
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return &http.Client{Transport: transport}, nil
 }
 
 // storeEnv is the environment of commands of secret stores besides the run's credentials. The

@@ -12,7 +12,6 @@ import (
 
 // Names of files in the engine's folder.
 const (
-	awsConfig  = "aws.config"
 	gcpConfig  = "gcp.json"
 	awsToken   = "aws.token"
 	gcpToken   = "gcp.token"
@@ -40,9 +39,6 @@ func (k *Keeper) layOutAWS(a holdfast.AWSIdentity) {
 	k.setFile("AWS_WEB_IDENTITY_TOKEN_FILE", k.file(a.Audience, awsToken))
 	if a.Region != "" {
 		k.set("AWS_REGION", a.Region)
-	}
-	if a.Duration > 0 { // there is no variable for it
-		k.setFile("AWS_CONFIG_FILE", awsConfig)
 	}
 }
 
@@ -81,12 +77,6 @@ func (k *Keeper) answerAzure(audience string) (string, error) {
 
 // writeSettings writes the files in which SDKs find where the token is.
 func (k *Keeper) writeSettings() error {
-	if a := k.opts.Identities.AWS; a != nil && a.Duration > 0 {
-		text := fmt.Sprintf("[default]\nduration_seconds = %d\n", int(a.Duration.Seconds()))
-		if err := k.write(awsConfig, text); err != nil {
-			return err
-		}
-	}
 	if g := k.opts.Identities.GCP; g != nil {
 		return k.writeAccount(*g)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,8 +32,9 @@ type Options struct {
 	Files      Files
 	// Redact has the log, and whatever else leaves the attempt, searched for secrets.
 	Redact func(secrets ...string)
-	// Vault reaches Vault. Nil means http.DefaultClient.
-	Vault *http.Client
+	// VaultCA is a file with the authorities (PEM) of Vault's certificate. Empty means those
+	// of the machine.
+	VaultCA string
 	// Say writes a line into the attempt's log.
 	Say    func(format string, args ...any)
 	Logger *slog.Logger

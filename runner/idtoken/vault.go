@@ -4,13 +4,15 @@ package idtoken
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -41,10 +43,16 @@ const (
 // token is renewed instead.
 func (k *Keeper) openVault(ctx, keep context.Context) error {
 	v := k.opts.Identities.Vault
-	login := &vaultLogin{at: *v, client: cmp.Or(k.opts.Vault, http.DefaultClient)}
 	jwt, err := k.current(v.Audience)
 	if err != nil {
 		return unavailable(ctx, err)
+	}
+	login := &vaultLogin{at: *v}
+	if login.client, err = vaultClient(k.opts.VaultCA); err != nil {
+		return &failure.Error{
+			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read the authorities of Vault's certificate: %w", err),
+			Hint: "VAULT_CACERT under credentials in holdfast.yaml names a file on the agent's machine",
+		}
 	}
 	var auth vaultAuth
 	for try := 1; ; try++ {
@@ -80,6 +88,24 @@ func (k *Keeper) openVault(ctx, keep context.Context) error {
 		k.opts.Say("Vault's token ends in %s and cannot be renewed: a run that takes longer loses it", lease)
 	}
 	return nil
+}
+
+// vaultClient trusts the authorities in a file; without one those of the machine.
+func vaultClient(file string) (*http.Client, error) {
+	if file == "" {
+		return http.DefaultClient, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
 }
 
 func vaultFailed(ctx context.Context, v holdfast.VaultIdentity, err error) error {

@@ -53,6 +53,7 @@ func (i *Issuer) Refresh(ctx context.Context) error {
 		// Of what may have passed on the way nothing is added: a key signs rather too late.
 		next, old := schedule(record.Keys, record.Now, i.opts.Times)
 		if next == nil {
+			record.Keys = slices.DeleteFunc(record.Keys, func(k holdfast.IssuerKey) bool { return slices.Contains(old, k.Number) })
 			r, err := i.open(record, before)
 			if err != nil {
 				return err

@@ -80,9 +80,6 @@ func (d contradictions) checkKeyless(path string, cred Credential) {
 	if a := cred.AWS; a != (AWS{}) {
 		match("aws.roleARN", a.RoleARN, roleARN, "such as arn:aws:iam::123456789012:role/holdfast-plan")
 		optional("aws.sessionName", a.SessionName, sessionName, "2 to 64 letters, digits and + = , . @ - _")
-		if a.Duration != 0 && (a.Duration < 15*time.Minute || a.Duration > 12*time.Hour || a.Duration%time.Second != 0) {
-			d.at(path+".aws.duration", "must be 15m to 12h", "at most what the role's maximum session duration says")
-		}
 	}
 	if g := cred.GCP; g != (GCP{}) {
 		match("gcp.workloadIdentityProvider", g.Provider, googleProvider,

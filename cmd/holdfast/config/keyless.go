@@ -15,12 +15,11 @@ type Issuer struct {
 
 // AWS is a role that runs assume with a token.
 type AWS struct {
-	RoleARN     string        `yaml:"roleARN" doc:"The role, such as arn:aws:iam::123456789012:role/holdfast-plan."`
-	SessionName string        `yaml:"sessionName" doc:"The name of the session in CloudTrail. Left out: holdfast-PROJECT-ENVIRONMENT-PHASE, at most 64 characters of it."`
-	Region      string        `yaml:"region" doc:"AWS_REGION. Left out: not set."`
-	Duration    time.Duration `yaml:"duration" doc:"How long the credentials of a session are valid, 15m to 12h; SDKs make a new session before they end. Left out: 1h. It is set in a file that AWS_CONFIG_FILE names, which old versions of AWS's SDKs do not read for this."`
-	SessionTags bool          `yaml:"sessionTags" doc:"Tokens name session tags: holdfast:project, holdfast:environment, holdfast:cluster and holdfast:phase. The role's trust policy must allow sts:TagSession."`
-	Audience    string        `yaml:"audience" doc:"Left out: sts.amazonaws.com."`
+	RoleARN     string `yaml:"roleARN" doc:"The role, such as arn:aws:iam::123456789012:role/holdfast-plan."`
+	SessionName string `yaml:"sessionName" doc:"The name of the session in CloudTrail. Left out: holdfast-PROJECT-ENVIRONMENT-PHASE, at most 64 characters of it."`
+	Region      string `yaml:"region" doc:"AWS_REGION. Left out: not set."`
+	SessionTags bool   `yaml:"sessionTags" doc:"Tokens name session tags: holdfast:project, holdfast:environment, holdfast:cluster and holdfast:phase. The role's trust policy must allow sts:TagSession."`
+	Audience    string `yaml:"audience" doc:"Left out: sts.amazonaws.com."`
 }
 
 // GCP is a workload identity of Google Cloud.

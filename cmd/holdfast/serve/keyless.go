@@ -84,7 +84,7 @@ func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) h
 		if a := entry.AWS; a != (config.AWS{}) {
 			name := fmt.Sprintf("holdfast-%s-%s-%s", c.Project, c.Environment, claims.PhaseOf(kind))
 			out.AWS = &holdfast.AWSIdentity{
-				RoleARN: a.RoleARN, SessionName: cmp.Or(a.SessionName, name[:min(len(name), 64)]), Region: a.Region, Duration: a.Duration,
+				RoleARN: a.RoleARN, SessionName: cmp.Or(a.SessionName, name[:min(len(name), 64)]), Region: a.Region,
 				SessionTags: a.SessionTags, Audience: cmp.Or(a.Audience, "sts.amazonaws.com"),
 			}
 		}

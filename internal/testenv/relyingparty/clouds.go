@@ -1,0 +1,168 @@
+package relyingparty
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// AWS is the part of STS that needs no credential. Its trust is by audience and subject alone.
+type AWS struct {
+	*Party
+	Trust map[string]string // subjects by role ARN
+
+	mu       sync.Mutex
+	sessions []string // durations and names of sessions
+}
+
+var awsSession = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
+
+// Sessions returns "ROLE SESSION SECONDS" of each session.
+func (a *AWS) Sessions() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.sessions)
+}
+
+func (a *AWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fail := func(status int, code, text string) {
+		w.Header().Set("Content-Type", "text/xml")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error></ErrorResponse>`, code, text)
+	}
+	f, ok := form(w, r, "Action", "Version", "RoleArn", "RoleSessionName", "WebIdentityToken")
+	if !ok {
+		return
+	}
+	seconds := 3600
+	if text := f.Get("DurationSeconds"); text != "" {
+		seconds, _ = strconv.Atoi(text)
+	}
+	if f.Get("Action") != "AssumeRoleWithWebIdentity" || f.Get("Version") != "2011-06-15" ||
+		!awsSession.MatchString(f.Get("RoleSessionName")) || seconds < 900 || seconds > 43200 {
+		fail(http.StatusBadRequest, "ValidationError", "not valid")
+		return
+	}
+	claims, err := a.Verify(r.Context(), "sts.amazonaws.com", f.Get("WebIdentityToken"))
+	switch {
+	case err != nil:
+		fail(http.StatusBadRequest, "InvalidIdentityToken", "token")
+		return
+	case a.Trust[f.Get("RoleArn")] != claims.Subject():
+		fail(http.StatusForbidden, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
+		return
+	}
+	a.mu.Lock()
+	a.sessions = append(a.sessions, fmt.Sprintf("%s %s %d", f.Get("RoleArn"), f.Get("RoleSessionName"), seconds))
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "text/xml")
+	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult>
+<SubjectFromWebIdentityToken>%s</SubjectFromWebIdentityToken><Audience>sts.amazonaws.com</Audience>
+<AssumedRoleUser><Arn>%s</Arn><AssumedRoleId>AROA:session</AssumedRoleId></AssumedRoleUser>
+<Credentials><SessionToken>session of %[1]s</SessionToken><SecretAccessKey>secret</SecretAccessKey><Expiration>%[3]s</Expiration><AccessKeyId>ASIA</AccessKeyId></Credentials>
+</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+		claims.Subject(), f.Get("RoleArn"), time.Now().Add(time.Duration(seconds)*time.Second).UTC().Format(time.RFC3339))
+}
+
+// Google is its token service and the part of IAM that impersonates. Access is granted to
+// subjects.
+type Google struct {
+	*Party
+	Provider string // projects/N/locations/global/workloadIdentityPools/P/providers/X
+	// Accounts are the subjects that may be a service account.
+	Accounts map[string]string
+}
+
+const federated = "federated "
+
+func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/v1/token" {
+		g.exchange(w, r)
+		return
+	}
+	account, ok := strings.CutPrefix(r.URL.Path, "/v1/projects/-/serviceAccounts/")
+	account, generates := strings.CutSuffix(account, ":generateAccessToken")
+	subject, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "+federated)
+	switch {
+	case !ok || !generates || r.Method != http.MethodPost:
+		http.Error(w, `{"error":{"code":404}}`, http.StatusNotFound)
+	case !is || g.Accounts[account] != subject:
+		http.Error(w, `{"error":{"code":403,"status":"PERMISSION_DENIED"}}`, http.StatusForbidden)
+	default:
+		_ = json.NewEncoder(w).Encode(map[string]string{
+			"accessToken": account + " for " + subject, "expireTime": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		})
+	}
+}
+
+func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
+	f, ok := form(w, r, "grant_type", "audience", "subject_token", "subject_token_type", "requested_token_type")
+	if !ok {
+		return
+	}
+	for name, want := range map[string]string{
+		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
+		"audience":             "//iam.googleapis.com/" + g.Provider,
+		"subject_token_type":   "urn:ietf:params:oauth:token-type:jwt",
+		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
+	} {
+		if f.Get(name) != want {
+			http.Error(w, fmt.Sprintf(`{"error":"invalid_request","error_description":"%s"}`, name), http.StatusBadRequest)
+			return
+		}
+	}
+	claims, err := g.Verify(r.Context(), "https://iam.googleapis.com/"+g.Provider, f.Get("subject_token"))
+	if err != nil || len(claims.Subject()) > 127 {
+		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"access_token": federated + claims.Subject(), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		"token_type": "Bearer", "expires_in": 3600,
+	})
+}
+
+// Azure is the token endpoint of one tenant. Federated credentials match issuer and subject
+// exactly.
+type Azure struct {
+	*Party
+	Tenant string
+	Apps   map[string]string // subjects by client id
+	Base   string            // where it is served; for discovery
+}
+
+func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	tenant := a.Base + "/" + a.Tenant
+	switch r.URL.Path {
+	case "/" + a.Tenant + "/v2.0/.well-known/openid-configuration":
+		_ = json.NewEncoder(w).Encode(map[string]string{
+			"issuer": tenant + "/v2.0", "token_endpoint": tenant + "/oauth2/v2.0/token", "authorization_endpoint": tenant + "/oauth2/v2.0/authorize",
+		})
+		return
+	case "/" + a.Tenant + "/oauth2/v2.0/token":
+	default:
+		http.Error(w, `{"error":"invalid_request"}`, http.StatusNotFound)
+		return
+	}
+	f, ok := form(w, r, "grant_type", "client_id", "client_assertion", "client_assertion_type", "scope")
+	if !ok {
+		return
+	}
+	claims, err := a.Verify(r.Context(), "api://AzureADTokenExchange", f.Get("client_assertion"))
+	if err != nil || f.Get("grant_type") != "client_credentials" ||
+		f.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" || a.Apps[f.Get("client_id")] != claims.Subject() {
+		http.Error(w, `{"error":"invalid_client","error_description":"AADSTS70021: No matching federated identity record found"}`, http.StatusUnauthorized)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"token_type": "Bearer", "expires_in": 3600, "ext_expires_in": 3600, "access_token": "access of " + claims.Subject(),
+	})
+}
