@@ -219,11 +219,10 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 		return err
 	}
 	env := t.env()
-	t.tokens.Environment(env, t.seen)
-	err := t.sandboxed(ctx, sandbox.Command{
+	err := t.sandboxed(ctx, t.identify(sandbox.Command{
 		Path: t.engine.Path, Dir: t.seen(t.root), Env: env, Args: t.withVariables(args), Mounts: t.mounts(env),
 		Stdout: stdout, Stderr: stderr,
-	})
+	}))
 	if err == nil {
 		return nil
 	}

@@ -30,23 +30,22 @@ type space struct {
 	a       holdfast.Assignment
 	session Session
 
-	place      workspace.Folder // of the attempt
-	slot       sandbox.Slot     // whom engines run as
-	dir        string           // the attempt's folder, which is ours
-	work       string           // the workspace in it, which is the engine's
-	given      bool             // the engine has it: from then on nothing is written there
-	identities string           // the folder of tokens, empty: the run has none
-	scratch    string           // for temporary files, where the engine's /tmp is the machine's
-	bundle     string           // the unpacked bundle, in the workspace
-	root       string           // the root module in it
-	planFile   string           // of ours
-	taken      bool             // there is one
-	backend    backendFile      // empty: the root module has a backend of its own
-	module     modulecode.Root
-	engine     engine.Binary
-	prepared   initcache.Folder
-	lockFile   []byte // the one in effect after init
-	settings   []byte // of the backend, as init has kept them; nil: those of prepared
+	place    workspace.Folder // of the attempt
+	slot     sandbox.Slot     // whom engines run as
+	dir      string           // the attempt's folder, which is ours
+	work     string           // the workspace in it, which is the engine's
+	given    bool             // the engine has it: from then on nothing is written there
+	scratch  string           // for temporary files, where the engine's /tmp is the machine's
+	bundle   string           // the unpacked bundle, in the workspace
+	root     string           // the root module in it
+	planFile string           // of ours
+	taken    bool             // there is one
+	backend  backendFile      // empty: the root module has a backend of its own
+	module   modulecode.Root
+	engine   engine.Binary
+	prepared initcache.Folder
+	lockFile []byte // the one in effect after init
+	settings []byte // of the backend, as init has kept them; nil: those of prepared
 
 	settingsName holdfast.Digest // by which settings are remembered; empty: they are not
 }
@@ -56,15 +55,11 @@ func (t *space) seen(path string) string {
 	if !t.exec.mode().OwnRoot() {
 		return path
 	}
-	switch rest, token := folders.Below(t.work, path), folders.Below(t.identities, path); {
+	switch rest := folders.Below(t.work, path); {
 	case path == t.work:
 		return seenWork
 	case rest != "":
 		return filepath.Join(seenWork, rest)
-	case t.identities != "" && path == t.identities:
-		return seenIdentity
-	case token != "":
-		return filepath.Join(seenIdentity, token)
 	case path == t.planFile:
 		return seenPlan
 	case path == t.prepared.Dir:
@@ -82,9 +77,6 @@ func (t *space) mounts(env map[string]string) []sandbox.Mount {
 	list := []sandbox.Mount{{Source: t.work, Target: t.seen(t.work), Writable: true}}
 	if t.scratch != "" {
 		list = append(list, sandbox.Mount{Source: t.scratch, Writable: true})
-	}
-	if t.identities != "" {
-		list = append(list, sandbox.Mount{Source: t.identities, Target: t.seen(t.identities)})
 	}
 	if t.prepared.Dir != "" {
 		list = append(list, sandbox.Mount{Source: t.prepared.Dir, Target: t.seen(t.prepared.Dir)})

@@ -145,7 +145,7 @@ func (k *Keeper) renewVault(ctx context.Context, lease time.Duration) {
 	}
 }
 
-// revoke gives the token back. If that fails it ends by itself.
+// revoke gives the token back. If that fails it ends when its time is over.
 func (v *vaultLogin) revoke(ctx context.Context) {
 	_, _ = v.call(ctx, "auth/token/revoke-self", map[string]string{})
 }

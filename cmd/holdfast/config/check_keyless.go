@@ -60,7 +60,7 @@ var (
 	googleProvider = regexp.MustCompile(`^projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+$`)
 	googleAccount  = regexp.MustCompile(`^[^\s/@?#]+@[a-z0-9.-]+$`)
 	azureID        = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
-	vaultWord      = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)*/?$`)
+	vaultWord      = regexp.MustCompile(`^/?[\w.-]+(/[\w.-]+)*/?$`)
 )
 
 // checkKeyless checks what an entry says of identities.

@@ -56,7 +56,7 @@ credentials: [{azure: {tenantID: 11111111-1111-1111-1111-111111111111, clientID:
     env: {AWS_REGION: x, AWS_ROLE_ARN: x}
   - {project: payments, secrets: {AWS_SECRET_ACCESS_KEY: {env: A}}}
 `, []string{
-			"f:4:24: credentials[0].env.AWS_REGION: is aws.region too",
+			"f:4:23: credentials[0].env.AWS_REGION: is aws.region too",
 			"f:4:40: credentials[0].env.AWS_ROLE_ARN: contradicts credentials[0].aws (Holdfast sets it: remove it)",
 			"f:5:58: credentials[1].secrets.AWS_SECRET_ACCESS_KEY: contradicts credentials[0].aws (the engine would use it instead: keep one of them)",
 		}},

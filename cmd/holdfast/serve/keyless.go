@@ -27,7 +27,7 @@ func (s *services) openIssuer(ctx context.Context) error {
 	s.issuer, err = issuer.New(ctx, issuer.Options{
 		URL: c.URL, Replaces: c.Replaces, Store: s.store, Runs: issuedRuns{s.cfg},
 		Times:  issuer.Times{Token: c.Lifetime, Rotate: c.Rotate, Announce: c.Announce},
-		Issued: s.tokenIssued, Refused: func(reason string) { s.metrics.tokens.WithLabelValues("", "", reason).Inc() },
+		Issued: recordTokens(s), Refused: func(reason string) { s.metrics.tokens.WithLabelValues("", "", reason).Inc() },
 		Logger: s.logger,
 	})
 	var moved *issuer.MovedError
@@ -38,15 +38,17 @@ func (s *services) openIssuer(ctx context.Context) error {
 	return err
 }
 
-// tokenIssued puts a token on record, without what is secret of it.
-func (s *services) tokenIssued(ctx context.Context, token issuer.Issued) {
-	s.metrics.tokens.WithLabelValues(token.Kind, token.Phase, "").Inc()
-	err := s.store.Audit(ctx, holdfast.AuditEntry{
-		At: s.now(), Actor: fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), Action: "token.issue", Object: "cluster " + token.Cluster,
-		Detail: fmt.Sprintf("%s for %s, until %s (%s)", token.Subject, token.Audience, time.Unix(token.Expires, 0).UTC().Format(time.RFC3339), token.ID),
-	})
-	if err != nil {
-		s.logger.ErrorContext(ctx, "token was not put on record", "run", token.Run, "err", err)
+// recordTokens counts tokens and puts them on record, without what is secret of them.
+func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
+	return func(ctx context.Context, token issuer.Issued) {
+		s.metrics.tokens.WithLabelValues(token.Kind, token.Phase, "").Inc()
+		err := s.store.Audit(ctx, holdfast.AuditEntry{
+			At: s.now(), Actor: fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), Action: "token.issue", Object: "cluster " + token.Cluster,
+			Detail: fmt.Sprintf("%s for %s, until %s (%s)", token.Subject, token.Audience, time.Unix(token.Expires, 0).UTC().Format(time.RFC3339), token.ID),
+		})
+		if err != nil {
+			s.logger.ErrorContext(ctx, "token was not put on record", "run", token.Run, "err", err)
+		}
 	}
 }
 

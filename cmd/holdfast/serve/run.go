@@ -88,22 +88,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.server.RunIntake(intake) })
 	g.Go(func() error { return s.sweep(intake) })
 	g.Go(func() error { return watchBlobs(intake, s.store) })
-	if s.issuer != nil {
-		g.Go(func() error {
-			s.issuer.Run(agents)
-			return nil
-		})
-	}
-	if s.redis != nil {
-		g.Go(func() error {
-			s.redis.run(reconcile)
-			return nil
-		})
-	}
-	g.Go(func() error {
-		s.identify(intake, s.hooks)
-		return nil
-	})
+	besides(s, &g, intake, reconcile, agents)
 	s.announce(logger, began)
 
 	select {
@@ -133,6 +118,23 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	stopReconciling()
 	closeAgents()
 	return s.finishWork(graceful, &g, abort)
+}
+
+// besides has those parts run whose end is not the server's.
+func besides(s *services, g *errgroup.Group, intake, reconcile, agents context.Context) {
+	part := func(run func()) {
+		g.Go(func() error {
+			run()
+			return nil
+		})
+	}
+	if s.issuer != nil {
+		part(func() { s.issuer.Run(agents) })
+	}
+	if s.redis != nil {
+		part(func() { s.redis.run(reconcile) })
+	}
+	part(func() { s.identify(intake, s.hooks) })
 }
 
 const (
