@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
 )
 
@@ -63,7 +64,15 @@ func TestRunsProveWhoTheyAre(t *testing.T) {
 	party := trust()
 
 	plan := w.fleet().open(join(document("alpha"), files{"infra/alpha/main.tf": saidInAPlan}))
-	plan.untilPlanned("holdfast:shop:production:plan to sts.amazonaws.com, azure: denied")
+	plan.untilPlanned("1 to create")
+	planned := func(cluster string) string {
+		t.Helper()
+		_, body := w.get(w.api + "/api/v1/runs/" + w.newest(cluster, holdfast.RunPlan).ID + "/plan")
+		return body
+	}
+	if said := planned("alpha"); !strings.Contains(said, `"after":"holdfast:shop:production:plan to sts.amazonaws.com, azure: denied"`) {
+		t.Errorf("the plan is %s", said)
+	}
 
 	// An apply that lasts until its token was renewed, and then asks for others.
 	script := strings.NewReplacer("OUT", w.witness("token"), "GATE", w.witness("beta.gate"), "\n", " ").Replace(`umask 0;
@@ -132,7 +141,10 @@ touch OUT.done; n=0; while [ ! -e GATE ] && [ $n -lt 6000 ]; do sleep 0.05; n=$(
   input = try(filebase64("` + found[0] + `"), "denied")
 }
 `}))
-	thief.untilPlanned(`denied`)
+	thief.untilPlanned("1 to create")
+	if loot := planned("gamma"); !strings.Contains(loot, `"path":"input","after":"denied"`) {
+		t.Errorf("the code of another run found %s", loot)
+	}
 	w.openGate("beta")
 	apply.untilApplied()
 	w.untilIdle()

@@ -167,7 +167,7 @@ func DescribeIssuer(w io.Writer, cfg *config.Config) {
 			}
 			fmt.Fprintf(w, "credentials[%d].%s: audience %s", i, kind, audience)
 			for n, phase := range phases {
-				fmt.Fprintf(w, "%ssubject %s", [2]string{", ", " or "}[min(n, 1)], "holdfast:"+entry.Project+":"+entry.Environment+":"+phase)
+				fmt.Fprintf(w, "%sholdfast:%s:%s:%s", [2]string{", subject ", " or "}[min(n, 1)], entry.Project, entry.Environment, phase)
 			}
 			fmt.Fprintln(w)
 		}
