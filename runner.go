@@ -1,7 +1,10 @@
 package holdfast
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,6 +21,32 @@ const (
 	RunnerRemote          RunnerType = "remote"           // standing agents elsewhere, outbound only
 	RunnerECS             RunnerType = "serverless-ecs"   // a Fargate task for each run
 )
+
+// RunnerTypes returns the types that a document may say, in the order in which people read
+// them: LocalRunner has none.
+func RunnerTypes() []RunnerType {
+	return []RunnerType{RunnerKubernetes, RunnerKubernetesGKE, RunnerKubernetesEKS, RunnerKubernetesAgent, RunnerRemote, RunnerECS}
+}
+
+// Standing reports whether agents of such a runner are there before a run is: one without
+// a living agent executes nothing. Of other types one is started for each run.
+func (t RunnerType) Standing() bool {
+	return t == RunnerLocal || t == RunnerKubernetesAgent || t == RunnerRemote
+}
+
+// StartsJobs reports whether the runs of such a runner are Jobs of Kubernetes.
+func (t RunnerType) StartsJobs() bool {
+	return t == RunnerKubernetes || t == RunnerKubernetesGKE || t == RunnerKubernetesEKS || t == RunnerKubernetesAgent
+}
+
+// StorageTypes returns where the states of such a runner's environments can be, besides
+// Holdfast's own backend.
+func (t RunnerType) StorageTypes() []string {
+	if t == RunnerECS {
+		return []string{"s3"}
+	}
+	return []string{"azurerm", "gcs", "kubernetes", "s3"}
+}
 
 // LocalRunner is the name of the runner that is always there.
 const LocalRunner = "local"
@@ -110,20 +139,22 @@ type RunnerJob struct {
 
 // ECSTask is what the tasks of a runner are made from.
 type ECSTask struct {
-	Region           string            `json:"region"`
-	Cluster          string            `json:"cluster"`
-	RoleARN          string            `json:"roleARN"` // assumed by web identity to start tasks
-	SessionName      string            `json:"sessionName,omitempty"`
-	STSRegion        string            `json:"stsRegion,omitempty"`
-	ExecutionRoleARN string            `json:"executionRoleARN"`
-	PlanTaskRoleARN  string            `json:"planTaskRoleARN"`
-	ApplyTaskRoleARN string            `json:"applyTaskRoleARN"`
-	Subnets          []string          `json:"subnets"`
-	SecurityGroups   []string          `json:"securityGroups,omitempty"`
-	PublicIP         bool              `json:"publicIP,omitempty"`
-	Environment      map[string]string `json:"environment,omitempty"`
-	Secrets          map[string]string `json:"secrets,omitempty"` // name to ARN in Secrets Manager or SSM
-	Image            string            `json:"image,omitempty"`
+	Region           string `json:"region"`
+	Cluster          string `json:"cluster"`
+	RoleARN          string `json:"roleARN"` // assumed by web identity to start tasks
+	SessionName      string `json:"sessionName,omitempty"`
+	STSRegion        string `json:"stsRegion,omitempty"`
+	ExecutionRoleARN string `json:"executionRoleARN"`
+	PlanTaskRoleARN  string `json:"planTaskRoleARN"`
+	ApplyTaskRoleARN string `json:"applyTaskRoleARN"`
+	// SameTaskRole writes down that both may be the same.
+	SameTaskRole   bool              `json:"sameTaskRole,omitempty"`
+	Subnets        []string          `json:"subnets"`
+	SecurityGroups []string          `json:"securityGroups,omitempty"`
+	PublicIP       bool              `json:"publicIP,omitempty"`
+	Environment    map[string]string `json:"environment,omitempty"`
+	Secrets        map[string]string `json:"secrets,omitempty"` // name to ARN in Secrets Manager or SSM
+	Image          string            `json:"image,omitempty"`
 }
 
 // StateStorage is where the states of a runner's environments are, each under a key of
@@ -154,6 +185,37 @@ type RunnerRule struct {
 	Runner      string `json:"runner"`
 	Project     string `json:"project,omitempty"`     // empty: any
 	Environment string `json:"environment,omitempty"` // empty: any
+}
+
+// Specificity orders rules: of those that match an environment, the one with the highest
+// number wins.
+func (r RunnerRule) Specificity() int {
+	n := 0
+	if r.Project != "" {
+		n += 2
+	}
+	if r.Environment != "" {
+		n++
+	}
+	return n
+}
+
+// Matches reports whether a rule is about an environment.
+func (r RunnerRule) Matches(env EnvironmentKey) bool {
+	return (r.Project == "" || r.Project == env.Project) && (r.Environment == "" || r.Environment == env.Name)
+}
+
+// RuleFor returns the most specific of the rules that match an environment; false if none
+// does. Of two that are equally specific, which is a fault of the later one, the first by name.
+func RuleFor(rules []RunnerRule, env EnvironmentKey) (rule RunnerRule, ok bool) {
+	for _, r := range slices.SortedFunc(slices.Values(rules), func(a, b RunnerRule) int {
+		return cmp.Or(b.Specificity()-a.Specificity(), cmp.Compare(a.Name, b.Name))
+	}) {
+		if r.Matches(env) {
+			return r, true
+		}
+	}
+	return RunnerRule{}, false
 }
 
 // ClusterRunner is what a cluster's document asks of the runner of its environment, within
@@ -209,4 +271,86 @@ type RunnerRuleRecord struct {
 	Place     DocumentPlace `json:"place"`
 	Faults    Faults        `json:"faults,omitempty"`
 	UpdatedAt time.Time     `json:"updatedAt"`
+}
+
+// RunnerChange is what a pull request says anew of a runner or a rule.
+type RunnerChange struct {
+	Kind   string `json:"kind"` // of the document: Runner or RunnerRule
+	Name   string `json:"name"`
+	Change string `json:"change"` // added, changed or removed
+	// Environments are those that it bears on: of a runner, those that are pinned to it; of
+	// a rule, those that a refresh would move.
+	Environments []AffectedEnvironment `json:"environments,omitempty"`
+}
+
+// AffectedEnvironment is an environment on which a change of a runner or a rule bears.
+type AffectedEnvironment struct {
+	EnvironmentKey
+	Runner   string   `json:"runner"`         // that it is pinned to
+	Next     string   `json:"next,omitempty"` // a rule: the runner that a refresh would move it to; empty: none matches
+	Clusters []string `json:"clusters"`       // sorted
+}
+
+// RunnersChange is what a repository says anew of runners and rules.
+type RunnersChange struct {
+	Runners         []RunnerRecord // that are in force from now on
+	Rules           []RunnerRuleRecord
+	Gone, GoneRules []string // names of those that no longer are
+	// Unwatched are repositories that the configuration no longer has: others may have the
+	// names that belonged to them.
+	Unwatched []string
+}
+
+// Empty reports whether there is nothing new.
+func (c RunnersChange) Empty() bool {
+	return len(c.Runners)+len(c.Rules)+len(c.Gone)+len(c.GoneRules) == 0
+}
+
+// RunnerProposal asks for a pull request that changes the document of a runner.
+type RunnerProposal struct {
+	Name     string
+	Change   string     // create, update or delete
+	Type     RunnerType // to create one without a document
+	Document string     // the whole document, YAML
+	Set      []string   // changes of single keys below spec: "job.namespace=runs"
+	Repo     string     // where to create one; empty: the only repository that may define runners
+	Path     string     // in which file to create one; empty: runners/NAME.yaml
+	By       string     // who asks
+}
+
+// ProposedRunner is the pull request that was made.
+type ProposedRunner struct {
+	PullRequest PullRequest
+	Path        string // of the file that it changes
+	Document    string // as it would be; empty: it would be gone
+}
+
+// EnvironmentFilter selects environments. Zero fields select all.
+type EnvironmentFilter struct {
+	Projects []string
+	Runner   string
+}
+
+// EnvironmentBusyError says that an environment cannot move to another runner while one of
+// its runs is running. It is an ErrConflict.
+type EnvironmentBusyError struct {
+	Environment EnvironmentKey
+	Run         string
+	Cluster     string
+}
+
+// Error names the run.
+func (e *EnvironmentBusyError) Error() string {
+	return fmt.Sprintf("run %s of %s is running in environment %s", e.Run, e.Cluster, e.Environment)
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *EnvironmentBusyError) Is(target error) bool { return target == ErrConflict }
+
+// FieldFault is what is wrong with a value of a document, for who does not know where that
+// was written.
+type FieldFault struct {
+	Path    []string // from spec: keys, and the numbers of items
+	Message string
+	Hint    string
 }

@@ -153,7 +153,7 @@ func (r *Reader) merged(h head) {
 
 // ourVersion reports a wrong kind next to a version of ours.
 func (r *Reader) ourVersion(root *yaml.Node, h head, want string) {
-	kinds := []string{KindCluster, KindTemplate}
+	kinds := []string{KindCluster, KindTemplate, KindRunner, KindRunnerRule}
 	switch version := h.versions[0]; {
 	case len(h.kinds) == 0 && h.likeKind != nil:
 		r.unknownKey(h.likeKind, "kind")
@@ -277,7 +277,8 @@ func likeGroup(version string) bool {
 // likeKinds reports whether a value is a kind of ours but for a few letters.
 func likeKinds(n *yaml.Node) bool {
 	word := letters(scalar(n))
-	return word != "" && (nearest.Distance(word, "cluster") <= 2 || nearest.Distance(word, "template") <= 2)
+	return word != "" && slices.ContainsFunc([]string{"cluster", "template", "runner", "runnerrule"},
+		func(kind string) bool { return nearest.Distance(word, kind) <= 2 })
 }
 
 // letters is a short word without what nobody sees and without its case; a long

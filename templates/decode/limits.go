@@ -12,8 +12,10 @@ const (
 
 // What documents of ours begin with.
 const (
-	apiGroup     = "holdfast.dev"
-	APIVersion   = apiGroup + "/v1"
-	KindCluster  = "Cluster"
-	KindTemplate = "Template"
+	apiGroup       = "holdfast.dev"
+	APIVersion     = apiGroup + "/v1"
+	KindCluster    = "Cluster"
+	KindTemplate   = "Template"
+	KindRunner     = "Runner"
+	KindRunnerRule = "RunnerRule"
 )

@@ -90,7 +90,9 @@ func (o *Object) Label(key string) string {
 
 // Get returns the value of key, nil if it is absent or null.
 func (o *Object) Get(key string) *yaml.Node {
-	o.known = append(o.known, key)
+	if !slices.Contains(o.known, key) {
+		o.known = append(o.known, key)
+	}
 	_, value := o.Find(key)
 	if value != nil && value.Tag == "!!null" {
 		return nil

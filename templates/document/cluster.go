@@ -186,7 +186,7 @@ func (r clusterReader) spec(o *decode.Object, c *holdfast.Cluster) (unread []str
 	deletion := o.Child("deletion")
 	c.Deletion.Protected = deletion.Bool("protected", false)
 	deletion.Done()
-	r.limits(o.Child("limits"), c)
+	c.Limits = o.Child("limits").RunLimits("leave it out for the server's own limit")
 	return append(unread, o.Done()...)
 }
 

@@ -1,4 +1,4 @@
-package document
+package decode
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
 // The least that an engine starts with.
@@ -19,44 +18,44 @@ const (
 	minCPU       = 0.01
 )
 
-// limits reads what the engine of a cluster's runs may use. Whether it may be as
-// much is for the server's configuration to say.
-func (r clusterReader) limits(o *decode.Object, c *holdfast.Cluster) {
-	const noLimit = "leave it out for the server's own limit"
+// RunLimits reads the mapping as what an engine may use; a key that is absent is zero.
+// Absent says what to do for no limit.
+func (o *Object) RunLimits(absent string) (l holdfast.RunLimits) {
 	if n := o.Get("memory"); n != nil {
 		size, ok := parseSize(n)
 		switch {
 		case !ok:
-			r.Add(n, fmt.Sprintf("spec.limits.memory must be a size, not %s", decode.Describe(n)), "such as 512MiB or 8GiB")
+			o.reader.Add(n, fmt.Sprintf("%s must be a size, not %s", o.Label("memory"), Describe(n)), "such as 512MiB or 8GiB")
 		case size < minMemory:
-			r.Add(n, "spec.limits.memory must be at least 64MiB", noLimit)
+			o.reader.Add(n, o.Label("memory")+" must be at least 64MiB", absent)
 		default:
-			c.Limits.Memory = size
+			l.Memory = size
 		}
 	}
 	if n := o.Get("processes"); n != nil {
 		number, err := strconv.Atoi(n.Value)
 		switch {
 		case n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil:
-			r.Add(n, fmt.Sprintf("spec.limits.processes must be a whole number, not %s", decode.Describe(n)), "such as 2048")
+			o.reader.Add(n, fmt.Sprintf("%s must be a whole number, not %s", o.Label("processes"), Describe(n)), "such as 2048")
 		case number < minProcesses:
-			r.Add(n, "spec.limits.processes must be at least 32", noLimit)
+			o.reader.Add(n, o.Label("processes")+" must be at least 32", absent)
 		default:
-			c.Limits.Processes = number
+			l.Processes = number
 		}
 	}
 	if n := o.Get("cpu"); n != nil {
 		number, err := strconv.ParseFloat(n.Value, 64)
 		switch {
 		case n.Kind != yaml.ScalarNode || n.Tag != "!!int" && n.Tag != "!!float" || err != nil || math.IsInf(number, 0) || math.IsNaN(number):
-			r.Add(n, fmt.Sprintf("spec.limits.cpu must be a number, not %s", decode.Describe(n)), "such as 2 or 0.5")
+			o.reader.Add(n, fmt.Sprintf("%s must be a number, not %s", o.Label("cpu"), Describe(n)), "such as 2 or 0.5")
 		case number < minCPU:
-			r.Add(n, "spec.limits.cpu must be at least 0.01", noLimit)
+			o.reader.Add(n, o.Label("cpu")+" must be at least 0.01", absent)
 		default:
-			c.Limits.CPU = number
+			l.CPU = number
 		}
 	}
 	o.Done()
+	return l
 }
 
 // parseSize reads a number of bytes with its unit, such as 512MiB.
