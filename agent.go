@@ -109,14 +109,20 @@ const (
 )
 
 // AgentRef is a process of an agent.
-type AgentRef struct{ ID, Process, Folder string }
+type AgentRef struct {
+	ID, Process, Folder string
+	Runner              string // that it belongs to; empty: any
+}
 
 // Ref returns the process that asks.
-func (r ClaimRequest) Ref() AgentRef { return AgentRef{r.Agent, r.Process, r.Folder} }
+func (r ClaimRequest) Ref() AgentRef {
+	return AgentRef{ID: r.Agent, Process: r.Process, Folder: r.Folder, Runner: r.Runner}
+}
 
 // MayHave reports whether the token of who asks could ever have claimed run.
 func (r ClaimRequest) MayHave(run Run) bool {
-	return (len(r.Bound) == 0 || slices.Contains(r.Bound, run.Kind.AgentKind())) &&
+	return (r.Runner == "" || r.Runner == run.RunnerName()) &&
+		(len(r.Bound) == 0 || slices.Contains(r.Bound, run.Kind.AgentKind())) &&
 		(len(r.Projects) == 0 || slices.Contains(r.Projects, run.Document.Project))
 }
 

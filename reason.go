@@ -74,6 +74,7 @@ const (
 	ReasonRequested         Reason = "Requested"
 	ReasonResumed           Reason = "Resumed"
 	ReasonRevertFailed      Reason = "RevertFailed"
+	ReasonRunnerCapped      Reason = "RunnerCapped"
 	ReasonSchedule          Reason = "Schedule"
 	ReasonStateMoved        Reason = "StateMoved"
 	ReasonStateUnsaved      Reason = "StateUnsaved"

@@ -192,8 +192,8 @@ var reasonInfos = map[Reason]ReasonInfo{
 	},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no running agent executes such runs; it resumes automatically when one does",
-		More: "Such runs are those of this kind, of clusters of this project. It is reported after 30 s",
-		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing",
+		More: "Such runs are those of this kind, of clusters of this project, in environments of this runner. It is reported after 30 s",
+		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing; `holdfast get environments` says which runner an environment has",
 		Line: "holdfast get agents",
 	},
 	ReasonNotAffected: {Effect: Explains, Words: "the pull request does not change the cluster"},
@@ -278,6 +278,10 @@ var reasonInfos = map[Reason]ReasonInfo{
 		More: "Or the same drift is back",
 		Next: []Verb{VerbApply}, Does: "retries with the plan of the last check",
 		Hint: "Find out what causes the drift, or change the code or the rules",
+	},
+	ReasonRunnerCapped: {
+		Effect: Passes, Words: "the limit of runs for its runner is reached; it resumes automatically",
+		More: "`spec.maxRuns` of the runner's document says how many",
 	},
 	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},
 	ReasonStateMoved: {

@@ -168,6 +168,8 @@ type PullRequestRecord struct {
 	Faults   Faults               `json:"faults,omitempty"`
 	// Settings are sentences on what else the documents say differently: no plan shows it.
 	Settings []string `json:"settings,omitempty"`
+	// Runners are the changes of runners and rules that it makes.
+	Runners []RunnerChange `json:"runners,omitempty"`
 	// AllSamples: somebody has asked for plans of all clusters that a change of a
 	// template would change, not only of samples. It holds for the head of then.
 	AllSamples bool `json:"allSamples,omitempty"`

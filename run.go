@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -123,8 +124,8 @@ type Run struct {
 	Status  RunStatus `json:"status"`
 	Reason  Reason    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
-	// Runner is the one whose agents execute it: that which its environment is pinned to. A
-	// run of before there were runners has none, and is LocalRunner's.
+	// Runner is the one whose agents execute it, which is that of its environment: the store
+	// fills it in with the run. One of before there were runners has none: see RunnerName.
 	Runner string `json:"runner,omitempty"`
 
 	RunSpec
@@ -239,6 +240,9 @@ type RunBrief struct {
 
 // Owner is the name of an attempt as the owner of a lock.
 func (r AttemptRef) Owner() string { return r.Run + "/" + strconv.Itoa(r.Attempt) }
+
+// RunnerName is the runner whose agents execute the run.
+func (r Run) RunnerName() string { return cmp.Or(r.Runner, LocalRunner) }
 
 // Destroys reports whether the run is about the destruction of its cluster.
 func (r Run) Destroys() bool { return r.Kind == RunDestroy || r.Destroy }
@@ -380,13 +384,14 @@ const PriorityFirst = 5
 func (r Run) First() bool { return r.Kind == RunPlan && r.Background && r.PullRequest.IsZero() }
 
 // Lane is the runs that are in one line to be handed out, the oldest first: those of
-// one priority, pull request, project, provider and kind.
+// one priority, pull request, project, provider, kind and runner.
 type Lane struct {
 	Priority    int            // lower ones go first; 0 is of what writes, less of what releases a lock
 	PullRequest PullRequestRef // that they were made for, or whose reviews they apply; zero: none
 	Project     string         // of their clusters
 	Provider    string         // of their clusters
 	Kind        RunKind
+	Runner      string
 	More        bool // others wait behind the first
 	// Since is when the first of them was created that may be handed out; of a lane that
 	// was served, when it last was.

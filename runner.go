@@ -273,7 +273,7 @@ type RunnerRuleRecord struct {
 	UpdatedAt time.Time     `json:"updatedAt"`
 }
 
-// RunnerChange is what a pull request says anew of a runner or a rule.
+// RunnerChange is the change of a runner or a rule that a pull request makes.
 type RunnerChange struct {
 	Kind   string `json:"kind"` // of the document: Runner or RunnerRule
 	Name   string `json:"name"`
@@ -291,7 +291,7 @@ type AffectedEnvironment struct {
 	Clusters []string `json:"clusters"`       // sorted
 }
 
-// RunnersChange is what a repository says anew of runners and rules.
+// RunnersChange is how a repository changes what is in force of runners and rules.
 type RunnersChange struct {
 	Runners         []RunnerRecord // that are in force from now on
 	Rules           []RunnerRuleRecord

@@ -32,6 +32,8 @@ import (
 //	post KEY              the first time that something is wanted of a post.
 //	repository NAME       numbers of pull requests without a code host.
 //	resources of NAME     a list that is compared and replaced.
+//	runners               which runners and rules there are, and which environments are pinned
+//	                      to what: a first run goes by the rules that are there.
 //
 // Runs that something refers to are locked against their removal (holdRuns), which locks them
 // first (holdRun). Sweeps look again, in the statement that deletes, for whether something is
@@ -44,6 +46,9 @@ import (
 func ofState(location string) string { return "state " + holdfast.StateKey(location) }
 
 func ofCluster(name string) string { return "cluster " + name }
+
+// ofRunners is what all name that write runners, rules or the pins of environments.
+const ofRunners = "runners"
 
 func ofRepository(name string) string { return "repository " + name }
 

@@ -41,6 +41,9 @@ func (s *RunStore) claimRun(ctx context.Context, id string, agent holdfast.Agent
 		if err := limit.hold(ctx, q); err != nil {
 			return err
 		}
+		if agent.Runner != "" && agent.Runner != run.RunnerName() {
+			return fmt.Errorf("it is of runner %s by now: %w", run.RunnerName(), holdfast.ErrConflict)
+		}
 		if err := checkClaim(ctx, q, run, now, &limit); err != nil {
 			return err
 		}

@@ -42,7 +42,8 @@ func (s *RunStore) Queue(ctx context.Context, filter holdfast.QueueFilter) ([]ho
 			}
 			ahead := aheadOf(passed, lane)
 			passed[turnOf(lane)]++
-			if position <= filter.After || len(filter.Projects) > 0 && !slices.Contains(filter.Projects, lane.Project) {
+			if position <= filter.After || len(filter.Projects) > 0 && !slices.Contains(filter.Projects, lane.Project) ||
+				filter.Runner != "" && filter.Runner != lane.Runner {
 				continue
 			}
 			run, err := s.readRun(ctx, q, entry.id, "")
@@ -158,7 +159,7 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	paced := filter.NoFirst && lane.Priority == holdfast.PriorityFirst
 	unread := lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo)
-	return !paced && !unread && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
+	return !paced && !unread && (filter.Runner == "" || filter.Runner == lane.Runner) && (len(filter.Kinds) == 0 || slices.Contains(filter.Kinds, lane.Kind)) &&
 		(len(filter.Projects) == 0 || slices.Contains(filter.Projects, lane.Project)) &&
 		!slices.Contains(filter.Capped, lane.Project) && !slices.Contains(filter.CappedRepos, lane.PullRequest.Repo) &&
 		!slices.Contains(filter.Providers, lane.Provider)

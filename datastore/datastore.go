@@ -58,6 +58,7 @@ type Store struct {
 	*TemplateStore
 	*RepositoryStore
 	*IssuerStore
+	*RunnerStore
 	*ArtefactStore
 	*LogStore
 	*ReplicaStore
@@ -115,6 +116,7 @@ func newStore(opts Options) *Store {
 		TemplateStore:    &TemplateStore{r},
 		RepositoryStore:  &RepositoryStore{r},
 		IssuerStore:      &IssuerStore{r},
+		RunnerStore:      &RunnerStore{r},
 		ArtefactStore:    artefacts,
 		LogStore:         &LogStore{r},
 		ReplicaStore:     &ReplicaStore{records: r},

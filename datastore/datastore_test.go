@@ -76,6 +76,8 @@ func TestStore(t *testing.T) {
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
 		"any queued":      testAnyQueued,
+		"runners":         testRunners,
+		"environments":    testEnvironments,
 		"queue":           testQueue,
 		"lane of applies": testLaneOfAnApply,
 		"writes go first": testWritesGoFirst,

@@ -12,14 +12,18 @@ import (
 )
 
 // A lane is stored as a JSON array: priority, repository and number of the pull
-// request, project, provider, kind.
+// request, project, provider, kind; and the runner, if it is another one than the local one.
 
 // laneOf is the lane of a run as it is stored.
 func laneOf(run holdfast.Run) string {
 	pr := servedPullRequest(run)
-	return encodeList([]string{
+	parts := []string{
 		strconv.Itoa(priority(run)), pr.Repo, strconv.Itoa(pr.Number), run.Document.Project, run.Document.Provider, string(run.Kind),
-	})
+	}
+	if runner := run.RunnerName(); runner != holdfast.LocalRunner {
+		parts = append(parts, runner)
+	}
+	return encodeList(parts)
 }
 
 // servedPullRequest is the pull request that a run was made for, or of an apply the one
@@ -41,8 +45,12 @@ func parseLane(text string, since int64) (holdfast.Lane, error) {
 	if err != nil {
 		return holdfast.Lane{}, err
 	}
-	if len(parts) != 6 {
+	if len(parts) != 6 && len(parts) != 7 {
 		return holdfast.Lane{}, fmt.Errorf("lane %q has %d parts", text, len(parts))
+	}
+	runner := holdfast.LocalRunner
+	if len(parts) == 7 {
+		runner = parts[6]
 	}
 	priority, err := strconv.Atoi(parts[0])
 	number, numberErr := strconv.Atoi(parts[2])
@@ -51,7 +59,7 @@ func parseLane(text string, since int64) (holdfast.Lane, error) {
 	}
 	return holdfast.Lane{
 		Priority: priority, PullRequest: holdfast.PullRequestRef{Repo: parts[1], Number: number},
-		Project: parts[3], Provider: parts[4], Kind: holdfast.RunKind(parts[5]), Since: fromNanos(since),
+		Project: parts[3], Provider: parts[4], Kind: holdfast.RunKind(parts[5]), Runner: runner, Since: fromNanos(since),
 	}, nil
 }
 
@@ -147,10 +155,10 @@ const waitingLanes = `WITH RECURSIVE lanes (lane) AS (
 			SELECT (SELECT MIN(lane) FROM runs WHERE claim_at IS NOT NULL AND lane > lanes.lane) FROM lanes WHERE lane IS NOT NULL
 		)`
 
-// AnyQueued reports whether a run of these kinds, of a cluster of these projects, waits to be
-// handed out, one that may not be claimed yet included. Without kinds or projects, of any.
-func (s *RunStore) AnyQueued(ctx context.Context, kinds []holdfast.RunKind, projects []string) (some bool, err error) {
-	wanted := holdfast.ClaimFilter{Kinds: kinds, Projects: projects}
+// AnyQueued reports whether a run of the kinds, projects and runner of a filter waits to be
+// handed out, one that may not be claimed yet included.
+func (s *RunStore) AnyQueued(ctx context.Context, of holdfast.ClaimFilter) (some bool, err error) {
+	wanted := holdfast.ClaimFilter{Kinds: of.Kinds, Projects: of.Projects, Runner: of.Runner}
 	err = s.db.reader().each(ctx, func(row scanner) error {
 		var text string
 		if err := row.Scan(&text); err != nil {

@@ -182,7 +182,7 @@ func testLaneOfAnApply(t *testing.T, open opener) {
 func lane(priority, pr int, since time.Time) holdfast.Lane {
 	return holdfast.Lane{
 		Priority: priority, PullRequest: holdfast.PullRequestRef{Repo: "fleet", Number: pr},
-		Project: "shop", Provider: "aws", Kind: holdfast.RunPlan, Since: since,
+		Project: "shop", Provider: "aws", Kind: holdfast.RunPlan, Runner: holdfast.LocalRunner, Since: since,
 	}
 }
 
@@ -200,7 +200,7 @@ func testAnyQueued(t *testing.T, open opener) {
 	store := open(t)
 	expect := func(when string, want bool, projects []string, kinds ...holdfast.RunKind) {
 		t.Helper()
-		if got := must[bool](t)(store.AnyQueued(t.Context(), kinds, projects)); got != want {
+		if got := must[bool](t)(store.AnyQueued(t.Context(), holdfast.ClaimFilter{Kinds: kinds, Projects: projects})); got != want {
 			t.Errorf("%s: AnyQueued(%v, %v) = %t", when, kinds, projects, got)
 		}
 	}

@@ -15,6 +15,7 @@ var postgresDialect = &dialect{
 	explained:  postgres.Explained,
 
 	forUpdate:    ` FOR UPDATE`,
+	forShare:     ` FOR SHARE`,
 	forKeyShare:  ` FOR KEY SHARE`,
 	skipLocked:   ` FOR UPDATE SKIP LOCKED`,
 	advisoryLock: `SELECT pg_advisory_xact_lock(hashtextextended('holdfast ' || ?, 0))`,
@@ -33,7 +34,7 @@ func openPostgres(ctx context.Context, address postgres.Address) (*database, err
 		return nil, err
 	}
 	reading := *postgresDialect
-	reading.forUpdate, reading.forKeyShare, reading.skipLocked = "", "", ""
+	reading.forUpdate, reading.forShare, reading.forKeyShare, reading.skipLocked = "", "", "", ""
 	writers := statements.NewNumbered(pools.Writers)
 	return &database{
 		dialect: postgresDialect, reading: &reading, server: pools,

@@ -25,6 +25,7 @@ func (s *rebuilder) rebuild(ctx context.Context) error {
 		{"clusters", s.rebuildClusters},
 		{"logs", s.rebuildLogs},
 		{"merges", s.rebuildMerges},
+		{"environments", s.rebuildEnvironments}, // after clusters
 	} {
 		name, fill := step.name, step.fill
 		var wanted int
@@ -159,6 +160,15 @@ func (s *rebuilder) rebuildMerges(ctx context.Context, q querier) error {
 		return err
 	}
 	return prs.eachPullRequest(ctx, q, note, `pull_requests AS p WHERE p.state = ?`, string(holdfast.PullRequestMerged))
+}
+
+// rebuildEnvironments pins the environments that have run before there were runners.
+func (s *rebuilder) rebuildEnvironments(ctx context.Context, q querier) error {
+	_, err := q.exec(ctx, `INSERT INTO environments (project, name, runner, rule, pinned_at)
+		SELECT DISTINCT project, environment, CAST(? AS TEXT), '', CAST(? AS BIGINT) FROM summaries
+		WHERE project <> '' AND environment <> '' AND (applied_run <> '' OR EXISTS (SELECT 1 FROM runs WHERE runs.cluster = summaries.name))
+		ON CONFLICT (project, name) DO NOTHING`, holdfast.LocalRunner, nanos(s.now()))
+	return err
 }
 
 // rebuildNames gives the fields of records that had other names the present ones.

@@ -29,6 +29,9 @@ var kept = map[string]string{
 	"suspensions":       "a row for each project that is suspended",
 	"repository_states": "a row for each repository",
 	"tags":              "a row for each tag that was used: that it was moved is known by it",
+	"runners":           "a row for each document",
+	"runner_rules":      "a row for each document",
+	"environments":      "a row for each environment that has ever run: it stays where it is",
 	"upgrades":          "a row for each version that was proposed: what people declined is not proposed again",
 
 	"clusters":             "a row for each cluster that there ever was: its name and history stay",

@@ -92,7 +92,8 @@ func claimAt(run holdfast.Run) sql.NullInt64 {
 }
 
 // CreateRun stores a new run, and appends to the audit trail in the same transaction;
-// the run's Version becomes 1.
+// the run's Version becomes 1, and its Runner that of its environment, which is pinned to
+// one now if this is its first run.
 func (s *RunStore) CreateRun(ctx context.Context, run holdfast.Run, trail ...holdfast.AuditEntry) error {
 	return s.createRun(ctx, run, s.trail(trail))
 }
@@ -145,12 +146,16 @@ func (s *records) createRun(ctx context.Context, run holdfast.Run, also func(con
 		return fmt.Errorf("create run %q: it needs an id, a cluster, a kind and a status", run.ID)
 	}
 	run.Version = 1
-	doc, err := s.keys.SealJSON("run", run.ID, run)
-	if err != nil {
-		return fmt.Errorf("create run %q: %w", run.ID, err)
-	}
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		var err error
+		if run.Runner, err = s.pinned(ctx, q, run.Document.EnvironmentKey()); err != nil {
+			return err
+		}
+		doc, err := s.keys.SealJSON("run", run.ID, run)
+		if err != nil {
+			return err
+		}
+		_, err = q.exec(ctx, `INSERT INTO runs (id, cluster, kind, status, pr_repo, pr_number, state_location, priority,
 				attempt, fence, claim_at, heartbeat_at, step, posted_at, created_at, version, provider, project, bundle, lane, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Cluster, string(run.Kind), string(run.Status), run.PullRequest.Repo, run.PullRequest.Number,
@@ -318,7 +323,7 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 	return run, s.noteUnsaved(ctx, q, run)
 }
 
-func (s *RunStore) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
+func (s *records) storeRun(ctx context.Context, q querier, run holdfast.Run) error {
 	doc, err := s.keys.SealJSON("run", run.ID, run)
 	if err != nil {
 		return err

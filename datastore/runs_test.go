@@ -30,7 +30,7 @@ func testRuns(t *testing.T, open opener) {
 	create(t, store, full, newRun(2), newRun(3))
 
 	got := must[holdfast.Run](t)(store.Run(ctx, full.ID))
-	full.Version = 1
+	full.Version, full.Runner = 1, holdfast.LocalRunner
 	if diff := differ(full, got); diff != "" {
 		t.Errorf("Run() differs from what was created (-want +got):\n%s", diff)
 	}

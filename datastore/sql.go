@@ -38,6 +38,8 @@ type dialect struct {
 
 	// forUpdate ends a SELECT of rows that the transaction then writes.
 	forUpdate string
+	// forShare ends one of rows that must stay as they are until the transaction has ended.
+	forShare string
 	// forKeyShare ends one of rows that must not go before the transaction has ended.
 	forKeyShare string
 	// skipLocked ends one of rows that another transaction may have instead.

@@ -27,7 +27,8 @@ const (
 // have these contents and all else stays as it is, modes included. It moves no
 // ref. The same proposal always gives the same commit, whoever makes it: its time
 // is that of Base. ErrNotFound if Base is not there; a file that is not there, or
-// is not a file, is an error, and so is a proposal that changes nothing.
+// is not a file, is an error, and so is a proposal that changes nothing. With New, files
+// and folders that are not there are made.
 func (s *Source) Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error) {
 	m, err := s.mirror(repo)
 	if err != nil {
@@ -60,7 +61,7 @@ func (o *objects) propose(ctx context.Context, p holdfast.Proposal) (plumbing.Ha
 		}
 		files[name] = data
 	}
-	tree, err := o.overwrite(ctx, "", base.TreeHash, files)
+	tree, err := o.overwrite(ctx, "", base.TreeHash, files, p.New)
 	if err != nil {
 		return zero, err
 	}
@@ -74,9 +75,9 @@ func (o *objects) propose(ctx context.Context, p holdfast.Proposal) (plumbing.Ha
 }
 
 // overwrite returns a folder's tree with files, by their paths below it, in place
-// of those that are there. What it is made of is stored first: a crash leaves
-// objects that nothing leads to.
-func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash, files map[string][]byte) (plumbing.Hash, error) {
+// of those that are there, and, if that is allowed, made where there are none. What it is made
+// of is stored first: a crash leaves objects that nothing leads to.
+func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash, files map[string][]byte, makes bool) (plumbing.Hash, error) {
 	var zero plumbing.Hash
 	if err := ctx.Err(); err != nil {
 		return zero, err
@@ -89,6 +90,13 @@ func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash,
 	for name, data := range files {
 		first, rest, deeper := strings.Cut(name, "/")
 		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == first })
+		if i < 0 && makes {
+			made := entry{name: first, mode: filemode.Regular}
+			if deeper {
+				made.mode = filemode.Dir
+			}
+			entries, i = append(entries, made), len(entries)
+		}
 		switch {
 		case i < 0:
 			return zero, &fs.PathError{Op: "write", Path: path.Join(dir, name), Err: fs.ErrNotExist}
@@ -111,7 +119,7 @@ func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash,
 		if !entries[i].isDir() {
 			return zero, &fs.PathError{Op: "write", Path: path.Join(dir, name), Err: errors.New("is not a folder")}
 		}
-		if entries[i].hash, err = o.overwrite(ctx, path.Join(dir, name), entries[i].hash, files); err != nil {
+		if entries[i].hash, err = o.overwrite(ctx, path.Join(dir, name), entries[i].hash, files, makes); err != nil {
 			return zero, err
 		}
 	}

@@ -345,7 +345,7 @@ func TestPlansOfAnUnreadablePullRequestSayWhy(t *testing.T) {
 	says := func(when, want string) {
 		t.Helper()
 		f.must(f.r.Dispatcher().Sweep(t.Context()))
-		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 		f.must(err)
 		if len(queue) != 1 {
 			t.Fatalf("%s, %d runs are in the queue", when, len(queue))

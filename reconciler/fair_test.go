@@ -67,7 +67,7 @@ func TestLastRunIsKeptForOthers(t *testing.T) {
 	if third := f.claim(first.AttemptRef, second.AttemptRef); third.Run != "" {
 		t.Fatalf("%s has the last run", third.Cluster)
 	}
-	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 	f.must(err)
 	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonProjectCapped || !strings.Contains(queue[0].Detail, "project p") {
 		t.Errorf("the queue is %+v", queue)
@@ -105,7 +105,7 @@ func TestCapOfAProject(t *testing.T) {
 	if third := f.claim(first.AttemptRef, second.AttemptRef); third.Run != "" {
 		t.Fatalf("%s is claimed over the cap", third.Cluster)
 	}
-	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 	f.must(err)
 	if len(queue) != 1 || queue[0].Run.Cluster != "a-2" || queue[0].Reason != holdfast.ReasonProjectCapped {
 		t.Errorf("the queue is %+v", queue)
@@ -129,7 +129,7 @@ func TestQueueSaysWhatHoldsARunBack(t *testing.T) {
 	f.look()
 	check := func(want ...string) {
 		t.Helper()
-		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 		f.must(err)
 		var got []string
 		for _, entry := range queue {

@@ -201,7 +201,7 @@ func TestAnApplyHasItsStateForItselfWhenCredentialsChange(t *testing.T) {
 	if other := f.claim(a.AttemptRef); other.Run != "" {
 		t.Errorf("while its apply runs, a %s of %s is handed out, with the state at %s", other.Kind, other.Cluster, other.StateLocation)
 	}
-	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 	f.must(err)
 	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonLocked {
 		t.Errorf("in the queue are %+v", queue)

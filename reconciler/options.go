@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
 // Options are what a Reconciler needs.
@@ -69,6 +70,14 @@ type Grants struct {
 	// come from: folders of files, and commands of stores, with "{key}" for which.
 	// Nil gives none.
 	SecretSources func(c holdfast.Cluster, kind holdfast.RunKind) (dirs []string, stores map[string][]string)
+	Runners       RunnerGrants
+}
+
+// RunnerGrants are what documents of runners and rules may say.
+type RunnerGrants struct {
+	// Allow returns why a repository may not define a runner or a rule. Nil allows none.
+	Allow     func(repo string, doc runnerdoc.Document) error
+	Documents runnerdoc.Options
 }
 
 // Limits bound runs.
@@ -113,6 +122,7 @@ type Repository struct {
 	Name     string
 	Branch   string   // the tracked branch
 	Clusters []string // globs of the files that may define clusters; ** crosses folders
+	Runners  []string // globs of the files that may define runners and rules, besides
 	// Templates are the folders of versioned templates, by name; empty if the
 	// repository publishes none.
 	Templates map[string]string
@@ -225,6 +235,11 @@ func (g Grants) withDefaults() Grants {
 	}
 	if g.SameCredential == nil {
 		g.SameCredential = func(string, holdfast.RunKind, holdfast.Cluster, holdfast.Cluster) bool { return true }
+	}
+	if g.Runners.Allow == nil {
+		g.Runners.Allow = func(repo string, _ runnerdoc.Document) error {
+			return fmt.Errorf("%s may not define runners", repo)
+		}
 	}
 	if g.Limits == nil {
 		g.Limits = func(holdfast.Cluster) (granted, most holdfast.RunLimits) { return }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/relay"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/reconciler/runners"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
 )
 
@@ -41,6 +42,7 @@ type Store interface {
 	Inventory
 	Impacts
 	Upgrades
+	Runners
 	rescue.Tries
 	rescue.Unsaved
 	record.Trail
@@ -258,6 +260,14 @@ type Upgrades interface {
 	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
 	// SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key).
 	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
+}
+
+// Runners are the runners and rules in force, and the environments that are pinned to them.
+type Runners interface {
+	// Runner is an ErrNotFound of the local one, too.
+	Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error)
+	runners.Records
+	runners.Refresh
 }
 
 // Locker excludes across replicas. Keys are those of states, owners "run/attempt".

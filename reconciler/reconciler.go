@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/relay"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/reconciler/runners"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -76,6 +77,7 @@ type rooms struct {
 	publish    *publish.Publisher
 	published  *published.List
 	rescue     *rescue.Keeper
+	runners    *runners.Keeper
 	upgrades   *upgrade.Keeper
 }
 
@@ -98,6 +100,7 @@ func New(opts Options) (*Reconciler, error) {
 	if r.dispatcher, err = newDispatcher(r); err != nil {
 		return nil, fmt.Errorf("reconciler: %w", err)
 	}
+	r.runners = newRunners(r)
 	r.intake = newIntake(r)
 	r.drift = newDrift(r)
 	r.loop = newLoop(r)
@@ -109,9 +112,9 @@ func New(opts Options) (*Reconciler, error) {
 func newLeaves(r *Reconciler) leaves {
 	var l leaves
 	var publishing []releases.Repository
-	globs := make(map[string][]string, len(r.opts.Sources.Repositories))
+	globs, runnerGlobs := make(map[string][]string, len(r.opts.Sources.Repositories)), make(map[string][]string)
 	for _, repo := range r.opts.Sources.Repositories {
-		globs[repo.Name] = repo.Clusters
+		globs[repo.Name], runnerGlobs[repo.Name] = repo.Clusters, repo.Runners
 		publishing = append(publishing, releases.Repository{Name: repo.Name, Templates: repo.Templates})
 	}
 	store, git, logger, now := r.opts.Store, r.opts.Sources.Git, r.opts.Telemetry.Logger, r.opts.Now
@@ -122,7 +125,10 @@ func newLeaves(r *Reconciler) leaves {
 		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },
 	})
 	l.resolver = loader.Using(l.releases)
-	l.catalogs = catalog.NewReader(catalog.Options{Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden})
+	l.catalogs = catalog.NewReader(catalog.Options{
+		Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden,
+		Runners: runnerGlobs, RunnerDocuments: r.opts.Grants.Runners.Documents,
+	})
 	l.artefacts = history.NewPatient(store, logger, now)
 	l.lineage = lineage.NewReader(patientStore{store, l.artefacts}, l.catalogs)
 	l.agenda = agenda.New(agenda.Options{

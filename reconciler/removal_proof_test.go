@@ -126,7 +126,7 @@ func TestADestroyWaitsForALookAtGit(t *testing.T) {
 	f.merge(1, byMerge)
 	waitsFor := func(want holdfast.Reason) {
 		t.Helper()
-		queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+		queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 		f.must(err)
 		if len(queue) != 1 || queue[0].Run.Kind != holdfast.RunDestroy || queue[0].Reason != want || (queue[0].Detail != "") != (want != "") {
 			t.Errorf("the queue is %+v, want a destroy that waits for %q", queue, want)

@@ -33,7 +33,7 @@ func TestAnApplyWaitsForALookAtGit(t *testing.T) {
 			if a := f.claim(); a.Run != "" {
 				t.Fatalf("the %s of %s begins before its repository was read", a.Kind, a.Cluster)
 			}
-			queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+			queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 			f.must(err)
 			if len(queue) != 1 || queue[0].Run.Kind != holdfast.RunApply || queue[0].Reason != holdfast.ReasonRepositoryUnread || queue[0].Detail == "" {
 				t.Errorf("the queue is %+v", queue)
@@ -68,7 +68,7 @@ func TestFirstPlansComeLast(t *testing.T) {
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("%s is planned in the same minute", a.Cluster)
 	}
-	queue, err := f.r.Dispatcher().Queue(t.Context(), nil, 0, 10)
+	queue, err := f.r.Dispatcher().Queue(t.Context(), holdfast.QueueFilter{Limit: 10})
 	f.must(err)
 	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonAdoptionCapped || queue[0].Detail == "" {
 		t.Errorf("the queue is %+v", queue)

@@ -15,7 +15,7 @@ func newIntake(r *Reconciler) *intake.Intake {
 	}
 	for _, repo := range r.opts.Sources.Repositories {
 		sources.Repositories = append(sources.Repositories, intake.Repository{
-			Name: repo.Name, Branch: repo.Branch, Publishes: len(repo.Templates) > 0,
+			Name: repo.Name, Branch: repo.Branch, Publishes: len(repo.Templates) > 0, Runners: len(repo.Runners) > 0,
 			Local: repo.Local, Forks: repo.Forks, Drafts: repo.Drafts, Poll: repo.Poll,
 		})
 	}
@@ -25,7 +25,7 @@ func newIntake(r *Reconciler) *intake.Intake {
 			Catalogs: r.catalogs, Lineage: r.lineage, Records: r.records, Agenda: r.agenda, Traces: r.traces, Looking: &r.looking,
 		},
 		Peers: intake.Peers{
-			Publisher: r.publish, Impacts: r.impacts, Gates: r.gates, Upgrades: proposing{r}, Commands: reading{r},
+			Publisher: r.publish, Impacts: r.impacts, Runners: r.runners, Gates: r.gates, Upgrades: proposing{r}, Commands: reading{r},
 		},
 	})
 }

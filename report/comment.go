@@ -67,6 +67,7 @@ func (w *writer) comment(level detail) string {
 	w.gates()
 	w.failures()
 	w.summary()
+	w.runners()
 	for _, g := range w.groups {
 		if w.full() {
 			return w.b.String()
@@ -114,6 +115,8 @@ func (w *writer) clustersHeadline(head string) string {
 		return "⛔ Nothing is planned for " + head + ": " + markdown.Shorten(reasonOf(pr.Reason).Words, 200)
 	case t.all == 0 && len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ %s in %s", markdown.Plural(len(distinct(pr.Faults)), "error"), head)
+	case t.all == 0 && len(pr.Runners) > 0:
+		return "✅ Nothing to plan for " + head + ": it changes " + runnersPhrase(pr.Runners)
 	case t.all == 0 && len(pr.Settings) > 0:
 		return "✅ Nothing to plan for " + head + ": it changes settings only"
 	case t.all == 0:

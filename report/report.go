@@ -121,7 +121,7 @@ var details = []detail{
 // Comment returns the one comment of a pull request, for any time of its life.
 // It begins with Marker and is never longer than 65,536 characters: what does
 // not fit is left out step by step, and the comment says so. It is empty if
-// there is nothing to say: no affected cluster, no changed template or setting, no fault,
+// there is nothing to say: no affected cluster, no changed template, setting or runner, no fault,
 // and no comment that would become untrue.
 func Comment(r PullRequest) string {
 	if silent(r) {
@@ -139,5 +139,6 @@ func Comment(r PullRequest) string {
 func silent(r PullRequest) bool {
 	pr := r.PullRequest
 	ordinary := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return !c.Sample })
-	return !r.Had && !ordinary && len(r.Impacts) == 0 && len(pr.Faults) == 0 && len(pr.Settings) == 0 && (pr.Reason == "" || !shownReason(pr.Reason))
+	return !r.Had && !ordinary && len(r.Impacts) == 0 && len(pr.Faults) == 0 && len(pr.Settings) == 0 && len(pr.Runners) == 0 &&
+		(pr.Reason == "" || !shownReason(pr.Reason))
 }

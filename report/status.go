@@ -120,6 +120,8 @@ func planState(r PullRequest, merged bool) (holdfast.StatusState, string) {
 		return holdfast.StatusError, plain(reasonOf(pr.Reason).Words) + ": " + pr.Detail
 	case pr.Reason != "":
 		return holdfast.StatusFailure, plain(reasonOf(pr.Reason).Words)
+	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0 && len(pr.Runners) > 0:
+		return holdfast.StatusSuccess, "nothing to plan: changes " + runnersPhrase(pr.Runners)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0 && len(pr.Settings) > 0:
 		return holdfast.StatusSuccess, "nothing to plan: " + markdown.List(pr.Settings, 2)
 	case len(outcomes) == 0 && len(pr.Faults) == 0 && len(impacts) == 0:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,8 @@ type AgentToken struct {
 	// Projects are those of whose clusters its holder may claim runs; empty means
 	// all.
 	Projects []string
+	// Runner is the one whose runs its holder may claim; empty means the local one.
+	Runner string
 }
 
 func checkAgentTokens(tokens []AgentToken) error {
@@ -118,6 +121,7 @@ func (s *agentServer) bindClaim(t AgentToken, req *holdfast.ClaimRequest) (why, 
 		req.Kinds = slices.Clone(t.Kinds)
 	}
 	req.Projects, req.Bound = slices.Clone(t.Projects), slices.Clone(t.Kinds)
+	req.Runner = cmp.Or(t.Runner, holdfast.LocalRunner)
 	return "", ""
 }
 

@@ -103,7 +103,7 @@ func TestClaimsAreBoundToTheirToken(t *testing.T) {
 					}
 					return
 				}
-				tc.claimed.Process, tc.claimed.Folder = "p", "f"
+				tc.claimed.Process, tc.claimed.Folder, tc.claimed.Runner = "p", "f", holdfast.LocalRunner
 				if diff := cmp.Diff([]holdfast.ClaimRequest{*tc.claimed}, w.claimed); diff != "" || len(refused)+len(w.audit) > 0 {
 					t.Errorf("claimed (-want +got):\n%s; refused %q, on record: %+v", diff, refused, w.audit)
 				}

@@ -37,7 +37,7 @@ var everyKind = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast
 func options(w *world) server.Options {
 	return server.Options{
 		API: server.API{
-			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Tokens: []server.Token{
+			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Runners: server.Runners{Records: &places{}, Operator: &places{}}, Tokens: []server.Token{
 				{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
 				{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
 				{Name: "anna", Role: server.RoleAdmin, SHA256: server.HashToken(adminToken)},

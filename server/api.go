@@ -56,6 +56,9 @@ func (s *apiServer) routes() http.Handler {
 	(&templateAPI{s}).routes(view, operate)
 	(&commandAPI{s}).routes(view, operate)
 	(&lockAPI{s}).routes(view, operate)
+	if s.opts.Runners.Records != nil {
+		(&runnerAPI{s}).routes(view, operate)
+	}
 	if s.opts.Rescuer != nil {
 		(&stateAPI{s}).routes(view, operate)
 	}

@@ -53,7 +53,9 @@ func (s *runAPI) listQueue(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	queue, err := s.opts.Registry.Queue(c.Request.Context(), caller(c).Projects, int(after), p.limit)
+	queue, err := s.opts.Registry.Queue(c.Request.Context(), holdfast.QueueFilter{
+		Projects: caller(c).Projects, Runner: c.Query("runner"), After: int(after), Limit: p.limit,
+	})
 	position := func(r holdfast.QueuedRun) []string { return []string{strconv.Itoa(r.Position)} }
 	cursor := full(p, queue, position)
 	if scoped, ok := s.records(c).(*scopedRecords); ok && err == nil {

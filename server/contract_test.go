@@ -24,7 +24,7 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	url := serve(t, s.API())
-	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1")
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
 	for _, op := range v1.Operations() {
 		described = append(described, op.Method+" /api/v1"+op.Path)
 		if op.Method != "GET" || op.Query == nil || op.ID == "streamEvents" {
@@ -50,7 +50,7 @@ func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	w := fleet()
 	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Rescuer = rescuer{} }).API())
-	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1")
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
 	for _, op := range v1.Operations() {
 		got := request(t, op.Method, url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", adminToken, "")
 		if got.status != 400 || got.header.Get("Content-Type") != v1.ProblemType || !strings.Contains(got.body, `unknown parameter \"nonsense\"`) {

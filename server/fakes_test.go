@@ -129,7 +129,8 @@ func (w *world) Replicas(context.Context) ([]holdfast.Replica, error) {
 func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
 
 // Queue are queued runs of two projects in turns; without any, all runs.
-func (w *world) Queue(_ context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error) {
+func (w *world) Queue(_ context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
+	projects, after, limit := filter.Projects, filter.After, filter.Limit
 	var queue []holdfast.QueuedRun
 	if w.queued == 0 {
 		for _, run := range w.runs {

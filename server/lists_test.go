@@ -70,6 +70,7 @@ func crowded(t *testing.T) (*world, stored) {
 		outputs = append(outputs, fmt.Sprintf(`{"name":%q,"value":1}`, name))
 		run := planRun("run-" + name)
 		run.Cluster, run.StateLocation, run.Status, run.CreatedAt = name, "clusters/"+name, holdfast.RunQueued, at
+		run.Document.Project, run.Document.Environment = name, "production"
 		must(store.CreateRun(ctx, run, holdfast.AuditEntry{At: at, Actor: "otto", Action: "run.queue", Object: run.ID}))
 		_, err := store.SavePullRequest(ctx, holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{
 			PullRequestRef: holdfast.PullRequestRef{Repo: "shop", Number: i + 1}, State: holdfast.PullRequestOpen,
@@ -80,6 +81,10 @@ func crowded(t *testing.T) (*world, stored) {
 		w.templates = append(w.templates, holdfast.TemplateStatus{Name: name, Repo: "shop", Dir: name})
 		all.replicas = append(all.replicas, holdfast.Replica{Identity: name})
 		all.attempts = append(all.attempts, holdfast.Attempt{Run: "run-c000", Attempt: i + 1, Status: holdfast.RunErrored, ClaimedAt: at})
+	}
+	for i := range listed - 1 { // the local one is listed, too
+		rec := holdfast.RunnerRecord{Document: holdfast.Runner{Name: fmt.Sprintf("r%03d", i), Type: holdfast.RunnerRemote}}
+		must(store.SaveRunners(ctx, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{rec}}))
 	}
 	_, err = store.CreateClusters(ctx, clusters, history...)
 	must(err)
@@ -93,7 +98,9 @@ func crowded(t *testing.T) (*world, stored) {
 func TestListsReachTheirEnd(t *testing.T) {
 	t.Parallel()
 	w, records := crowded(t)
-	api := serve(t, newServer(t, w, func(o *server.Options) { o.API.Records = records }).API()) + "/api/v1"
+	api := serve(t, newServer(t, w, func(o *server.Options) {
+		o.API.Records, o.API.Runners.Records = records, records
+	}).API()) + "/api/v1"
 	paths := strings.NewReplacer("{name}", "c000", "{run}", "run-c000")
 	lists := 0
 	for _, op := range v1.Operations() {

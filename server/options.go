@@ -28,6 +28,7 @@ type API struct {
 	Rescuer   Rescuer // states that could not be saved; nil: the API has no routes for them
 	Local     Local   // comments and statuses of the local forge; nil: there is none
 	Posts     Posts   // what was posted on other forges; nil: not shown
+	Runners   Runners
 	Tokens    []Token // of people and tools; none: the API refuses everybody
 
 	// Hosts are the names, besides localhost, under which the API is reached. Where

@@ -47,7 +47,7 @@ type AttemptRecords interface {
 type Registry interface {
 	// Queue returns the runs that wait to be handed out, in their order, behind a
 	// position: those of projects, or without any all. A limit bounds them.
-	Queue(ctx context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error)
+	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)
 	// Present takes in that an agent is there and wants no run now; a
 	// *holdfast.AgentTakenError if another living process has its id.
 	Present(ctx context.Context, req holdfast.ClaimRequest) error

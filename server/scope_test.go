@@ -475,6 +475,7 @@ func TestEveryRouteKnowsProjects(t *testing.T) {
 		"GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true, // of no project
 		"GET /api/v1/version": true, "GET /api/v1/clusters": true, "GET /api/v1/drift": true, "GET /api/v1/resources": true,
 		"GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/queue": true, "GET /api/v1/pullrequests": true, "GET /api/v1/events": true,
+		"GET /api/v1/environments": true,
 	}
 	for _, route := range routesOf(t, s) {
 		method, at, _ := strings.Cut(route, " ")

@@ -84,6 +84,19 @@ type RunsQuery struct {
 	FieldsQuery
 }
 
+// QueueQuery is that of GET /queue.
+type QueueQuery struct {
+	Runner string `query:"runner"` // Runs of this runner. Positions are those in the whole queue.
+	PageQuery
+}
+
+// EnvironmentsQuery is that of GET /environments.
+type EnvironmentsQuery struct {
+	Project string `query:"project"` // Of this project.
+	Runner  string `query:"runner"`  // Pinned to this runner.
+	PageQuery
+}
+
 // PullRequestsQuery is that of GET /pullrequests.
 type PullRequestsQuery struct {
 	Repo    string   `query:"repo"`    // Of this repository.
@@ -163,13 +176,16 @@ func reads() []Operation {
 		{ID: "listTemplates", Method: "GET", Path: "/templates", Role: viewer, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
 		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Role: viewer, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
 		{ID: "listRuns", Method: "GET", Path: "/runs", Role: viewer, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
-		{ID: "listQueue", Method: "GET", Path: "/queue", Role: viewer, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[PageQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
+		{ID: "listQueue", Method: "GET", Path: "/queue", Role: viewer, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[QueueQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
 		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Role: viewer, Summary: "A run", Status: 200, Answer: of[Run]()},
 		{ID: "getPlan", Method: "GET", Path: "/runs/{run}/plan", Role: viewer, Summary: "What a run would change", Status: 200, Answer: of[Plan]()},
 		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Role: viewer, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},
 		{ID: "getLog", Method: "GET", Path: "/runs/{run}/log", Role: viewer, Summary: "The log of an attempt", Query: of[LogQuery](), Status: 200, Media: "text/plain"},
 		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Role: viewer, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
 		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Role: viewer, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
+		{ID: "listRunners", Method: "GET", Path: "/runners", Role: viewer, Summary: "List runners: the local one, then others by name", Query: of[PageQuery](), Status: 200, Answer: of[Runner](), List: true},
+		{ID: "getRunner", Method: "GET", Path: "/runners/{runner}", Role: viewer, Summary: "A runner, with its rules, environments and agents", Status: 200, Answer: of[RunnerDetail]()},
+		{ID: "listEnvironments", Method: "GET", Path: "/environments", Role: viewer, Summary: "List environments that have run, by project and name", Query: of[EnvironmentsQuery](), Status: 200, Answer: of[Environment](), List: true},
 		{ID: "listAgents", Method: "GET", Path: "/agents", Role: viewer, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
 		{ID: "listReplicas", Method: "GET", Path: "/replicas", Role: viewer, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
 		{ID: "streamEvents", Method: "GET", Path: "/events", Role: viewer, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
@@ -190,6 +206,8 @@ func changes() []Operation {
 		{ID: "checkDrift", Method: "POST", Path: "/clusters/{name}/drift/check", Role: operator, Summary: "Queue a drift check of a cluster", Status: 202, Answer: of[Run]()},
 		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Role: operator, Summary: "Give a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
 		{ID: "upgrade", Method: "POST", Path: "/upgrades", Role: operator, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
+		{ID: "proposeRunner", Method: "POST", Path: "/runners", Role: operator, Summary: "Propose a change of a runner's document by a pull request", Body: of[RunnerProposal](), Status: 200, Answer: of[ProposedRunner]()},
+		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Role: operator, Summary: "Pin an environment to the runner that the rules say now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
 		{ID: "suspend", Method: "POST", Path: "/suspend", Role: operator, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
 		{ID: "resume", Method: "POST", Path: "/resume", Role: operator, Summary: "Allow runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
 		{ID: "releaseLock", Method: "DELETE", Path: "/locks/{cluster}", Role: operator, Summary: "Release the lock of a dead run; answers with who held it", Query: of[ForceQuery](), Status: 200, Answer: of[Lock]()},

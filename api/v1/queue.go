@@ -14,6 +14,7 @@ type QueuedRun struct {
 	Kind        holdfast.RunKind   `json:"kind"`
 	Status      holdfast.RunStatus `json:"status"`               // queued or retrying.
 	Project     string             `json:"project"`              // The project of the cluster.
+	Runner      string             `json:"runner"`               // Whose agents execute it.
 	PullRequest PullRequestRef     `json:"pullRequest,omitzero"` // What it was made for; absent: the tracked branch.
 	Ahead       Ahead              `json:"ahead"`
 	Reason      holdfast.Reason    `json:"reason,omitempty"` // What holds it back besides its turn; absent: nothing.
@@ -34,7 +35,7 @@ type Ahead struct {
 func QueuedRunOf(r holdfast.QueuedRun) QueuedRun {
 	return QueuedRun{
 		Position: r.Position, Run: r.Run.ID, Cluster: r.Run.Cluster, Kind: r.Run.Kind, Status: r.Run.Status,
-		Project: r.Run.Document.Project, PullRequest: PullRequestRef(r.Run.PullRequest),
+		Project: r.Run.Document.Project, Runner: r.Run.RunnerName(), PullRequest: PullRequestRef(r.Run.PullRequest),
 		Ahead: Ahead(r.Ahead), Reason: r.Reason, Detail: r.Detail, CreatedAt: r.Run.CreatedAt,
 	}
 }

@@ -27,6 +27,7 @@ type Run struct {
 	Status  holdfast.RunStatus `json:"status"`
 	Reason  holdfast.Reason    `json:"reason,omitempty"` // Why it has this status.
 	Detail  string             `json:"detail,omitempty"` // The reason in a sentence.
+	Runner  string             `json:"runner"`           // Whose agents execute it: that of its environment.
 
 	RunSpec
 	RunProgress
@@ -104,7 +105,7 @@ type RunOutcome struct {
 // RunOf returns what the API says of a run.
 func RunOf(r holdfast.Run) Run {
 	return Run{
-		ID: r.ID, Cluster: r.Cluster, Kind: r.Kind, Status: r.Status, Reason: r.Reason, Detail: r.Detail,
+		ID: r.ID, Cluster: r.Cluster, Kind: r.Kind, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Runner: r.RunnerName(),
 		RunSpec: runSpecOf(r.RunSpec), RunProgress: runProgressOf(r.RunProgress), RunOutcome: runOutcomeOf(r.RunOutcome),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Version: r.Version,
 	}

@@ -533,7 +533,7 @@ func TestRequests(t *testing.T) {
 		"no such kind":           {line: "get runs --kind aply", code: 2, err: "Hint:  did you mean apply?"},
 		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions, agents or replicas"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions, agents, runners, environments or replicas"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's ID, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's ID"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},

@@ -125,6 +125,8 @@ func (w *proposer) files(ctx context.Context, tree string) (map[string]*github.T
 	}
 	for name := range w.p.Files {
 		switch entry := found[name]; {
+		case entry == nil && w.p.New:
+			found[name] = &github.TreeEntry{Mode: new(modeFile)}
 		case entry == nil:
 			return nil, finalError(fmt.Sprintf("write %s: there is no such file", name))
 		case entry.GetMode() != modeFile && entry.GetMode() != modeExecutable:

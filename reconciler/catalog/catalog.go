@@ -15,14 +15,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
 // Catalog is what one tree of a repository says of clusters. The documents of
@@ -31,14 +30,14 @@ import (
 type Catalog struct {
 	Repo  string
 	Tree  holdfast.Tree
-	ID    string   // the Git id of the tree
-	globs []string // of the files that may define clusters
+	ID    string // the Git id of the tree
+	reads reads
 	files shards[*File]
 	names shards[[]Entry] // more than one: claimed twice
-	// Of files that cannot be read as they should, and of names that say what
-	// they were before, there are few.
-	spoiled, renaming map[string]bool
-	upgrading         shards[bool] // names whose documents say within what newer versions of their template are proposed
+	// Of files that cannot be read as they should, of names that say what they were before,
+	// and of files with runners there are few.
+	spoiled, renaming, running map[string]bool
+	upgrading                  shards[bool] // names whose documents say within what newer versions of their template are proposed
 
 	index *catalogIndex
 	bounds
@@ -60,6 +59,10 @@ type File struct {
 	docs   []document.Document
 	size   int // bytes that it was written with
 	Faults holdfast.Faults
+	// Runners are the runners and rules in it, and RunnerFaults what is wrong with others
+	// whose names cannot be read: no cluster is in doubt for that.
+	Runners      []runnerdoc.Document
+	RunnerFaults holdfast.Faults
 }
 
 // Entry is one document that claims a name.
@@ -184,12 +187,9 @@ func (f *File) Same(other *File) bool {
 	return f == other || f != nil && other != nil && f.ID != "" && f.ID == other.ID && f.Path == other.Path
 }
 
-// defines reports whether a file may define clusters. The error is the tree's.
+// defines reports whether a file may define clusters or runners. The error is the tree's.
 func (c *Catalog) defines(name string) (bool, error) {
-	if !slices.ContainsFunc(c.globs, func(glob string) bool {
-		ok, err := doublestar.Match(glob, name)
-		return ok && err == nil
-	}) {
+	if !match(c.reads.clusters, name) && !match(c.reads.runners, name) {
 		return false, nil
 	}
 	example, err := templates.OfTemplate(c.Tree, name)
@@ -204,6 +204,7 @@ func (c *Catalog) forget(name string) {
 	c.files.remove(name)
 	c.release(old)
 	delete(c.spoiled, name)
+	delete(c.running, name)
 	for _, doc := range old.docs {
 		key := doc.Cluster.Name
 		c.define(key, slices.DeleteFunc(slices.Clone(c.names.get(key)), func(e Entry) bool { return e.File == old }))
@@ -228,7 +229,7 @@ func (c *Catalog) define(name string, entries []Entry) {
 	}
 }
 
-// read takes in one file, if it may define clusters.
+// read takes in one file, if it may define clusters or runners.
 func (c *Catalog) read(name string) error {
 	ok, err := c.defines(name)
 	if !ok {
@@ -241,7 +242,7 @@ func (c *Catalog) read(name string) error {
 	return err
 }
 
-// parse reads a file; nil if it has nothing to do with clusters. What is wrong
+// parse reads a file; nil if it has nothing to do with clusters and runners. What is wrong
 // with it is a fault, not an error: the other clusters still work. An error is the
 // tree's: a catalog is kept, and must not remember what passes. Several may be read at
 // once.
@@ -260,9 +261,12 @@ func (c *Catalog) parse(name string) (*File, error) {
 	if err != nil {
 		f.Faults = holdfast.Faults{{File: strings.ToValidUTF8(name, "\uFFFD"), Message: strings.ToValidUTF8(err.Error(), "\uFFFD"), Hint: "cluster files are small; move other data out of the configured paths"}}
 	} else if c.fits(f, len(data)) {
-		f.docs, f.Faults = document.ParseClusters(name, data)
+		alone := !match(c.reads.clusters, name)
+		if f.Runners, f.RunnerFaults = runnerdoc.Parse(name, data, alone, c.reads.documents); !alone {
+			f.docs, f.Faults = document.ParseClusters(name, data)
+		}
 	}
-	if len(f.docs) == 0 && len(f.Faults) == 0 {
+	if len(f.docs) == 0 && len(f.Faults) == 0 && len(f.Runners) == 0 && len(f.RunnerFaults) == 0 {
 		c.release(f)
 		return nil, nil
 	}
@@ -277,6 +281,9 @@ func (c *Catalog) take(name string, f *File) {
 	c.files.set(name, f)
 	if len(f.Faults) > 0 {
 		c.spoiled[name] = true
+	}
+	if len(f.Runners) > 0 || len(f.RunnerFaults) > 0 {
+		c.running[name] = true
 	}
 	for _, doc := range f.docs {
 		key := doc.Cluster.Name

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/location"
+	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
 // Git is what a Reader reads of repositories; *gitsource.Source is one.
@@ -24,13 +25,17 @@ type Git interface {
 	Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error)
 }
 
-// Options are what a Reader needs. All are required.
+// Options are what a Reader needs. All are required unless noted.
 type Options struct {
 	Git      Git
 	Resolver *templates.Resolver
 	// Globs are those of the files that may define clusters, by repository; **
 	// crosses folders.
 	Globs map[string][]string
+	// Runners are the globs of files that may define runners and rules besides, by
+	// repository, and RunnerDocuments what these are held to. Both may be zero.
+	Runners         map[string][]string
+	RunnerDocuments runnerdoc.Options
 	// Check returns why a repository may not define a cluster with that state
 	// location.
 	Check func(repo string, doc document.Document, stateLocation string) holdfast.Faults
@@ -41,14 +46,14 @@ type Options struct {
 type Reader struct {
 	git      Git
 	resolver *templates.Resolver
-	globs    map[string][]string
+	opts     Options
 	check    func(repo string, doc document.Document, stateLocation string) holdfast.Faults
 	kept     *catalogs
 }
 
 // NewReader returns a Reader that has read nothing.
 func NewReader(opts Options) *Reader {
-	return &Reader{git: opts.Git, resolver: opts.Resolver, globs: opts.Globs, check: opts.Check, kept: newCatalogs()}
+	return &Reader{git: opts.Git, resolver: opts.Resolver, opts: opts, check: opts.Check, kept: newCatalogs()}
 }
 
 // MayDefine reports whether a repository may define, where a document is, a cluster of that
@@ -80,8 +85,9 @@ func (r *Reader) Read(ctx context.Context, repo, treeish string, near ...string)
 		return found, nil
 	}
 	cat := &Catalog{
-		Repo: repo, Tree: tree, ID: id, globs: r.globs[repo], index: r.kept.indexOf(repo),
-		spoiled: make(map[string]bool), renaming: make(map[string]bool),
+		Repo: repo, Tree: tree, ID: id, index: r.kept.indexOf(repo),
+		reads:   reads{clusters: r.opts.Globs[repo], runners: r.opts.Runners[repo], documents: r.opts.RunnerDocuments},
+		spoiled: make(map[string]bool), renaming: make(map[string]bool), running: make(map[string]bool),
 		pending: make(map[string]bool), faulty: make(map[string]bool),
 	}
 	if base := r.nearest(ctx, repo, near); base == nil {
@@ -137,7 +143,7 @@ func (r *Reader) derive(ctx context.Context, base, cat *Catalog) error {
 	}
 	cat.files, cat.names, cat.upgrading = base.files, base.names, base.upgrading // none is written to from here on
 	cat.size.Store(base.size.Load())
-	cat.spoiled, cat.renaming = maps.Clone(base.spoiled), maps.Clone(base.renaming)
+	cat.spoiled, cat.renaming, cat.running = maps.Clone(base.spoiled), maps.Clone(base.renaming), maps.Clone(base.running)
 	base.mu.Lock()
 	cat.resolved = base.resolved.copied()
 	cat.pending, cat.faulty = maps.Clone(base.pending), maps.Clone(base.faulty)

@@ -160,13 +160,13 @@ func (a *agents) beats(run holdfast.Run, process string) {
 	}
 }
 
-// takes reports whether a living agent executes runs of a kind, of clusters of a
+// takes reports whether a living agent of a runner executes runs of a kind, of clusters of a
 // project; of every project, if that is empty. Isolated: one that isolates engines.
-func (a *agents) takes(kind holdfast.RunKind, project string, isolated bool) bool {
+func (a *agents) takes(runner string, kind holdfast.RunKind, project string, isolated bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.by {
-		if m.refused == nil && m.wants(kind, project) && (!isolated || isolates(m.claim.Isolation)) {
+		if m.refused == nil && m.wants(runner, kind, project) && (!isolated || isolates(m.claim.Isolation)) {
 			return true
 		}
 	}
@@ -175,22 +175,22 @@ func (a *agents) takes(kind holdfast.RunKind, project string, isolated bool) boo
 
 // refusedFor is why a living agent that is there for such runs gets none; nil if there
 // is no such agent.
-func (a *agents) refusedFor(kind holdfast.RunKind, project string) error {
+func (a *agents) refusedFor(runner string, kind holdfast.RunKind, project string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.by)) {
-		if m := a.by[id]; m.refused != nil && m.wants(kind, project) {
+		if m := a.by[id]; m.refused != nil && m.wants(runner, kind, project) {
 			return m.refused
 		}
 	}
 	return nil
 }
 
-// wants reports whether the agent lives, and claims runs of a kind, of clusters of a
-// project.
-func (m *member) wants(kind holdfast.RunKind, project string) bool {
+// wants reports whether the agent lives, belongs to a runner, and claims runs of a kind, of
+// clusters of a project.
+func (m *member) wants(runner string, kind holdfast.RunKind, project string) bool {
 	kinds, projects := m.claim.Kinds, m.claim.Projects
-	return m.living() && (len(kinds) == 0 || slices.Contains(kinds, kind.AgentKind())) && (len(projects) == 0 || slices.Contains(projects, project))
+	return m.living() && (m.claim.Runner == "" || m.claim.Runner == runner) && (len(kinds) == 0 || slices.Contains(kinds, kind.AgentKind())) && (len(projects) == 0 || slices.Contains(projects, project))
 }
 
 // known reports whether this replica has listened for long enough to say that
@@ -224,7 +224,7 @@ func (a *agents) Heard() []holdfast.AgentStatus {
 		}
 		c := m.claim
 		status := holdfast.AgentStatus{
-			ID: id, Living: m.living(), Kinds: slices.Clone(c.Kinds), Projects: slices.Clone(c.Projects),
+			ID: id, Runner: c.Runner, Living: m.living(), Kinds: slices.Clone(c.Kinds), Projects: slices.Clone(c.Projects),
 			Isolation: c.Isolation, Platform: c.Platform, Host: c.Host, Version: c.Version, Slots: c.Slots,
 			Since: m.since, SeenAt: m.seenAt,
 		}

@@ -56,7 +56,7 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 // Each run that is queued or ends wakes all agents that wait, and to most of them it is
 // nothing: that is found out by one query instead of nine.
 func (d *Dispatcher) look(ctx context.Context, req holdfast.ClaimRequest) (a holdfast.Assignment, some bool, err error) {
-	some, err = d.opts.Store.AnyQueued(ctx, claimKinds(req), req.Projects)
+	some, err = d.opts.Store.AnyQueued(ctx, holdfast.ClaimFilter{Kinds: claimKinds(req), Projects: req.Projects, Runner: req.Runner})
 	if err != nil {
 		return a, some, fmt.Errorf("look at the queue: %w", err)
 	}
@@ -207,8 +207,8 @@ func withJobs(kinds []holdfast.RunKind) []holdfast.RunKind {
 }
 
 // claimFilter says which runs may be handed out now, and in which order: not those of
-// providers that need a break, nor of providers and projects that have as many runs as
-// they may, and no more drift checks than there may be. It is false if there can be
+// providers that need a break, nor of providers, projects and runners that have as many runs
+// as they may, and no more drift checks than there may be. It is false if there can be
 // none.
 func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, share, bool, error) {
 	kinds, now := claimKinds(req), d.opts.Now()
@@ -221,8 +221,11 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 		return holdfast.ClaimFilter{}, of, false, err
 	}
 	load := loadOf(running)
+	if most, err := d.places.mostOf(ctx, req.Runner); err != nil || most > 0 && load.runners[req.Runner] >= most {
+		return holdfast.ClaimFilter{}, of, false, err
+	}
 	filter := holdfast.ClaimFilter{
-		Now: now, Kinds: kinds, Projects: req.Projects, Providers: d.breakers.held(), Limit: claimableLooked,
+		Now: now, Kinds: kinds, Projects: req.Projects, Runner: req.Runner, Providers: d.breakers.held(), Limit: claimableLooked,
 		Turns: decision.NewTurns(now, running, lately), Unread: d.opts.Fleet.Awaited(),
 	}
 	for provider := range d.opts.Limits.Provider {
@@ -252,8 +255,8 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 // provider, waiting.
 const capLease = 5 * time.Second
 
-// withinCap calls claim while the provider and the project of run have fewer runs than
-// they may, or, for a drift check, fewer of those run than may at once, or it is time for
+// withinCap calls claim while the provider, the project and the runner of run have fewer runs
+// than they may, or, for a drift check, fewer of those run than may at once, or it is time for
 // another first plan, and nobody else claims one of it; else it is an ErrConflict.
 func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
@@ -264,6 +267,13 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 	}
 	if d.opts.Limits.Project > 0 {
 		keys = append(keys, "project:"+project)
+	}
+	most, err := d.places.mostOf(ctx, run.RunnerName())
+	if err != nil {
+		return err
+	}
+	if most > 0 {
+		keys = append(keys, "runner:"+run.RunnerName())
 	}
 	if check {
 		keys = append(keys, "drift")
@@ -284,7 +294,8 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 		if first && d.opts.Limits.firstAt(lately).After(now) {
 			return holdfast.ErrConflict
 		}
-		if d.opts.Limits.providerFull(load, provider) || d.opts.Limits.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift {
+		if d.opts.Limits.providerFull(load, provider) || d.opts.Limits.projectFull(load, project) || check && load.drift >= d.opts.Limits.Drift ||
+			most > 0 && load.runners[run.RunnerName()] >= most {
 			return holdfast.ErrConflict
 		}
 		return claim()

@@ -46,10 +46,10 @@ func (s *waitingRuns) Served(context.Context, time.Time) (running, lately []hold
 }
 
 // AnyQueued reports whether some wait that an agent of such kinds executes.
-func (s *waitingRuns) AnyQueued(_ context.Context, kinds []holdfast.RunKind, _ []string) (bool, error) {
+func (s *waitingRuns) AnyQueued(_ context.Context, of holdfast.ClaimFilter) (bool, error) {
 	s.mu.Lock()
 	s.asked++
-	some := len(s.ids) > 0 && (s.kind == "" || slices.Contains(kinds, s.kind))
+	some := len(s.ids) > 0 && (s.kind == "" || slices.Contains(of.Kinds, s.kind))
 	s.mu.Unlock()
 	if after := s.after; after != nil {
 		s.after = nil
@@ -308,7 +308,7 @@ func TestRunsOfOthersCostOneQuery(t *testing.T) {
 			if !c.own && (store.asked != 4 || store.looks != 0) || c.own && store.looks < 25 {
 				t.Errorf("of %s for %s: asked %d times, looked %d times", c.kind, c.queued, store.asked, store.looks)
 			}
-			if takes := d.takes(c.queued, "p", false); takes != c.own {
+			if takes := d.takes(holdfast.LocalRunner, c.queued, "p", false); takes != c.own {
 				t.Errorf("an agent for %s executes runs of kind %s: %t", c.kind, c.queued, takes)
 			}
 		})

@@ -59,6 +59,7 @@ type Dispatcher struct {
 	signs    *signs
 	results  results
 	shares   *shares
+	places   places
 	forks    *forks
 	draining atomic.Bool // no run is handed out any longer
 }
@@ -90,6 +91,7 @@ func New(opts Options) (*Dispatcher, error) {
 		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
 		agents: newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time), since: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
+		places: places{opts.Store},
 		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: newForks(opts.Fleet, opts.Logger),
 	}, nil
 }

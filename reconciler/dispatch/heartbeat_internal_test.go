@@ -29,6 +29,14 @@ type runningRuns struct {
 	lacking    bool                    // what attempts have left may be lost
 }
 
+// Runners is empty: there is the local one alone.
+func (s *runningRuns) Runners(context.Context) ([]holdfast.RunnerRecord, error) { return nil, nil }
+
+// AnyQueued has whoever asks look at what is queued.
+func (s *runningRuns) AnyQueued(context.Context, holdfast.ClaimFilter) (bool, error) {
+	return true, nil
+}
+
 func newRunningRuns(n int) *runningRuns {
 	s := &runningRuns{runs: map[string]holdfast.Run{}}
 	for i := range n {

@@ -40,12 +40,12 @@ func TestWeakAgentsGetNoRuns(t *testing.T) {
 			})
 			heard := d.Heard()[0]
 			if test.admitted {
-				if err != nil || a.Run != "run-1" || heard.Refused != "" || !d.takes(holdfast.RunPlan, "", false) || d.refusedFor(holdfast.RunPlan, "") != nil {
+				if err != nil || a.Run != "run-1" || heard.Refused != "" || !d.takes(holdfast.LocalRunner, holdfast.RunPlan, "", false) || d.refusedFor(holdfast.LocalRunner, holdfast.RunPlan, "") != nil {
 					t.Errorf("run %q, %v; heard %+v", a.Run, err, heard)
 				}
 				return
 			}
-			if !errors.Is(err, holdfast.ErrForbidden) || len(store.read) > 0 || d.takes(holdfast.RunPlan, "", false) {
+			if !errors.Is(err, holdfast.ErrForbidden) || len(store.read) > 0 || d.takes(holdfast.LocalRunner, holdfast.RunPlan, "", false) {
 				t.Fatalf("run %q, %v; read %v", a.Run, err, store.read)
 			}
 			for _, want := range []string{test.isolation, "slots, range, user-namespace, landlock", "--isolation landlock", "holdfast.yaml"} {
@@ -53,10 +53,10 @@ func TestWeakAgentsGetNoRuns(t *testing.T) {
 					t.Errorf("%q does not say %q", err, want)
 				}
 			}
-			if why := d.refusedFor(holdfast.RunPlan, ""); !heard.Living || heard.Refused != err.Error() || why == nil {
+			if why := d.refusedFor(holdfast.LocalRunner, holdfast.RunPlan, ""); !heard.Living || heard.Refused != err.Error() || why == nil {
 				t.Errorf("heard %+v, %v", heard, why)
 			}
-			if why := d.refusedFor(holdfast.RunApply, ""); why != nil {
+			if why := d.refusedFor(holdfast.LocalRunner, holdfast.RunApply, ""); why != nil {
 				t.Errorf("it does not claim applies: %v", why)
 			}
 		})

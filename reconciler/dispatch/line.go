@@ -14,10 +14,10 @@ import (
 )
 
 // Queue returns runs that wait to be handed out, in the order in which they are if
-// nothing else comes, with what is ahead of each and what holds it back: those of the
-// named projects, or without any all, behind a position. It changes nothing.
-func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit int) ([]holdfast.QueuedRun, error) {
-	now := d.opts.Now()
+// nothing else comes, with what is ahead of each and what holds it back: those that match,
+// whose Now and Turns it fills in. It changes nothing.
+func (d *Dispatcher) Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
+	now, projects := d.opts.Now(), filter.Projects
 	served, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
 		return nil, fmt.Errorf("list running runs: %w", err)
@@ -26,9 +26,8 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 	if err != nil {
 		return nil, err
 	}
-	queue, err := d.opts.Store.Queue(ctx, holdfast.QueueFilter{
-		Now: now, Projects: projects, After: after, Limit: limit, Turns: decision.NewTurns(now, served, lately),
-	})
+	filter.Now, filter.Turns = now, decision.NewTurns(now, served, lately)
+	queue, err := d.opts.Store.Queue(ctx, filter)
 	if err != nil {
 		return nil, fmt.Errorf("list queue: %w", err)
 	}
@@ -53,6 +52,11 @@ func (d *Dispatcher) Queue(ctx context.Context, projects []string, after, limit 
 			entry.Reason, entry.Detail = d.heldBack(entry.Run, load, now)
 			if entry.Reason == "" {
 				entry.Reason, entry.Detail = d.opts.Limits.firstWaits(entry.Run, lately, now)
+			}
+			if entry.Reason == "" {
+				if entry.Reason, entry.Detail, err = d.places.waits(ctx, entry.Run, load); err != nil {
+					return nil, err
+				}
 			}
 			if entry.Reason == "" {
 				entry.Reason, entry.Detail = share.waits(entry.Run)

@@ -20,6 +20,14 @@ type Store interface {
 	Inventory
 	Keeper
 	Clusters
+	Runners
+}
+
+// Runners are the records of runners.
+type Runners interface {
+	// Runner is an ErrNotFound of the local one, too.
+	Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error)
+	Runners(ctx context.Context) ([]holdfast.RunnerRecord, error)
 }
 
 // Clusters are the records of clusters.
@@ -49,10 +57,9 @@ type Columns interface {
 	EachRunning(ctx context.Context, do func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time)) error
 	// Brief returns what says what the current attempt at a run may do.
 	Brief(ctx context.Context, id string) (holdfast.RunBrief, error)
-	// AnyQueued reports whether a run of these kinds, of a cluster of these projects, waits
-	// to be handed out, one that may not be claimed yet included. Without kinds or projects,
-	// of any.
-	AnyQueued(ctx context.Context, kinds []holdfast.RunKind, projects []string) (bool, error)
+	// AnyQueued reports whether a run of the kinds, projects and runner of a filter waits to
+	// be handed out, one that may not be claimed yet included.
+	AnyQueued(ctx context.Context, of holdfast.ClaimFilter) (bool, error)
 	// MayLack reports whether something that an attempt has left may be lost, if its run does
 	// not write: the machine of the records has been down since it was claimed.
 	MayLack(ref holdfast.AttemptRef) bool

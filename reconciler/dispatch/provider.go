@@ -117,15 +117,16 @@ func (d *Dispatcher) capOf(load load, c holdfast.Cluster) (reason holdfast.Reaso
 
 // load is how many runs are running.
 type load struct {
-	providers, projects map[string]int
-	drift               int
+	providers, projects, runners map[string]int
+	drift                        int
 }
 
 func loadOf(running []holdfast.Lane) load {
-	l := load{providers: make(map[string]int), projects: make(map[string]int)}
+	l := load{providers: make(map[string]int), projects: make(map[string]int), runners: make(map[string]int)}
 	for _, lane := range running {
 		l.providers[lane.Provider]++
 		l.projects[lane.Project]++
+		l.runners[lane.Runner]++
 		if lane.Kind == holdfast.RunDrift {
 			l.drift++
 		}

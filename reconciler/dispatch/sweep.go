@@ -81,14 +81,15 @@ func (d sweep) stillRunning(ctx context.Context, ref holdfast.AttemptRef) (holdf
 }
 
 // unserved says on queued runs, for people to see, that no living agent executes
-// them, and takes it back when one does. It looks at the queue only if a kind of runs
-// is executed by nobody, or was.
+// them, and takes it back when one does. It reads the queue only if a kind of runs of a
+// runner with some is executed by nobody, or was.
 func (d sweep) unserved(ctx context.Context) error {
-	served := !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool {
-		return !d.takes(kind, "", kind == holdfast.RunPlan && d.forks.some())
-	})
-	if served && !d.waiting {
-		return nil
+	types, err := d.places.types(ctx)
+	if err != nil {
+		return err
+	}
+	if served, err := d.allServed(ctx, types); err != nil || served && !d.waiting {
+		return err
 	}
 	queued, err := d.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Statuses: []holdfast.RunStatus{holdfast.RunQueued}, Limit: 10_000,
@@ -100,7 +101,7 @@ func (d sweep) unserved(ctx context.Context) error {
 	told := false
 	known, now := d.known(), d.opts.Now()
 	for _, run := range queued {
-		said, why := run.Reason == holdfast.ReasonNoAgent, d.nobodyFor(run)
+		said, why := run.Reason == holdfast.ReasonNoAgent, d.nobodyFor(run, types)
 		switch {
 		case said && why == "":
 			run.Reason, run.Detail = "", ""
@@ -125,22 +126,6 @@ func (d sweep) unserved(ctx context.Context) error {
 		d.opts.Fleet.Changed(ctx, run)
 	}
 	return nil
-}
-
-// nobodyFor says why no living agent executes a run; empty if one does.
-func (d sweep) nobodyFor(run holdfast.Run) string {
-	kind, project := run.Kind, run.Document.Project
-	held := d.forks.holds(run)
-	if d.takes(kind, project, held != "") {
-		return ""
-	}
-	if d.takes(kind, project, false) {
-		return held + ": it is for an agent that isolates engines, and none has connected recently"
-	}
-	if why := d.refusedFor(kind, project); why != nil {
-		return fmt.Sprintf("each agent for %s runs of project %q is refused: %v", kind, project, why)
-	}
-	return fmt.Sprintf("no agent for %s runs of project %q has connected recently", kind, project)
 }
 
 // silent deals with an attempt whose lease has ended without a word: heard is its last sign

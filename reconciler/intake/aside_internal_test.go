@@ -453,7 +453,7 @@ func (w *drawnWorld) pullRequests(git *gitsource.Source) *pullRequests {
 	refs := make(map[string]holdfast.Refs)
 	return &pullRequests{shared{
 		Rooms: Rooms{Catalogs: catalogs, Lineage: lineage.NewReader(store, catalogs)},
-		Peers: Peers{Impacts: drawnImpacts{}},
+		Peers: Peers{Impacts: drawnImpacts{}, Runners: drawnRunners{}},
 		opts:  Options{Store: store, Sources: Sources{Git: drawnGit{git, refs}}, Logger: slog.New(slog.DiscardHandler), Now: time.Now},
 		marks: newMarks(), origins: newOrigins(), mirror: &mirror{refs: refs, git: drawnGit{git, refs}, outages: newOutages()},
 	}}
@@ -497,6 +497,12 @@ func (drawnStore) Artefact(context.Context, string, string) (io.ReadCloser, erro
 
 func (drawnStore) ClustersAt(context.Context, string) ([]string, error)             { return nil, nil }
 func (drawnStore) Runs(context.Context, holdfast.RunFilter) ([]holdfast.Run, error) { return nil, nil }
+
+type drawnRunners struct{ Runners }
+
+func (drawnRunners) Assess(context.Context, *catalog.Catalog, *catalog.Catalog, *holdfast.PullRequestRecord) error {
+	return nil
+}
 
 type drawnImpacts struct{ Impacts }
 

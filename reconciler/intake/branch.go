@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
@@ -21,6 +22,10 @@ type branches struct {
 // take makes the records say what the tracked branch desires, and asks
 // for each cluster of which it says something new.
 func (b *branches) take(ctx context.Context, repo Repository) error {
+	if b.rulesAwaited(repo) {
+		b.Agenda.LookAfter(agenda.Look{Repo: repo.Name}, rulesRetry)
+		return nil
+	}
 	source, head, err := b.tracked(ctx, repo)
 	if err != nil {
 		return err
@@ -89,6 +94,24 @@ func (b *branches) took(repo string) {
 	b.opts.Leading.Took(repo)
 }
 
+// rulesRetry is when it is looked again whether the rules for runners are known.
+const rulesRetry = 200 * time.Millisecond
+
+// rulesAwaited reports whether another repository is about to say for the first time which
+// runner environments get: those that run before are pinned without it. It is not waited for
+// longer than for a repository that does not answer.
+func (b *branches) rulesAwaited(repo Repository) bool {
+	if repo.Runners || b.marks.isReady(repo.Name) || b.opts.Now().Sub(b.began) >= answerPatience {
+		return false
+	}
+	for _, other := range b.repos {
+		if other.Runners && !b.marks.isReady(other.Name) && !b.opts.Leading.Taken(other.Name) {
+			return true
+		}
+	}
+	return false
+}
+
 // unasked are the clusters of a repository on record that are not among those asked for.
 func (b *branches) unasked(ctx context.Context, repo Repository, asked map[string]bool) ([]string, error) {
 	names, err := b.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo.Name})
@@ -145,6 +168,9 @@ func (b *branches) takeHead(
 ) (asked map[string]bool, merged []int, err error) {
 	former := now.former
 	if now.cat, err = b.Catalogs.Read(ctx, repo.Name, string(now.revision), string(former)); err != nil {
+		return nil, nil, err
+	}
+	if err := b.Runners.Take(ctx, now.revision, now.cat); err != nil { // before runs are queued that go by them
 		return nil, nil, err
 	}
 	if plain {

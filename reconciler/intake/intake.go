@@ -24,6 +24,7 @@ type Repository struct {
 	Name      string
 	Branch    string        // the tracked branch
 	Publishes bool          // it releases templates by tags
+	Runners   bool          // it may define runners and rules
 	Local     bool          // it has no refs/pull: a pull request's head is a branch
 	Forks     bool          // plan pull requests from forks: their code is executed
 	Drafts    bool          // plan drafts too
@@ -62,6 +63,7 @@ type Rooms struct {
 type Peers struct {
 	Publisher Publisher
 	Impacts   Impacts
+	Runners   Runners
 	Gates     Gates
 	Upgrades  Upgrades
 	Commands  Commands

@@ -150,6 +150,14 @@ type Leading interface {
 	Fetched(ctx context.Context, repo string, refs holdfast.Refs)
 }
 
+// Runners keep which runners and rules are in force.
+type Runners interface {
+	// Take makes the records say what a revision of a tracked branch says of them.
+	Take(ctx context.Context, revision holdfast.Revision, cat *catalog.Catalog) error
+	// Assess adds to rec what merging it would change of them, and what is wrong with that.
+	Assess(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error
+}
+
 // Gates read which approvals of a pull request still stand.
 type Gates interface {
 	Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]holdfast.Approval, error)

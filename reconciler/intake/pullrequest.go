@@ -61,7 +61,7 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 	}
 	var made *origin
 	if rec.BaseBranch != repo.Branch {
-		rec.Clusters, rec.Faults, rec.Settings = nil, nil, nil
+		rec.Clusters, rec.Faults, rec.Settings, rec.Runners = nil, nil, nil, nil
 		rec.Assessed, rec.Result, rec.Reason = "", "", holdfast.ReasonOtherBase
 		if before.Version == 0 {
 			return nil // never ours
@@ -223,7 +223,7 @@ func onlyMoved(before, rec holdfast.PullRequestRecord) bool {
 func (p *pullRequests) assess(
 	ctx context.Context, repo Repository, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord, known bool,
 ) (*origin, error) {
-	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Settings, rec.Assessed = "", "", nil, nil, nil, ""
+	rec.Reason, rec.Detail, rec.Faults, rec.Clusters, rec.Settings, rec.Runners, rec.Assessed = "", "", nil, nil, nil, nil, ""
 	head, base, tree, err := p.mergeResult(ctx, repo, *rec, known)
 	rec.Base = base
 	if head != "" {
@@ -255,11 +255,17 @@ func (p *pullRequests) assess(
 	if err := p.Impacts.Assess(ctx, repo.Name, from, to, before, rec); err != nil {
 		return nil, err
 	}
+	if err := p.Runners.Assess(ctx, from, to, rec); err != nil {
+		return nil, err
+	}
 	switch {
 	case rec.Fork && !repo.Forks:
 		rec.Reason, rec.Detail = holdfast.ReasonFork, "a plan executes the code of the pull request, and this one comes from a fork"
 	case rec.Draft && !repo.Drafts:
 		rec.Reason, rec.Detail = holdfast.ReasonDraft, "planned when it is ready for review"
+	}
+	if len(rec.Runners) > 0 {
+		return nil, nil // which environments these bear on depends on more than the two trees
 	}
 	return p.originOf(ctx, repo, rec, from, to)
 }

@@ -104,7 +104,7 @@ func (p *pullRequests) unreadable(
 		return cause // as it is shown
 	}
 	rec.Reason, rec.Detail, rec.Base, rec.Result = holdfast.ReasonUnreadable, why, "", ""
-	rec.Faults, rec.Clusters, rec.Settings, rec.Assessed = nil, nil, nil, ""
+	rec.Faults, rec.Clusters, rec.Settings, rec.Runners, rec.Assessed = nil, nil, nil, nil, ""
 	err := p.Impacts.Forget(ctx, rec.PullRequestRef)
 	if err == nil {
 		_, err = p.savePullRequest(ctx, repo, before, rec, false)

@@ -131,7 +131,7 @@ func Set(document []byte, changes []string) ([]byte, error) {
 		at := child(root.Content[0], "spec")
 		for _, key := range path[:len(path)-1] {
 			if at = child(at, key); at.Kind != yaml.MappingNode {
-				return nil, setFault(keys, fmt.Sprintf("%s is no mapping", key))
+				return nil, setFault(keys, fmt.Sprintf("%s is not a mapping", key))
 			}
 		}
 		if value.Kind == 0 {

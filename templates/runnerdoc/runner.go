@@ -155,7 +155,7 @@ func (r reader) secret(o *decode.Object, key string) *holdfast.ServerSecret {
 		ref.Missing("secret")
 	case name.Kind != yaml.ScalarNode || name.Tag != "!!str":
 		r.Add(name, ref.Label("secret")+" must be the name of a secret", example)
-	case !slices.Contains(r.opts.Secrets, name.Value):
+	case !r.opts.AnySecret && !slices.Contains(r.opts.Secrets, name.Value):
 		r.Add(name, ref.Label("secret")+" names no secret of the server", r.secretHint(name.Value, example))
 	}
 	ref.Done()

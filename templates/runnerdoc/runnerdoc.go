@@ -18,8 +18,10 @@ import (
 type Options struct {
 	// Secrets are the names of the server's secrets, to which documents refer.
 	Secrets []string
-	// Check returns what else is wrong with a runner that is right by itself: what only
-	// those know who start its agents. Nil: nothing.
+	// AnySecret: which these are is not known here, so that any name may be one.
+	AnySecret bool
+	// Check returns what else is wrong with a runner whose keys are right: what only those
+	// know who start its agents. Nil: nothing.
 	Check func(holdfast.Runner) []holdfast.FieldFault
 }
 
@@ -100,7 +102,7 @@ func IsDocument(name string, data []byte) bool {
 // Parse returns the runners and rules of a file in its order, each with what is wrong with
 // it, and what is wrong with the file or with documents whose names cannot be read.
 // Documents of other kinds are passed over. Alone: nobody looks for clusters in the file,
-// so that it is said here what only resembles a document of ours, and what is no YAML.
+// so that it is said here what only resembles a document of ours, and what is not YAML.
 func Parse(file string, data []byte, alone bool, opts Options) ([]Document, holdfast.Faults) {
 	if !IsDocument(file, data) && !(alone && decode.IsCluster(file, data)) {
 		return nil, nil

@@ -54,6 +54,26 @@ func ofClusters(ctx context.Context, cl *client.Client, field string, value func
 // completedRuns is as many of the newest runs as are offered.
 const completedRuns = "50"
 
+// Runners are the names of the runners.
+func Runners(ctx context.Context, cl *client.Client) ([]string, error) {
+	runners, err := client.RunnersOf(cl).List(ctx)
+	names := make([]string, len(runners))
+	for i, r := range runners {
+		names[i] = r.Name
+	}
+	return names, err
+}
+
+// PinnedEnvironments are the environments that have run, with their projects.
+func PinnedEnvironments(ctx context.Context, cl *client.Client) ([]string, error) {
+	environments, err := client.RunnersOf(cl).Environments(ctx, nil)
+	names := make([]string, len(environments))
+	for i, e := range environments {
+		names[i] = e.Project + "/" + e.Name
+	}
+	return names, err
+}
+
 // RunIDs are the newest runs, each with what it is.
 func RunIDs(ctx context.Context, cl *client.Client) ([]string, error) {
 	runs, err := cl.Runs(ctx, url.Values{"limit": {completedRuns}})

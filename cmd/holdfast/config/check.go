@@ -25,6 +25,7 @@ func (d contradictions) check(c *Config) {
 	d.checkServer(c)
 	names := d.checkForges(c)
 	d.checkRepositories(c, names)
+	d.checkSecrets(c.Secrets)
 	d.checkCredentials(c)
 	d.checkIssuer(c)
 	d.checkRivals(c)
@@ -131,34 +132,6 @@ func (d *decoder) siteURL(path, value string) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery+u.Fragment != "" {
 		d.at(path, fmt.Sprintf("%q is not an http or https URL without query", value), "such as https://holdfast.example.com")
-	}
-}
-
-func (d contradictions) checkAgentTokens(a Agents) {
-	if a.Address != "" && len(a.Tokens) == 0 {
-		d.at("server.agents.address", "agents need a token", "add server.agents.tokens")
-	}
-	seen := make(map[string]bool)
-	for i, token := range a.Tokens {
-		path := fmt.Sprintf("server.agents.tokens[%d]", i)
-		d.required(path+".name", token.Name)
-		d.unique(path+".name", token.Name, seen)
-		if err := holdfast.CheckAgentID(token.Name); err != nil && token.Name != "" {
-			d.at(path+".name", fmt.Sprintf("%q %v", token.Name, err), "the ids of its agents begin with it, such as eu or eu/plan")
-		}
-		d.secret(path+".token", token.Token)
-		if token.Token.IsZero() {
-			d.at(path, "has no token", "add token: {file: …} or {env: …}")
-		}
-		if len(token.Kinds) == 0 {
-			d.at(path, "is bound to no kind of run", "add kinds, such as [plan, drift] or [apply, destroy]")
-		}
-		for j, kind := range token.Kinds {
-			d.oneOf(fmt.Sprintf("%s.kinds[%d]", path, j), kind, "plan", "drift", "apply", "destroy")
-		}
-		for j, project := range token.Projects {
-			d.required(fmt.Sprintf("%s.projects[%d]", path, j), project)
-		}
 	}
 }
 
@@ -282,13 +255,7 @@ func (d contradictions) checkRepositories(c *Config, forges []string) {
 			d.required(at, key)
 			d.unique(at, key, groups)
 		}
-		for j, allow := range r.Allow {
-			at := fmt.Sprintf("%s.allow[%d]", path, j)
-			d.globs(at+".paths", allow.Paths)
-			d.globs(at+".projects", allow.Projects)
-			d.globs(at+".environments", allow.Environments)
-			d.globs(at+".states", allow.States)
-		}
+		d.checkAllow(path, r.Allow)
 		if r.Forge == "local" && r.URL == "" {
 			d.at(path, "has no url", "the path or URL of its Git repository")
 		}

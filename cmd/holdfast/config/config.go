@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,6 +16,7 @@ type Config struct {
 	Server       Server       `yaml:"server" doc:"Listeners."`
 	Forges       []Forge      `yaml:"forges" doc:"Code hosts. \"local\" is always there: plain Git repositories without a code host, whose branches are the pull requests."`
 	Repositories []Repository `yaml:"repositories" doc:"Git repositories that are watched."`
+	Secrets      Secrets      `yaml:"secrets" doc:"The server's own secrets by name: documents of [runners](runners.md) refer to them with {secret: NAME}."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
@@ -94,6 +97,7 @@ type AgentToken struct {
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
 	Kinds    []string `yaml:"kinds" doc:"The kinds of runs that may be claimed: plan, drift, apply, destroy."`
 	Projects []string `yaml:"projects" doc:"The projects of whose clusters runs may be claimed. Left out: all."`
+	Runner   string   `yaml:"runner" default:"local" doc:"The [runner](runners.md) to which agents with this token belong: they get the runs of environments that are pinned to it. local: they share the runs of the server's own agents."`
 }
 
 // TLS is a certificate.
@@ -107,6 +111,12 @@ type Secret struct {
 	File string `yaml:"file" doc:"Path of a file; a newline at its end is left out. Read again whenever the value is used."`
 	Env  string `yaml:"env" doc:"Name of a variable in the server's environment."`
 }
+
+// Secrets are secrets by name.
+type Secrets map[string]Secret
+
+// Names are those of the secrets, sorted.
+func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Forge is a code host.
 type Forge struct {
@@ -138,7 +148,7 @@ type Repository struct {
 	SampleEnvironments []string          `yaml:"sampleEnvironments" doc:"Globs of the environments whose clusters may be planned for that, as a sample or by /holdfast plan --all. Left out: all. Whoever changes a template decides which clusters it reaches: leave out the environments whose plan credentials a template's pull request must not use."`
 	WebhookSecret      Secret            `yaml:"webhookSecret" doc:"Secret of this repository's webhook. Without it deliveries are refused, and polling finds changes."`
 	Auth               Auth              `yaml:"auth" doc:"How Git reads it. Left out on GitHub: the App or token of its entry in forges."`
-	Allow              []Allow           `yaml:"allow" doc:"The clusters that it may define. Left out: any. Otherwise a cluster must match one entry."`
+	Allow              []Allow           `yaml:"allow" doc:"The documents that it may define. Left out: any cluster, no runner and no rule. Otherwise each document must match one entry that lists its kind."`
 	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks too: a plan executes the code of whoever opened it. Ignored with isolation: none, also where agents do isolate engines."`
 	Drafts             bool              `yaml:"drafts" doc:"Plan drafts too."`
 	Poll               time.Duration     `yaml:"poll" doc:"How often it is polled, ±20 %. Left out: 5m, and 1s with forge: local."`
@@ -172,12 +182,14 @@ type Auth struct {
 	KnownHostsFile string `yaml:"knownHostsFile" doc:"Required for ssh: host keys that are trusted."`
 }
 
-// Allow is what clusters under some paths may be.
+// Allow is what documents under some paths may be.
 type Allow struct {
-	Paths        []string `yaml:"paths" default:"[\"**\"]" doc:"Globs of cluster files."`
-	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of projects."`
-	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments."`
-	States       []string `yaml:"states" default:"[\"**\"]" doc:"Globs of state locations: clusters/NAME for Holdfast's own backend, else type:... as describe cluster shows it."`
+	Kinds        []string `yaml:"kinds" default:"[\"Cluster\"]" doc:"Kinds of documents: Cluster, Runner, RunnerRule. Whoever may merge a Runner or RunnerRule decides where applies are executed, with which rights."`
+	Paths        []string `yaml:"paths" default:"[\"**\"]" doc:"Globs of files. Those of runners and rules need not be among clusters."`
+	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of projects: of clusters, and that rules may name. A rule for all projects needs one that matches everything."`
+	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`
+	States       []string `yaml:"states" default:"[\"**\"]" doc:"Clusters: globs of state locations: clusters/NAME for Holdfast's own backend, else type:... as describe cluster shows it."`
+	Runners      []string `yaml:"runners" default:"[\"*\"]" doc:"Runners and rules: globs of the runners that may be defined, or that rules may name."`
 }
 
 // Credential is a part of the engine's environment, and of where secret

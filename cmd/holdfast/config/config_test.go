@@ -82,6 +82,7 @@ credentials:
     secrets: {AWS_SECRET_ACCESS_KEY: {file: aws.key}}
     secretDirs: [/run/secrets/payments]
     stores: {vault: {command: [vault, kv, get, -field=value, "payments/{key}"]}}
+secrets: {eu: {file: eu.kubeconfig}}
 lock: {type: redis, redis: {url: "redis://127.0.0.1:6379/0"}}
 runs: {maxPerProvider: {aws: 10}, maxPerProject: 3}
 drift: {schedule: "CRON_TZ=Europe/Berlin 0 5 * * 1-5", maxIssues: 0}
@@ -108,7 +109,9 @@ func TestParse(t *testing.T) {
 		c.Forges[0].App.PrivateKeyFile:                         "/etc/holdfast/app.pem",
 		c.Repositories[1].URL:                                  "/etc/plain",
 		c.Credentials[0].Secrets["AWS_SECRET_ACCESS_KEY"].File: "/etc/holdfast/aws.key",
-		c.DataDir: "/var/lib/holdfast",
+		c.Secrets["eu"].File:                                   "/etc/holdfast/eu.kubeconfig",
+		c.Repositories[0].Allow[0].Kinds[0]:                    "Cluster",
+		c.DataDir:                                              "/var/lib/holdfast",
 	} {
 		if got != want {
 			t.Errorf("path %s, want %s", got, want)
@@ -245,6 +248,19 @@ func TestFaults(t *testing.T) {
 				`f:5:16: server.agents.tokens[1].name: "a" is listed twice`,
 				`f:5:33: server.agents.tokens[1].kinds[1]: "aply" is not one of plan, drift, apply, destroy`,
 				`f:6:9: server.agents.tokens[2]: has no token`,
+			},
+		},
+		"runners": {
+			"server:\n  agents:\n    tokens:\n      - {name: a, token: {env: T}, kinds: [plan], runner: EU}\n" +
+				"secrets:\n  eu: {fil: x}\n  US: {file: us.key}\n" +
+				"repositories:\n  - name: r\n    url: r\n    allow:\n      - {kinds: [Runer, Cluster], runners: ['[']}\n",
+			[]string{
+				`f:4:59: server.agents.tokens[0].runner: "EU" cannot be the name of a runner`,
+				`f:6:7: secrets.eu: names neither a file nor an environment variable`,
+				`f:6:8: secrets.eu: unknown key "fil" (did you mean "file"?)`,
+				`f:7:7: secrets.US: "US" cannot be the name of a secret`,
+				`f:12:18: repositories[0].allow[0].kinds[0]: "Runer" is not one of Cluster, Runner, RunnerRule`,
+				`f:12:45: repositories[0].allow[0].runners[0]: "[" is not a glob`,
 			},
 		},
 		"agents whose ids would be empty": {

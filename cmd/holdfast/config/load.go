@@ -104,6 +104,10 @@ func (c *Config) resolvePaths() {
 			abs(&r.URL)
 		}
 	}
+	for name, secret := range c.Secrets {
+		abs(&secret.File)
+		c.Secrets[name] = secret
+	}
 	for i := range c.Credentials {
 		for name, secret := range c.Credentials[i].Secrets {
 			abs(&secret.File)

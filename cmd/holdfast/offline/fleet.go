@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
+	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
 // diskFleet is the clusters of a folder on disk, for the commands that need no
@@ -133,6 +134,7 @@ func (fl *diskFleet) take(name string, data []byte) {
 	}
 	docs, faults := document.ParseClusters(name, data)
 	fl.faults = append(fl.faults, faults...)
+	fl.takeRunners(name, data)
 	if len(docs) > 0 || len(faults) > 0 {
 		fl.size += len(data)
 	}
@@ -144,6 +146,16 @@ func (fl *diskFleet) take(name string, data []byte) {
 		fl.claims[doc.Cluster.Name]++
 	}
 	fl.docs = append(fl.docs, docs...)
+}
+
+// takeRunners checks the runners and rules of a file, as far as that can be done without a
+// server.
+func (fl *diskFleet) takeRunners(name string, data []byte) {
+	runners, faults := runnerdoc.Parse(name, data, false, runnerdoc.Options{AnySecret: true})
+	for _, doc := range runners {
+		faults = append(faults, doc.Faults...)
+	}
+	fl.faults = append(fl.faults, faults...)
 }
 
 // resolve returns a cluster's root module, or what is wrong with it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
@@ -26,7 +27,7 @@ func bindings(cfg *config.Config) func(repo string, c holdfast.Cluster, stateLoc
 			return nil
 		}
 		for _, a := range allow[repo] {
-			if matches(a.Paths, c.Path) && matches(a.Projects, c.Project) &&
+			if (len(a.Kinds) == 0 || slices.Contains(a.Kinds, decode.KindCluster)) && matches(a.Paths, c.Path) && matches(a.Projects, c.Project) &&
 				matches(a.Environments, c.Environment) && (matches(a.States, stateLocation) || matches(a.States, location.Written(stateLocation))) {
 				return nil
 			}

@@ -79,6 +79,7 @@ func (s *services) lacks() []string {
 	for _, repo := range s.git.DiskFull() {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}
+	out = append(out, s.reconciler.RunnerFaults()...)
 	passedBy := s.reconciler.PassedBy()
 	for _, repo := range passedBy {
 		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")

@@ -297,7 +297,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Grants: reconciler.Grants{
 			Isolation: s.demanded(), Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), Varied: varied(s.cfg),
 			SameCredential: sameCredential(s.cfg),
-			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg),
+			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg), Runners: runnerGrants(s.cfg),
 		},
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
@@ -365,7 +365,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 // watched is a repository as the reconciler watches it.
 func (s *services) watched(r config.Repository) reconciler.Repository {
 	repo := reconciler.Repository{
-		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Templates: r.Templates,
+		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Runners: runnerPaths(r), Templates: r.Templates,
 		UpgradeGroups: r.Upgrades.GroupBy,
 		Local:         r.Forge == "local", Forks: r.Forks && s.isolates(), Drafts: r.Drafts, Poll: r.Poll,
 		Samples: r.Samples, SampleEnvironments: r.SampleEnvironments,
@@ -400,7 +400,7 @@ func (s *services) openServer(context.Context) error {
 	opts := server.Options{
 		API: server.API{
 			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.Rescue(),
-			Local: s.store, Posts: s.shownPosts(),
+			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler},
 		},
 		Agents: server.Agents{
 			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Refused: s.metrics.claimRefused,

@@ -104,7 +104,7 @@ func (s *services) agentTokens() ([]server.AgentToken, error) {
 			return nil, err
 		}
 		out = append(out, server.AgentToken{
-			Name: t.Name, SHA256: hash, Kinds: kinds, Projects: t.Projects,
+			Name: t.Name, SHA256: hash, Kinds: kinds, Projects: t.Projects, Runner: t.Runner,
 		})
 	}
 	return out, nil

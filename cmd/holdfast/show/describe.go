@@ -19,8 +19,9 @@ import (
 // NewDescribeCommand returns the command describe.
 func NewDescribeCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
-	return cli.NewGroup("describe", "Show the details of a cluster, a run, a pull request or drift",
-		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a))
+	return cli.NewGroup("describe", "Show the details of a cluster, a run, a pull request, drift or a runner",
+		newDescribeClusterCommand(a), newDescribeRunCommand(a), newDescribePullRequestCommand(a), newDescribeDriftCommand(a),
+		newDescribeRunnerCommand(a))
 }
 
 func (a *app) auditSection(entries []v1.AuditEntry) string {

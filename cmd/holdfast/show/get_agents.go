@@ -31,6 +31,7 @@ demands (--output yaml says why).`,
 		columns: []column[agent]{
 			text(table.Column{Title: "AGENT"}, func(s agent) string { return s.ID }),
 			coloured(table.Column{Title: "STATE"}, agentState),
+			text(table.Column{Title: "RUNNER", Yields: 5}, func(s agent) string { return cmp.Or(s.Runner, holdfast.LocalRunner) }),
 			text(table.Column{Title: "KINDS", Min: 8}, agentKinds),
 			text(table.Column{Title: "PROJECTS", Min: 8, Yields: 2}, func(s agent) string { return cmp.Or(strings.Join(s.Projects, ","), "all") }),
 			coloured(table.Column{Title: "ISOLATION"}, agentIsolation),

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
@@ -17,8 +19,9 @@ import (
 
 func newGetQueueCommand(a *app) *cobra.Command {
 	var (
-		conn  cli.Connection
-		limit int
+		conn   cli.Connection
+		limit  int
+		runner string
 	)
 	type entry = v1.QueuedRun
 	c := newList(a, &conn, list[entry]{
@@ -34,6 +37,7 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 			text(table.Column{Title: "RUN", Yields: 3}, func(e entry) string { return e.Run }),
 			text(table.Column{Title: "CLUSTER"}, func(e entry) string { return e.Cluster }),
 			text(table.Column{Title: "KIND"}, func(e entry) string { return string(e.Kind) }),
+			text(table.Column{Title: "RUNNER", Yields: 4}, func(e entry) string { return cmp.Or(e.Runner, holdfast.LocalRunner) }),
 			text(table.Column{Title: "PULL REQUEST", Yields: 2}, func(e entry) string { return e.PullRequest.String() }),
 			text(table.Column{Title: "AHEAD", Min: 12, Yields: 1}, func(e entry) string { return aheadText(e.Ahead) }),
 			text(table.Column{Title: "WAITS FOR"}, func(e entry) string { return string(e.Reason) }),
@@ -45,10 +49,16 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 			if err := atLeastOne(limit); err != nil {
 				return nil, err
 			}
-			return cl.Queue(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			if runner != "" {
+				query.Set("runner", runner)
+			}
+			return cl.Queue(ctx, query)
 		},
 	})
 	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
+	c.Flags().StringVar(&runner, "runner", "", "only runs of this runner; # is the place in the whole queue")
+	a.CompleteFlag(c, &conn, "runner", cli.Runners)
 	return c
 }
 

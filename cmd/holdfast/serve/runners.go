@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
+)
+
+// runnerGrants are what documents of runners and rules may say.
+func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
+	allow := make(map[string][]config.Allow)
+	for _, r := range cfg.Repositories {
+		allow[r.Name] = r.Allow
+	}
+	return reconciler.RunnerGrants{
+		Allow: func(repo string, doc runnerdoc.Document) error {
+			for _, a := range allow[repo] {
+				if allowsRunner(a, doc) {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s may not define %s in %s", repo, described(doc), doc.Path)
+		},
+		Documents: runnerdoc.Options{Secrets: cfg.Secrets.Names(), Check: checkRunner},
+	}
+}
+
+// checkRunner finds what only those know who start the agents of a runner.
+func checkRunner(holdfast.Runner) []holdfast.FieldFault { return nil }
+
+// allowsRunner reports whether an entry allows a document. Of a rule for all projects or
+// environments the empty name has to match, as "*" does.
+func allowsRunner(a config.Allow, doc runnerdoc.Document) bool {
+	if !slices.Contains(a.Kinds, doc.Kind()) || !matches(a.Paths, doc.Path) {
+		return false
+	}
+	if doc.Rule != nil {
+		return matches(a.Runners, doc.Rule.Runner) && matches(a.Projects, doc.Rule.Project) && matches(a.Environments, doc.Rule.Environment)
+	}
+	return matches(a.Runners, doc.Runner.Name)
+}
+
+// described is a document in a sentence.
+func described(doc runnerdoc.Document) string {
+	if doc.Rule == nil {
+		return fmt.Sprintf("runner %q", doc.Runner.Name)
+	}
+	return fmt.Sprintf("a rule for project %q, environment %q, runner %q", doc.Rule.Project, doc.Rule.Environment, doc.Rule.Runner)
+}
+
+// runnerPaths are the globs of files in which a repository may define runners and rules.
+func runnerPaths(r config.Repository) []string {
+	var globs []string
+	for _, a := range r.Allow {
+		if slices.Contains(a.Kinds, decode.KindRunner) || slices.Contains(a.Kinds, decode.KindRunnerRule) {
+			globs = append(globs, a.Paths...)
+		}
+	}
+	return globs
+}

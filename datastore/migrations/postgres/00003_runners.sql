@@ -1,0 +1,27 @@
+-- +goose Up
+
+CREATE TABLE runners (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    repo TEXT COLLATE "C" NOT NULL,
+    doc  BYTEA NOT NULL
+);
+ALTER TABLE runners ALTER COLUMN doc SET STORAGE EXTERNAL;
+CREATE TABLE runner_rules (
+    name        TEXT COLLATE "C" PRIMARY KEY,
+    repo        TEXT COLLATE "C" NOT NULL,
+    runner      TEXT COLLATE "C" NOT NULL,
+    project     TEXT COLLATE "C" NOT NULL,
+    environment TEXT COLLATE "C" NOT NULL,
+    doc         BYTEA NOT NULL
+);
+ALTER TABLE runner_rules ALTER COLUMN doc SET STORAGE EXTERNAL;
+CREATE TABLE environments (
+    project   TEXT COLLATE "C" NOT NULL,
+    name      TEXT COLLATE "C" NOT NULL,
+    runner    TEXT COLLATE "C" NOT NULL,
+    rule      TEXT COLLATE "C" NOT NULL,
+    pinned_at BIGINT NOT NULL,
+    PRIMARY KEY (project, name)
+);
+CREATE INDEX environments_by_runner ON environments (runner, project, name);
+INSERT INTO rebuilds (name) VALUES ('environments') ON CONFLICT (name) DO NOTHING;

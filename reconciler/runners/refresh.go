@@ -1,0 +1,29 @@
+package runners
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Refresh pins an environment to the runner that the rules say now, as actor asks; dry says
+// only what would be. The errors are those of Store.RefreshEnvironment.
+func (k *Keeper) Refresh(
+	ctx context.Context, env holdfast.EnvironmentKey, dry bool, actor string,
+) (before, after holdfast.Environment, err error) {
+	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, true)
+	if err != nil || dry || before == after {
+		return before, after, err
+	}
+	// What it says is what is seen now: the next look may find another rule.
+	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "environment.refresh", env.String(),
+		fmt.Sprintf("from runner %s to %s, by rule %s", before.Runner, after.Runner, after.Rule))
+	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, false, entry)
+	if err == nil && before.Runner != after.Runner {
+		k.opts.Logger.InfoContext(ctx, "environment has moved", "project", env.Project, "environment", env.Name,
+			"from", before.Runner, "to", after.Runner)
+		k.opts.Moved(ctx)
+	}
+	return before, after, err
+}
