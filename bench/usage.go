@@ -20,8 +20,8 @@ const (
 	planShown  = "last plan of a pull request, from its end to comment and status"
 	applyShown = "last apply of its merge, from its end to the status"
 
-	// usageClusters is of how many clusters processor time is measured at least: it is
-	// counted in hundredths of a second.
+	// usageClusters is of how many clusters processor time is measured at least: that of
+	// sandboxes is counted in hundredths of a second.
 	usageClusters = 30
 )
 
@@ -140,8 +140,7 @@ func perCluster(of string, n int, u usage, before []figure) []figure {
 	return figures
 }
 
-// usage reads the processor time of the server and its local agents. It counts in
-// hundredths of a second, so that a single cluster tells little.
+// usage reads the processor time of the server and its local agents.
 func (w *world) usage() usage {
 	var u usage
 	u.server, _ = w.processorTime(w.cmd.Process.Pid)
@@ -180,11 +179,14 @@ func (w *world) agents() []int {
 	return pids
 }
 
-// processorTime returns what a process, and its children that have ended, took.
+// processorTime returns what a process, and its children that have ended, took. That of
+// children counts in hundredths of a second.
 func (s *stage) processorTime(pid int) (own, children time.Duration) {
+	own, err := ownTime(pid)
+	s.check(err)
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	s.check(err)
 	p, err := parseProcess(string(data))
 	s.check(err)
-	return ticks(p.own), ticks(p.children)
+	return own, ticks(p.children)
 }
