@@ -241,7 +241,7 @@ func (m *mirror) exchange(
 	missing := missingObjects(store, wanted, current)
 	asked = missing[:min(most, len(missing))]
 	if len(asked) > 0 {
-		if err := receive(ctx, sess, dog, request(store, asked, current, advertised), dir); err != nil {
+		if err := receive(ctx, sess, dog, m.request(store, asked, current, advertised), dir); err != nil {
 			return nil, asked, classifyTalk(ctx, err)
 		}
 		store = openStore(dir) // sees the new pack
@@ -255,7 +255,7 @@ func (m *mirror) exchange(
 
 // request asks for objects. A thin pack would leave out objects that we have, and could
 // not be indexed alone.
-func request(
+func (m *mirror) request(
 	store *filesystem.Storage, missing []plumbing.Hash, current refs, advertised *packp.AdvRefs,
 ) *packp.UploadPackRequest {
 	req := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
@@ -263,7 +263,7 @@ func request(
 	if advertised.Capabilities.Supports(capability.NoProgress) {
 		_ = req.Capabilities.Set(capability.NoProgress) // which fails for unknown ones only
 	}
-	req.Wants, req.Haves = missing, haves(store, current, advertised)
+	req.Wants, req.Haves = missing, m.haves(store, current, advertised)
 	return req
 }
 
@@ -280,17 +280,22 @@ func (m *mirror) usable(advertised *packp.AdvRefs, current refs) (map[string]plu
 	}
 	result := map[string]plumbing.Hash{}
 	for name, hash := range advertised.References {
-		if _, ignored := m.ignored[hash]; ignored || !strings.HasPrefix(name, "refs/") ||
-			plumbing.ReferenceName(name).Validate() != nil || !utf8.ValidString(name) {
+		was, known := current[name] // its name was good enough then
+		if _, ignored := m.ignored[hash]; ignored || !known && !validName(name) {
 			continue
 		}
 		if m.oversized[hash] == nil {
 			result[name] = hash
-		} else if was, known := current[name]; known {
+		} else if known {
 			result[name] = was.hash
 		}
 	}
 	return result, nil
+}
+
+// validName reports whether Git would take the name of a ref, and it can be stored and shown.
+func validName(name string) bool {
+	return strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil && utf8.ValidString(name)
 }
 
 // missingObjects are those that wanted points at and the store has not, in order.
@@ -307,8 +312,9 @@ func missingObjects(store *filesystem.Storage, wanted map[string]plumbing.Hash, 
 }
 
 // haves are commits that the remote need not send: what refs point at and, where
-// the remote may no longer know that, some of what came before.
-func haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) []plumbing.Hash {
+// the remote may no longer know that, some of what came before. Those that the remote knows
+// were read for a former fetch, if there was one.
+func (m *mirror) haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) []plumbing.Hash {
 	known := map[plumbing.Hash]struct{}{}
 	for _, hash := range advertised.References {
 		known[hash] = struct{}{}
@@ -322,16 +328,22 @@ func haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) [
 			if _, seen := result[hash]; seen {
 				continue
 			}
+			_, shared := known[hash]
+			if _, offered := m.offered[hash]; shared && offered && !m.damaged.Load() {
+				result[hash] = struct{}{}
+				continue
+			}
 			commit, err := object.GetCommit(store, hash)
 			if err != nil {
 				continue // only what is there can be offered
 			}
 			result[hash] = struct{}{}
-			if _, ok := known[hash]; !ok {
+			if !shared {
 				next = append(next, commit.ParentHashes...)
 			}
 		}
 	}
+	m.offered = result
 	return slices.Collect(maps.Keys(result))
 }
 

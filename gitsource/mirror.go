@@ -38,8 +38,9 @@ type mirror struct {
 	ignored map[plumbing.Hash]struct{} // what refs point at that is not a commit
 	// oversized is what refs point at that leads to something too large, and why.
 	oversized map[plumbing.Hash]error
-	asked     time.Time // when the last fetch that succeeded began
-	remade    time.Time // when the mirror was last made again
+	offered   map[plumbing.Hash]struct{} // commits that were found there for the last request
+	asked     time.Time                  // when the last fetch that succeeded began
+	remade    time.Time                  // when the mirror was last made again
 
 	// swap is held for reading while objects are read, and for writing while
 	// their files are moved or removed.
