@@ -36,9 +36,10 @@ func (s *PostStore) ClaimPosts(
 			args = append(args, repo)
 		}
 	}
-	// Most looks find nothing: they cost no write.
+	// Most looks find nothing: they cost no write. Others read no more than one post for it,
+	// however many wait.
 	var waiting int
-	if err := s.db.reader().row(ctx, `SELECT COUNT(*)`+due, args...).Scan(&waiting); err != nil {
+	if err := s.db.reader().row(ctx, `SELECT COUNT(*) FROM (SELECT 1`+due+` LIMIT 1) AS due`, args...).Scan(&waiting); err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
 	if waiting == 0 || limit <= 0 {

@@ -45,7 +45,11 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 		return u.supersededPush(ctx, key, post)
 	}
 	if len(names) > pushQuick {
-		if wait := u.pushWait(key); wait > 0 {
+		wait := u.pushWait(key)
+		if key.left && !key.calm { // to find out whether there is news takes as long as to tell it
+			key.calm, wait = true, max(wait, progressInterval)
+		}
+		if wait > 0 {
 			u.shows.AddAfter(key, wait)
 			return nil
 		}

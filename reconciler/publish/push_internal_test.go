@@ -56,3 +56,38 @@ func TestAPushIsNotShownAnEarlierWait(t *testing.T) {
 		})
 	}
 }
+
+// left has many clusters, the status of whose commit waits.
+type left struct {
+	records
+	read int
+}
+
+func (l *left) Post(context.Context, string) (holdfast.Post, error) {
+	return holdfast.Post{Status: holdfast.CommitStatus{State: holdfast.StatusPending}}, nil
+}
+
+func (l *left) ClusterNames(context.Context, holdfast.ClusterFilter) ([]string, error) {
+	return make([]string, pushQuick+1), nil
+}
+
+func (l *left) Clusters(context.Context, holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error) {
+	l.read++
+	return nil, nil
+}
+
+// Of many clusters that leave a commit one after another, each one that does costs a word to
+// remember it by: they are read after a while, for all of them.
+func TestOfManyThatLeaveACommitNoneIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	l := &left{}
+	p := New(Options{Store: l, Watcher: &watcher{}, Logger: slog.New(slog.DiscardHandler), Settings: Settings{Now: func() time.Time { return noon }}})
+	key := showKey{repo: ref.Repo, revision: "pushed", left: true}
+	if err := p.showPush(t.Context(), key); err != nil || l.read != 0 {
+		t.Errorf("they were read %d times at once, %v", l.read, err)
+	}
+	key.calm = true
+	if err := p.showPush(t.Context(), key); err != nil || l.read == 0 {
+		t.Errorf("they were read %d times later, %v", l.read, err)
+	}
+}
