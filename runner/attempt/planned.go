@@ -23,10 +23,7 @@ import (
 // no folder that the engine could reach it in.
 func (t *planning) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
-	spool, err := journal.NewSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
-	if err != nil {
-		return fmt.Errorf("make spool: %w", err)
-	}
+	spool := journal.NewSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
 	defer spool.Close()
 	if err := t.start(ctx, spool, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
 		return err
