@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/internal/idle"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -113,6 +116,11 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		return err
 	}
 	defer onSecondSignal(agent.Interrupt)()
+	ctx, done := context.WithCancel(c.Context())
+	var idling sync.WaitGroup
+	idling.Go(func() { idle.GiveBack(ctx) })
+	defer idling.Wait()
+	defer done()
 	if err := agent.Run(c.Context()); err != nil {
 		return errors.Join(errors.New("the agent stopped"), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/internal/idle"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
@@ -86,8 +87,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.server.RunAgents(agents) })
 	part(func() error { return s.reconciler.Run(reconcile) })
 	part(func() error { return s.server.RunIntake(intake) })
-	g.Go(func() error { return s.sweep(intake) })
-	g.Go(func() error { return watchBlobs(intake, s.store) })
+	s.keepHouse(intake, &g)
 	besides(s, &g, intake, reconcile, agents)
 	s.announce(logger, began)
 
@@ -220,6 +220,16 @@ func (s *services) sweep(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// keepHouse does what nobody asks for, while the server works.
+func (s *services) keepHouse(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return s.sweep(ctx) })
+	g.Go(func() error { return watchBlobs(ctx, s.store) })
+	g.Go(func() error {
+		idle.GiveBack(ctx)
+		return nil
+	})
 }
 
 // watchBlobs asks the bucket for a sign of life now and then, more often while it gives
