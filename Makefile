@@ -23,7 +23,7 @@ PROGRAMS += internal/testenv/terraform-provider-facts
 PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/fake-gcs-server@v1.56.1 npm:azurite@3.35.0:azurite-blob
 OPENTOFU := v1.12.6
 
-.PHONY: help build test test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs image clean
+.PHONY: help build test test-kubernetes test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,15 @@ test-tofu: tools ## what depends on the engine, with OpenTofu only
 	$(TOFU) $(GO) test $(TESTFLAGS) ./runner ./runner/plan
 	$(TOFU) $(GO) test $(TESTFLAGS) -run '^(TestStartTerraform|TestRealEngine)$$' ./runner/sandbox ./server
 	$(TOFU) $(GO) test $(TESTFLAGS) -run '^($(TOFU_STORIES))$$' ./internal/e2e
+
+# A real API server with its controllers, built once from their Go modules, into the user's
+# cache, and etcd. A kubelet needs root: ours, in the tests, does not.
+KUBERNETES := v1.33.13
+test-kubernetes: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+test-kubernetes: export GOGC = 400
+test-kubernetes: needs tools ## what depends on Kubernetes: runs as Jobs, against a real API server
+	GO=$(GO) internal/testenv/kubernetes.sh $(TOOLS) $(KUBERNETES)
+	packages=$$($(PACKAGES) kubernetes) && CI=true $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$packages
 
 # Go's fuzzer now and then takes the end of its own time for a failure, without an
 # input that fails: https://go.dev/issue/75804. Only inputs that fail count.

@@ -13,6 +13,7 @@ import (
 //
 //	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do | 409 its id is taken
 //	POST /agent/v1/presence                               ClaimRequest → 204 | 409 its id is taken: alive, and wants no run now
+//	POST /agent/v1/tickets                                TicketRequest → 200 Assignment | 401, 403 the ticket is not good
 //	POST /agent/v1/runs/{run}/attempts/{n}/heartbeat      Heartbeat → 200 HeartbeatReply | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs/mask      LogMask → 204 | 409 fenced off
@@ -23,8 +24,8 @@ import (
 //	GET  /agent/v1/bundles/{digest}                       tar, gzip
 //	*    /agent/v1/state/{location}                       GET POST LOCK UNLOCK, as the engines' http backend speaks
 //
-// Claims and presence carry the agent's token, all else the run's (Assignment.Token), both
-// as "Authorization: Bearer". Errors are {"error": text}: 401 unknown token,
+// Claims and presence carry the agent's token, tickets the ticket, all else the run's
+// (Assignment.Token), all as "Authorization: Bearer". Errors are {"error": text}: 401 unknown token,
 // 403 not this run's, 404 no such thing, 409 fenced off, 503 try again.
 
 // Names of artefacts.

@@ -1,5 +1,7 @@
 package holdfast
 
+import "maps"
+
 // Effect is what a reason means for the object that has it.
 type Effect string
 
@@ -40,11 +42,21 @@ const (
 	mergers   = "anyone who may merge a change"
 )
 
+// together is one table of several.
+func together(tables ...map[Reason]ReasonInfo) map[Reason]ReasonInfo {
+	all := make(map[Reason]ReasonInfo)
+	for _, table := range tables {
+		maps.Copy(all, table)
+	}
+	return all
+}
+
 // AppliesShown is what apply does where a plan waits for a person.
 const AppliesShown = "applies exactly the plan that is shown"
 
-// reasonInfos is the one place where reasons are worded.
-var reasonInfos = map[Reason]ReasonInfo{
+// reasonInfos is the one place where reasons are worded: here, and in the tables that are
+// copied into it.
+var reasonInfos = together(map[Reason]ReasonInfo{
 	ReasonAdopted: {Effect: Explains, Words: "a new cluster has an empty plan: it is adopted without an apply"},
 	ReasonAdoptionCapped: {
 		Effect: Passes, Words: "the limit of first plans of clusters per hour is reached; it continues automatically",
@@ -471,4 +483,4 @@ var reasonInfos = map[Reason]ReasonInfo{
 		Effect: Explains, Cause: true, Words: "a plan left, or `init` fetched, more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
 		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
 	},
-}
+}, startReasons)

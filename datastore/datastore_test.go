@@ -37,6 +37,7 @@ func TestStore(t *testing.T) {
 		"claims":          testClaims,
 		"claimable":       testClaimable,
 		"attempts":        testAttempts,
+		"tickets":         testTickets,
 		"updates":         testUpdates,
 		"clusters":        testClusters,
 		"sources":         testSources,

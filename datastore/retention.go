@@ -257,6 +257,7 @@ func removeRun(ctx context.Context, q querier, id string) (bool, []content, erro
 	for _, statement := range []string{
 		`DELETE FROM log_chunks WHERE run = ?`,
 		`DELETE FROM artefacts WHERE run = ?`,
+		`DELETE FROM tickets WHERE run = ?`,
 		`DELETE FROM attempts WHERE run = ?`,
 		`DELETE FROM run_references WHERE holder = 'run:' || ?`,
 		`DELETE FROM runs WHERE id = ?`,

@@ -27,6 +27,7 @@ type Store interface {
 	Claims
 	dispatch.Columns
 	Attempts
+	dispatch.Tickets
 	Clusters
 	ClusterNames
 	DriftSchedule

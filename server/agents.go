@@ -41,6 +41,7 @@ func (s *agentServer) routes() http.Handler {
 	v1 := e.Group("/agent/v1")
 	v1.POST("/claims", s.claim)
 	v1.POST("/presence", s.present)
+	v1.POST("/tickets", s.exchange)
 	attempt := v1.Group("/runs/:run/attempts/:attempt")
 	attempt.POST("/heartbeat", s.heartbeat)
 	attempt.POST("/logs", s.appendLog)

@@ -44,7 +44,8 @@ type Agents struct {
 	Blobs      Blobs
 	States     States
 	Tokens     []AgentToken     // for claims; none: no agent gets a run
-	Refused    func(why string) // counts refused claims: token, agent, kind, taken or isolation; nil counts nothing
+	Tickets    Tickets          // of what runners launch; nil: none does
+	Refused    func(why string) // counts refused claims: token, agent, kind, taken, isolation, ticket or second; nil counts nothing
 	Issuer     Issuer           // of tokens for clouds, whose documents the public listener serves; nil: there is none
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ import (
 // hands it what it may know.
 type agentFlags struct {
 	id, server, tokenFile, caFile, dir string
+	run                                bool // one attempt, and ends
+	ticketFile                         string
 	slots                              int
 	kinds                              []string
 	grace                              time.Duration
@@ -42,11 +45,18 @@ func newAgentCommand(a *app) *cobra.Command {
 		Use:   "agent",
 		Short: "Execute runs for a server (serve starts its own agents)",
 		Args:  cli.Exactly(0, "no arguments"),
-		RunE:  func(c *cobra.Command, _ []string) error { return a.agent(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.oneRun(); err != nil {
+				return err
+			}
+			return a.agent(c, f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.server, "server", "", "the server: unix:///path or https://host:port")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
+	flags.BoolVar(&f.run, "run", false, "execute the one run that --ticket-file is for, and end: what Jobs of runners start")
+	flags.StringVar(&f.ticketFile, "ticket-file", "", "with --run: file with the ticket of an attempt, which is good once")
 	flags.StringVar(&f.caFile, "ca-file", "", "certificate authority of the server, PEM")
 	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces, and for results that are not delivered yet")
@@ -55,7 +65,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may continue after SIGTERM")
 	offline.AddEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
-	for _, name := range []string{"server", "token-file", "id", "dir"} {
+	for _, name := range []string{"server", "id", "dir"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // a flag that was not defined above
 		}
@@ -69,7 +79,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err := sandbox.Harden(); err != nil {
 		logger.Warn("code in a plan may be able to read the memory of the agent", "err", err)
 	}
-	token, err := agentToken(f.tokenFile, c.InOrStdin())
+	token, err := f.credential(c.InOrStdin())
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
@@ -109,11 +119,14 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 		About:  runner.About{ID: f.id, Isolation: mode, Version: buildVersion()},
 		Server: runner.Server{URL: f.server, CAFile: f.caFile, Token: token},
 		Claims: runner.Claims{Slots: f.slots, Kinds: kinds},
-		Stop:   runner.Stop{Grace: f.grace},
+		Stop:   f.stop(),
 		Dir:    f.dir, Executor: executor, Logger: logger, Now: a.Now,
 	})
 	if err != nil {
 		return err
+	}
+	if f.run {
+		return endOfRun(agent.RunOne(c.Context()))
 	}
 	defer onSecondSignal(agent.Interrupt)()
 	ctx, done := context.WithCancel(c.Context())
@@ -127,6 +140,54 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	return nil
 }
 
+// oneRun checks how --run, --ticket-file and --token-file go together. A ticket is shown as
+// a token is.
+func (f *agentFlags) oneRun() error {
+	switch {
+	case !f.run && f.ticketFile != "":
+		return cli.UsageError("--ticket-file goes with --run")
+	case !f.run && f.tokenFile == "":
+		return cli.UsageError("required flag(s) \"token-file\" not set")
+	case f.run && (f.ticketFile == "" || f.tokenFile != ""):
+		return cli.UsageError("--run needs --ticket-file, and no --token-file")
+	case f.run:
+		f.tokenFile, f.slots = f.ticketFile, 1
+	}
+	return nil
+}
+
+// credential reads what the agent shows the server. A ticket's file may be readable for the
+// group that a Pod's volumes have: it is good once, and spent before an engine starts.
+func (f *agentFlags) credential(stdin io.Reader) (string, error) {
+	if !f.run {
+		return agentToken(f.tokenFile, stdin)
+	}
+	text, err := os.ReadFile(f.tokenFile)
+	if err == nil && len(bytes.TrimSpace(text)) == 0 {
+		err = fmt.Errorf("%s is empty", f.tokenFile)
+	}
+	return string(bytes.TrimSpace(text)), err
+}
+
+// stop is how the agent stops. That of one run has its engine interrupted at once, and the
+// grace for what comes of it: whoever asks it to stop kills it soon.
+func (f *agentFlags) stop() runner.Stop {
+	if f.run {
+		return runner.Stop{Grace: -1, DeliverWait: f.grace}
+	}
+	return runner.Stop{Grace: f.grace}
+}
+
+// endOfRun says how a run that was executed ended: well if the server has all that came of
+// it, whatever the run's own outcome.
+func endOfRun(err error) error {
+	var refused *runner.RefusedError
+	if errors.As(err, &refused) {
+		return &cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("the ticket is not good: %w", refused.Err)}
+	}
+	return err
+}
+
 // exposed returns which of the agent's own places code in every plan can read, as engines
 // have the agent's user; nil if none. By returns through what a path can be read.
 func (f agentFlags) exposed(by func(path string) string, mode string) error {
@@ -134,7 +195,7 @@ func (f agentFlags) exposed(by func(path string) string, mode string) error {
 		{"--dir", f.dir, "choose a folder that engines do not see, such as /var/lib/holdfast"},
 		{"--token-file", f.tokenFile, "move it out of there, such as to /etc/holdfast, or pass the token on the standard input (--token-file -)"},
 	} {
-		if place.path == "-" {
+		if place.path == "-" || f.run && place.path == f.tokenFile { // a ticket is spent before an engine starts
 			continue
 		}
 		path, err := filepath.Abs(place.path)

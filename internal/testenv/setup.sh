@@ -14,7 +14,7 @@ system=$(uname -s)
 programs=(git curl)
 if [[ $goal == test ]]; then
   programs+=(ssh redis-server node npm "${CC:-gcc}")
-  [[ $system == Linux ]] && programs+=(ip nft postgres)
+  [[ $system == Linux ]] && programs+=(ip nft postgres etcd)
 fi
 
 # package_of PROGRAM: the packages that have it, by the names of the package manager.
@@ -25,6 +25,7 @@ package_of() {
     Linux:ip) echo iproute2 ;;
     Linux:nft) echo nftables ;;
     Linux:postgres) echo postgresql ;;
+    Linux:etcd) echo etcd-server ;;
     Linux:node) echo nodejs ;;
     Darwin:redis-server) echo redis ;;
     Darwin:npm) echo node ;;

@@ -147,6 +147,9 @@ func (a *agents) waits(id string) (done func()) {
 // more says nothing of the one that has; one that names no process is of the one that
 // claimed the run.
 func (a *agents) beats(run holdfast.Run, process string) {
+	if run.AgentFolder == "" {
+		return // it was launched for this attempt alone
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	process = cmp.Or(process, run.AgentProcess)
@@ -280,7 +283,10 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 	for _, run := range running {
 		i := slices.IndexFunc(list, func(a holdfast.AgentStatus) bool { return a.ID == run.Agent })
 		if i < 0 {
-			list = append(list, holdfast.AgentStatus{ID: run.Agent, Kinds: []holdfast.RunKind{}, SeenAt: run.HeartbeatAt})
+			// One that was launched for the run is known by its heartbeats alone.
+			run = d.LastSign(run)
+			living := run.AgentFolder == "" && d.opts.Now().Sub(run.HeartbeatAt) <= agentSilence
+			list = append(list, holdfast.AgentStatus{ID: run.Agent, Living: living, Kinds: []holdfast.RunKind{}, SeenAt: run.HeartbeatAt})
 			i = len(list) - 1
 		}
 		list[i].Runs = append(list[i].Runs, run.ID)

@@ -90,16 +90,26 @@ const claimableLooked = 16
 // out, it looks again past the pull requests whose plans this agent does not get: they
 // must not keep others waiting.
 func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
+	claimed, err := d.claimRun(ctx, req)
+	if err != nil {
+		return holdfast.Assignment{}, err
+	}
+	// The run is the agent's now. If that has hung up meanwhile its lease ends,
+	// and the run continues elsewhere: it is not the run that has failed.
+	return d.begin(context.WithoutCancel(ctx), claimed)
+}
+
+func (d *Dispatcher) claimRun(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Run, error) {
 	unplanned := d.forks.unplanned(req.Isolation)
 	for more := true; more && !d.draining.Load(); {
 		filter, share, some, err := d.claimFilter(ctx, req)
 		if err != nil || !some {
-			return holdfast.Assignment{}, cmp.Or(err, holdfast.ErrNotFound)
+			return holdfast.Run{}, cmp.Or(err, holdfast.ErrNotFound)
 		}
 		filter.Unplanned = slices.Clone(unplanned)
 		ids, err := d.opts.Store.Claimable(ctx, filter)
 		if err != nil {
-			return holdfast.Assignment{}, fmt.Errorf("list claimable runs: %w", err)
+			return holdfast.Run{}, fmt.Errorf("list claimable runs: %w", err)
 		}
 		more = false
 		for _, id := range ids {
@@ -110,14 +120,12 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 			if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrDamaged) {
 				continue // what is damaged is in the log, and keeps nobody else waiting
 			} else if err != nil {
-				return holdfast.Assignment{}, err
+				return holdfast.Run{}, err
 			}
-			// The run is the agent's now. If that has hung up meanwhile its lease ends,
-			// and the run continues elsewhere: it is not the run that has failed.
-			return d.begin(context.WithoutCancel(ctx), claimed)
+			return claimed, nil
 		}
 	}
-	return holdfast.Assignment{}, holdfast.ErrNotFound
+	return holdfast.Run{}, holdfast.ErrNotFound
 }
 
 // claimOne makes a run running; ErrConflict if that cannot be now, or if somebody else
@@ -137,7 +145,7 @@ func (d *Dispatcher) claimOne(
 		if err := d.forks.admit(ctx, run, req.Isolation); err != nil {
 			return err
 		}
-		claimed, err = d.claimAlone(ctx, run, req.Ref(), now, share.most(run))
+		claimed, err = d.claimAlone(ctx, run, claimant(req, run), now, share.most(run))
 		return err
 	})
 	return claimed, err
@@ -185,6 +193,15 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 	}
 	now, err := d.opts.Store.Run(ctx, run.ID)
 	return err == nil && now.Status == holdfast.RunRunning && now.Attempt == run.Attempt+1
+}
+
+// claimant is who a run is handed to: the process that asks, or what a runner will start for
+// the attempt.
+func claimant(req holdfast.ClaimRequest, run holdfast.Run) holdfast.AgentRef {
+	if req.Process != "" {
+		return req.Ref()
+	}
+	return holdfast.AgentRef{ID: holdfast.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})}
 }
 
 // claimKinds are the kinds of runs that an agent may be handed; none: all.
@@ -321,6 +338,23 @@ func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) 
 // begin records what the attempt starts from and makes its assignment.
 func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
 	d.renewals.confirmed(run.ID)
+	a, run, err := d.assignment(ctx, run)
+	if err == nil {
+		d.claimed(ctx, run)
+	}
+	return a, err
+}
+
+// claimed has everybody told of a run that was claimed.
+func (d *Dispatcher) claimed(ctx context.Context, run holdfast.Run) {
+	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
+	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,
+		"cluster", run.Cluster, "kind", run.Kind, "agent", run.Agent)
+	d.opts.Fleet.Changed(ctx, run)
+}
+
+// assignment is what an attempt needs to know.
+func (d *Dispatcher) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.
@@ -329,15 +363,11 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assi
 			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: holdfast.CauseAssignment},
 		}, d.opts.Store.EndAttempt)
 		if endErr != nil {
-			return a, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)
+			return a, run, fmt.Errorf("%w; end run %s: %w", err, run.ID, endErr)
 		}
-		return a, holdfast.ErrNotFound
+		return a, run, holdfast.ErrNotFound
 	}
 	a.AttemptRef, a.Token = run.Ref(), d.token(run.Ref())
 	a.Deadline, a.Lease = d.opts.Now().Add(d.opts.Limits.Timeout), d.opts.Limits.Lease
-	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
-	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,
-		"cluster", run.Cluster, "kind", run.Kind, "agent", run.Agent)
-	d.opts.Fleet.Changed(ctx, run)
-	return a, nil
+	return a, run, nil
 }

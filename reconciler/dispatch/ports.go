@@ -17,6 +17,7 @@ type Store interface {
 	Claims
 	Columns
 	Attempts
+	Tickets
 	Inventory
 	Keeper
 	Clusters
@@ -71,6 +72,19 @@ type Attempts interface {
 	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	EndSilent(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time) (holdfast.Run, error)
+}
+
+// Tickets are those of attempts that are launched; see holdfast.Launch.
+type Tickets interface {
+	PutTicket(ctx context.Context, ref holdfast.AttemptRef, runner, ticket string, now time.Time) error
+	// ExchangeTicket returns the run. It is an ErrUnauthorized if the ticket is not that of
+	// the attempt, an ErrFenced if the attempt is over, an ErrConflict if another process has
+	// shown it before.
+	ExchangeTicket(ctx context.Context, ref holdfast.AttemptRef, ticket, process, host string, now time.Time) (holdfast.Run, error)
+	LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error)
+	// EndUnexchanged is EndAttempt; an ErrLocked, and nothing is stored, if the ticket was
+	// exchanged.
+	EndUnexchanged(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 }
 
 // Artefacts are what runs leave behind.

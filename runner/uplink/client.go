@@ -281,11 +281,24 @@ func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast
 	if status == http.StatusNoContent {
 		return holdfast.Assignment{}, time.Time{}, holdfast.ErrNotFound
 	}
+	return assignment, dateOf(header), nil
+}
+
+// Exchange shows the client's token, which is a ticket, and returns the assignment that it
+// stands for, and the server's time, as Claim does.
+func (c *Client) Exchange(ctx context.Context, req holdfast.TicketRequest) (holdfast.Assignment, time.Time, error) {
+	var assignment holdfast.Assignment
+	_, header, err := c.post(ctx, "/agent/v1/tickets", c.token, req, &assignment)
+	return assignment, dateOf(header), err
+}
+
+// dateOf is the server's time; zero: not known.
+func dateOf(header http.Header) time.Time {
 	now, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
-		now = time.Time{}
+		return time.Time{}
 	}
-	return assignment, now, nil
+	return now
 }
 
 func attemptPath(ref holdfast.AttemptRef, what string) string {

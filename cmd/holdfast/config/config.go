@@ -19,6 +19,7 @@ type Config struct {
 	Secrets      Secrets      `yaml:"secrets" doc:"The server's own secrets by name: documents of [runners](runners.md) refer to them with {secret: NAME}."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
+	Jobs         Jobs         `yaml:"jobs" doc:"What the Jobs of all runners have in common: see [runners](runners-kubernetes.md)."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
@@ -88,6 +89,8 @@ type Token struct {
 type Agents struct {
 	Address string       `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
 	TLS     TLS          `yaml:"tls" doc:"Required unless the address is a loopback one."`
+	URL     string       `yaml:"url" doc:"How Jobs of [runners](runners-kubernetes.md) reach this listener, such as https://agents.holdfast.example.com. Left out: runners that start Jobs cannot be used."`
+	CAFile  string       `yaml:"caFile" doc:"PEM: the certificate authority of this listener's certificate, for Jobs whose image does not trust it. It is given to them with their tickets."`
 	Tokens  []AgentToken `yaml:"tokens" doc:"Credentials with which agents claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's token."`
 }
 
@@ -233,6 +236,14 @@ type Runs struct {
 	Limits         Limits         `yaml:"limits" doc:"The limits of each start of an engine, including every process that it starts. A run that hits a limit fails with a reason that says so."`
 	MaxPerProject  int            `yaml:"maxPerProject" default:"0" doc:"Runs at once of each project. 0: with max of at least 3, all but one of max if there are several projects, and the same for each repository."`
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
+}
+
+// Jobs is what the Jobs of all runners have in common.
+type Jobs struct {
+	Image        string        `yaml:"image" doc:"The image of Jobs whose runner names none. Left out: holdfast:VERSION, with the version of this server."`
+	StartTimeout time.Duration `yaml:"startTimeout" default:"10m" doc:"How long a Job may take until its agent has called the server: its node, its image, its volumes. Then it is removed, and the run is retried, as nothing of it had begun."`
+	Grace        time.Duration `yaml:"grace" default:"10m" doc:"How long an agent has, once its Pod is to end, until its engine has ended and the server has all that came of it."`
+	Flags        []string      `yaml:"flags" doc:"Further flags of holdfast agent in Jobs, such as --engines-dir /opt/engines."`
 }
 
 // Limits bound what an engine uses.

@@ -4,6 +4,7 @@
 //
 //	servers      They start servers with agents and engines, from the binary that users
 //	             have, one package after the other.
+//	kubernetes   They start a Kubernetes API server. `make test-kubernetes` runs them.
 //	raced        Their code starts goroutines, or serves HTTP, which does. All of their
 //	             tests are for the race detector.
 //	mixed        Some of their tests start goroutines, to call at once what has to bear
@@ -79,6 +80,7 @@ func load() ([]*testedPackage, error) {
 
 const (
 	servers    = "servers"
+	kubernetes = "kubernetes"
 	raced      = "raced"
 	mixed      = "mixed"
 	mixedTests = "tests"
@@ -94,7 +96,7 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 	for _, p := range all {
 		kinds := p.kinds()
 		switch kind {
-		case servers, raced, mixed, apart, plain:
+		case servers, kubernetes, raced, mixed, apart, plain:
 			if slices.Contains(kinds, kind) {
 				lines = append(lines, p.path)
 			}
@@ -110,7 +112,7 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 			lines = append(lines, p.path+": "+strings.Join(kinds, ", ")+p.reason(kinds))
 		default:
 			return nil, fmt.Errorf("kind %q: must be one of %s", kind,
-				strings.Join([]string{servers, raced, mixed, mixedTests, apart, apartTests, plain, why}, ", "))
+				strings.Join([]string{servers, kubernetes, raced, mixed, mixedTests, apart, apartTests, plain, why}, ", "))
 		}
 	}
 	if kind == mixedTests || kind == apartTests {
@@ -120,7 +122,8 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 }
 
 var (
-	ofServers = regexp.MustCompile(`/(docs|internal/e2e)$`)
+	ofKubernetes = regexp.MustCompile(`/internal/kubetest$`)
+	ofServers    = regexp.MustCompile(`/(docs|internal/e2e)$`)
 	// Programs in the sandboxes of these tests are the tests' own binary, within limits of
 	// memory that the race detector does not fit into.
 	limited = regexp.MustCompile(`/runner/sandbox$`)
@@ -132,6 +135,8 @@ var (
 // kinds says how the tests of the package are run.
 func (p *testedPackage) kinds() []string {
 	switch {
+	case ofKubernetes.MatchString(p.path):
+		return []string{kubernetes}
 	case ofServers.MatchString(p.path):
 		return []string{servers}
 	case limited.MatchString(p.path):

@@ -1,0 +1,3 @@
+// Package kubetest has the tests that need a Kubernetes API server: `make test-kubernetes`
+// runs them.
+package kubetest

@@ -1,0 +1,301 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Options are what a Launcher needs. All are required unless noted.
+type Options struct {
+	Runner     holdfast.Runner
+	Jobs       Jobs
+	Dispatcher Dispatcher
+	Runs       Runs
+	Settings   Settings
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Settings bound what is launched.
+type Settings struct {
+	Replica   string // names this process among those of the installation
+	Isolation string // the weakest that agents must have; empty: any
+	// Start is how long an attempt may take until its agent has called; zero means 10 min.
+	Start time.Duration
+	// Timeout is of a run, and Grace what its agent then needs to end.
+	Timeout, Grace time.Duration
+	// Limits are those of the runs of a cluster; nil: none.
+	Limits func(c holdfast.Cluster) holdfast.RunLimits
+}
+
+const (
+	// lookEvery is between two looks, if nothing is heard.
+	lookEvery = time.Second
+	// startsAtOnce bounds calls that start something.
+	startsAtOnce = 16
+	// lastWord is for how long the result of an attempt may still be on its way, or a
+	// heartbeat, once its processes are known to be dead.
+	lastWord = 5 * time.Second
+	// quotaKept is for how long a quota that was used up makes claims come one by one.
+	quotaKept = time.Minute
+	// leftAlone is for how long something may exist whose attempt is over: it is about to
+	// end by itself.
+	leftAlone = 30 * time.Second
+	// recordEvery is how often the record of an attempt that is executed is read, for
+	// whether it is to stop.
+	recordEvery = 5 * time.Second
+)
+
+// Launcher launches the runs of one runner. Several of one installation may run at once.
+type Launcher struct {
+	opts    Options
+	process string
+
+	known   map[holdfast.AttemptRef]*attempt // by run and attempt; of the goroutine that looks
+	orphans map[string]time.Time             // since when something is left over, by its name
+	blocked bool                             // by a quota, or as the runner cannot be asked
+	trouble holdfast.Reason                  // that the log has said last
+	asked   error                            // why the runner cannot be asked; nil: it can
+	full    time.Time                        // a quota was last found to be used up
+}
+
+// attempt is what this process knows of an attempt besides its records.
+type attempt struct {
+	since   time.Time // it was first seen; with the monotonic clock
+	deadAt  time.Time // it was first seen to be dead
+	readAt  time.Time // its record was last read
+	cancel  time.Time // it was first seen that it is to stop
+	stopped bool
+	nextTry time.Time // of starting it
+	pause   time.Duration
+	waits   bool // for a quota, without anything having been started
+	held    bool // it has waited for a quota: others have kept it from starting
+}
+
+// New returns a Launcher, or an error that names what is missing.
+func New(opts Options) (*Launcher, error) {
+	switch {
+	case opts.Runner.Name == "":
+		return nil, errors.New("launch: no runner")
+	case opts.Jobs == nil || opts.Dispatcher == nil || opts.Runs == nil:
+		return nil, errors.New("launch: no jobs, dispatcher or runs")
+	}
+	opts.Settings.Start = cmp.Or(opts.Settings.Start, 10*time.Minute)
+	if opts.Settings.Limits == nil {
+		opts.Settings.Limits = func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} }
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	return &Launcher{
+		opts: opts, process: rand.Text(), known: map[holdfast.AttemptRef]*attempt{}, orphans: map[string]time.Time{},
+	}, nil
+}
+
+// Run launches runs until ctx is done. What it has started goes on without it.
+func (l *Launcher) Run(ctx context.Context) error {
+	for {
+		changed, freed := l.opts.Jobs.Changed(), l.opts.Dispatcher.Freed()
+		if err := l.Look(ctx); err != nil && ctx.Err() == nil {
+			l.opts.Logger.WarnContext(ctx, "runs were not launched", "runner", l.opts.Runner.Name, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-freed:
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Look looks at all that was launched, settles what has to be, and launches what is queued.
+func (l *Launcher) Look(ctx context.Context) error {
+	// What was started is looked at first: whatever is in it had a running attempt then.
+	launched, asked := l.opts.Jobs.Launched(ctx)
+	attempts, err := l.opts.Dispatcher.LaunchedAttempts(ctx, l.opts.Runner.Name)
+	if err != nil {
+		return err
+	}
+	l.tell(ctx, asked)
+	l.blocked, l.asked = asked != nil, asked
+	if l.trouble == unknown { // nobody was asked yet
+		return nil
+	}
+	started := make(map[holdfast.AttemptRef]holdfast.Launched, len(launched))
+	for _, one := range launched {
+		started[one.Ref()] = one
+	}
+	running := make(map[holdfast.AttemptRef]bool, len(attempts))
+	exchanged := 0
+	for _, a := range attempts {
+		running[key(a.AttemptRef)] = true
+		if !a.ExchangedAt.IsZero() {
+			exchanged++
+		}
+	}
+	var errs []error
+	var missing []holdfast.Ticket
+	for _, a := range attempts {
+		one, some := started[key(a.AttemptRef)]
+		if !some && asked == nil && a.ExchangedAt.IsZero() {
+			missing = append(missing, a)
+		}
+		errs = append(errs, l.settle(ctx, a, one, some, exchanged > 0))
+	}
+	errs = append(errs, l.startAll(ctx, missing))
+	if asked == nil {
+		errs = append(errs, l.clearOrphans(ctx, launched, running))
+	}
+	l.forget(running)
+	errs = append(errs, l.present(ctx))
+	switch {
+	case !l.blocked:
+		errs = append(errs, l.claimAll(ctx, len(attempts), l.opts.Runner.MaxRuns))
+	case asked != nil && exchanged == len(attempts):
+		// One run says to people what is wrong.
+		errs = append(errs, l.claimAll(ctx, len(attempts), len(attempts)+1))
+	}
+	return errors.Join(errs...)
+}
+
+func key(ref holdfast.AttemptRef) holdfast.AttemptRef {
+	return holdfast.AttemptRef{Run: ref.Run, Attempt: ref.Attempt}
+}
+
+// unknown is what is known of a runner that was not asked yet.
+const unknown holdfast.Reason = "-"
+
+// tell logs once that the runner cannot be asked, and that it can again.
+func (l *Launcher) tell(ctx context.Context, err error) {
+	var refused *holdfast.LaunchError
+	reason := holdfast.Reason("")
+	switch {
+	case errors.As(err, &refused):
+		reason = cmp.Or(refused.Reason, unknown)
+	case err != nil:
+		reason = holdfast.CauseRunnerUnreachable
+	}
+	switch {
+	case reason == l.trouble || reason == unknown || l.trouble == unknown && reason == "":
+	case err != nil:
+		l.opts.Logger.ErrorContext(ctx, "runner cannot be asked: its runs wait", "runner", l.opts.Runner.Name, "reason", reason, "err", err)
+	default:
+		l.opts.Logger.InfoContext(ctx, "runner can be asked again", "runner", l.opts.Runner.Name)
+	}
+	l.trouble = reason
+}
+
+// present says that runs of this runner are executed.
+func (l *Launcher) present(ctx context.Context) error {
+	s := l.opts.Settings
+	return l.opts.Dispatcher.Present(ctx, holdfast.ClaimRequest{
+		Agent: holdfast.AgentIDOf(l.opts.Runner.Name) + "/launcher/" + holdfast.AgentIDOf(s.Replica), Runner: l.opts.Runner.Name,
+		Kinds: holdfast.AgentKinds(), Isolation: s.Isolation, Process: l.process, Folder: "launcher of " + s.Replica, Slots: l.opts.Runner.MaxRuns,
+	})
+}
+
+// claimAll claims what may be executed now, and starts it, until there are as many as there
+// may be; zero: any number. A start that fails ends it.
+func (l *Launcher) claimAll(ctx context.Context, running, most int) error {
+	var g errgroup.Group
+	g.SetLimit(startsAtOnce)
+	if time.Since(l.full) < quotaKept { // no more is claimed in vain than has to be
+		g.SetLimit(1)
+	}
+	stop, full := context.WithCancel(ctx)
+	defer full()
+	for ; stop.Err() == nil && (most == 0 || running < most); running++ {
+		run, ticket, err := l.opts.Dispatcher.ClaimLaunch(ctx, l.opts.Runner.Name, l.opts.Settings.Isolation)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			break
+		} else if err != nil {
+			_ = g.Wait()
+			return fmt.Errorf("claim a run of runner %q: %w", l.opts.Runner.Name, err)
+		}
+		g.Go(func() error {
+			err := l.start(ctx, run, ticket)
+			if err != nil {
+				full() // the next look tries again, and says why
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// startAll starts attempts for which nothing exists: a former process has claimed them, or
+// their start failed.
+func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
+	var g errgroup.Group
+	g.SetLimit(startsAtOnce)
+	var mu sync.Mutex
+	now := time.Now()
+	for _, a := range list {
+		k := l.knownOf(a.AttemptRef)
+		if k.nextTry.After(now) || k.stopped {
+			l.blocked = l.blocked || !k.stopped // whatever it was, it may hold the next one, too
+			continue
+		}
+		g.Go(func() error {
+			run, err := l.opts.Runs.Run(ctx, a.Run)
+			if err != nil || run.Status != holdfast.RunRunning || run.Ref() != a.AttemptRef {
+				return err
+			}
+			ticket, err := l.opts.Dispatcher.Ticket(ctx, l.opts.Runner.Name, a.AttemptRef)
+			if err != nil {
+				return err
+			}
+			if err = l.start(ctx, run, ticket); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				k.pause = min(max(2*k.pause, lookEvery), 15*time.Second)
+				k.nextTry = time.Now().Add(k.pause)
+				l.blocked = true
+				var refused *holdfast.LaunchError
+				if k.waits = errors.As(err, &refused) && refused.Waits; k.waits {
+					l.full = time.Now()
+				}
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// start starts what executes an attempt. If that cannot be, the run says why; what can never
+// be ends it.
+func (l *Launcher) start(ctx context.Context, run holdfast.Run, ticket string) error {
+	s := l.opts.Settings
+	err := l.opts.Jobs.Start(ctx, holdfast.Launch{
+		AttemptRef: run.Ref(), Runner: l.opts.Runner.Name, Kind: run.Kind, Cluster: run.Document, Ticket: ticket,
+		Limits: s.Limits(run.Document), Timeout: s.Start + s.Timeout + s.Grace,
+	})
+	if err == nil {
+		return nil
+	}
+	var refused *holdfast.LaunchError
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("start run %s: %w", run.ID, err)
+	}
+	l.opts.Logger.WarnContext(ctx, "run was not started", "runner", l.opts.Runner.Name, "run", run.ID, "attempt", run.Attempt,
+		"cluster", run.Cluster, "reason", refused.Reason, "err", err)
+	if refused.Reason == holdfast.CausePodTemplateRefused {
+		return l.end(ctx, run.Ref(), refused.Reason, refused.Error(), true)
+	}
+	return errors.Join(err, l.opts.Dispatcher.NoteLaunch(ctx, run.Ref(), refused.Reason, refused.Error()))
+}

@@ -1,0 +1,161 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Runners are the runners in force.
+type Runners interface {
+	// LaunchingRunners returns those of types that launch something for each run.
+	LaunchingRunners(ctx context.Context) ([]holdfast.Runner, error)
+}
+
+// OpenFunc makes what starts the Jobs of a runner. Run is to be called in the background,
+// and returns when its context is done; nil: there is nothing to do.
+type OpenFunc func(ctx context.Context, runner holdfast.Runner) (jobs Jobs, run func(context.Context) error, err error)
+
+// PoolOptions are what a Pool needs. All are required unless noted.
+type PoolOptions struct {
+	Runners    Runners
+	Open       OpenFunc
+	Dispatcher Dispatcher
+	Runs       Runs
+	Settings   Settings
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
+}
+
+// Pool has a Launcher for each runner in force.
+type Pool struct {
+	opts    PoolOptions
+	running map[string]*entry // by the runner's name; of the goroutine that runs the Pool
+	work    sync.WaitGroup
+}
+
+// entry is a runner with its Launcher.
+type entry struct {
+	runner holdfast.Runner
+	stop   context.CancelFunc
+	err    error // why it has none
+	tried  time.Time
+}
+
+// runnersEvery is how often the runners in force are looked at.
+const runnersEvery = 2 * time.Second
+
+// openAgain is how long it takes until a runner that could not be opened is tried again: a
+// secret may have been replaced.
+const openAgain = 30 * time.Second
+
+// NewPool returns a Pool, or an error that names what is missing.
+func NewPool(opts PoolOptions) (*Pool, error) {
+	if opts.Runners == nil || opts.Open == nil || opts.Dispatcher == nil || opts.Runs == nil {
+		return nil, errors.New("launch: no runners, open, dispatcher or runs")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Pool{opts: opts, running: map[string]*entry{}}, nil
+}
+
+// Run launches runs until ctx is done.
+func (p *Pool) Run(ctx context.Context) error {
+	defer p.work.Wait()
+	for {
+		if err := p.renew(ctx); err != nil && ctx.Err() == nil {
+			p.opts.Logger.WarnContext(ctx, "runners were not read", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			for _, e := range p.running {
+				e.stop()
+			}
+			return nil
+		case <-time.After(runnersEvery):
+		}
+	}
+}
+
+// renew starts, replaces and ends Launchers as runners come, change and go.
+func (p *Pool) renew(ctx context.Context) error {
+	runners, err := p.opts.Runners.LaunchingRunners(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, r := range runners {
+		wanted[r.Name] = true
+		e := p.running[r.Name]
+		if e != nil && reflect.DeepEqual(e.runner, r) && (e.err == nil || time.Since(e.tried) < openAgain) {
+			continue
+		}
+		if e != nil {
+			e.stop()
+		}
+		p.running[r.Name] = p.open(ctx, r)
+	}
+	for name, e := range p.running {
+		if !wanted[name] {
+			e.stop()
+			delete(p.running, name)
+		}
+	}
+	return nil
+}
+
+// open starts the Launcher of a runner.
+func (p *Pool) open(ctx context.Context, r holdfast.Runner) *entry {
+	ctx, stop := context.WithCancel(ctx)
+	e := &entry{runner: r, stop: stop, tried: time.Now()}
+	jobs, run, err := p.opts.Open(ctx, r)
+	if err != nil {
+		// One run says to people what is wrong.
+		p.opts.Logger.ErrorContext(ctx, "runner cannot be used: its runs wait", "runner", r.Name, "err", err)
+		e.err = err
+		jobs, run = unusable{err}, nil
+	}
+	l, err := New(Options{
+		Runner: r, Jobs: jobs, Dispatcher: p.opts.Dispatcher, Runs: p.opts.Runs, Settings: p.opts.Settings,
+		Logger: p.opts.Logger, Now: p.opts.Now,
+	})
+	if err != nil {
+		e.err = err
+		return e
+	}
+	p.work.Go(func() { _ = l.Run(ctx) })
+	if run != nil {
+		p.work.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				p.opts.Logger.ErrorContext(ctx, "runner is no longer watched", "runner", r.Name, "err", err)
+			}
+		})
+	}
+	return e
+}
+
+// unusable are the Jobs of a runner that cannot be used.
+type unusable struct{ err error }
+
+func (u unusable) refusal() error {
+	var refused *holdfast.LaunchError
+	if errors.As(u.err, &refused) {
+		return u.err
+	}
+	return &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("runner cannot be used: %w", u.err)}
+}
+
+func (u unusable) Start(context.Context, holdfast.Launch) error    { return u.refusal() }
+func (u unusable) Stop(context.Context, holdfast.AttemptRef) error { return nil }
+func (u unusable) Changed() <-chan struct{}                        { return nil }
+func (u unusable) Launched(context.Context) ([]holdfast.Launched, error) {
+	return nil, u.refusal()
+}

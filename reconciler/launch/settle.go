@@ -1,0 +1,176 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// settle looks at one attempt, and at what was started for it, if there is anything. Others:
+// of this runner, some are being executed.
+func (l *Launcher) settle(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some, others bool) error {
+	if a.ExchangedAt.IsZero() {
+		return l.settleWaiting(ctx, a, one, some, others)
+	}
+	return l.settleExecuted(ctx, a, one, some)
+}
+
+// settleWaiting is about an attempt whose agent has not called yet. Nothing of it has begun:
+// the server keeps its lease, up to a deadline.
+func (l *Launcher) settleWaiting(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some, others bool) error {
+	k := l.knownOf(a.AttemptRef)
+	reply, err := l.opts.Dispatcher.Heartbeat(ctx, a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+	switch {
+	case errors.Is(err, holdfast.ErrFenced):
+		return nil // it has ended
+	case err != nil:
+		return err
+	case reply.Cancel != "":
+		k.stopped = true
+		return errors.Join(l.end(ctx, a.AttemptRef, holdfast.ReasonCanceled, string(reply.Cancel), true), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+	case some && (one.Over || one.Dead):
+		cause, detail := one.Reason, one.Detail
+		if cause == "" {
+			cause, detail = holdfast.CauseStartTimeout, "it ended without having called the server"
+		}
+		return errors.Join(l.end(ctx, a.AttemptRef, cause, detail, false), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+	}
+	waits := some && one.Waits || !some && k.waits
+	l.blocked = l.blocked || waits
+	if waits && others {
+		k.since, k.held = time.Now(), true // it starts when one of those has ended
+	}
+	waited := time.Since(k.since)
+	if !k.held && !a.CreatedAt.IsZero() {
+		waited = max(waited, l.opts.Now().Sub(a.CreatedAt)) // a former process may have seen it
+	}
+	if waited > l.opts.Settings.Start {
+		return l.late(ctx, a, one)
+	}
+	switch {
+	case l.asked != nil:
+		return l.opts.Dispatcher.NoteLaunch(ctx, a.AttemptRef, l.trouble, l.asked.Error())
+	case some:
+		return l.opts.Dispatcher.NoteLaunch(ctx, a.AttemptRef, one.Reason, one.Detail)
+	}
+	return nil
+}
+
+// late ends an attempt that did not start in time.
+func (l *Launcher) late(ctx context.Context, a holdfast.Ticket, one holdfast.Launched) error {
+	cause, detail := one.Reason, one.Detail
+	if cause == "" {
+		run, err := l.opts.Runs.Run(ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		if cause, detail = run.Reason, run.Detail; !cause.IsCause() { // such as that it could not even be asked for
+			cause, detail = holdfast.CauseStartTimeout, one.Place
+		}
+	}
+	detail = fmt.Sprintf("it did not start within %s: %s", l.opts.Settings.Start, detail)
+	l.knownOf(a.AttemptRef).stopped = true
+	return errors.Join(l.end(ctx, a.AttemptRef, cause, detail, false), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+}
+
+// end ends an attempt that nobody executes, unless somebody began to just now.
+func (l *Launcher) end(ctx context.Context, ref holdfast.AttemptRef, cause holdfast.Reason, detail string, final bool) error {
+	err := l.opts.Dispatcher.EndUnstarted(ctx, ref, cause, detail, final)
+	if errors.Is(err, holdfast.ErrLocked) || errors.Is(err, holdfast.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// settleExecuted is about an attempt whose agent has called. Its own heartbeats count, and it
+// is ended only if its processes are proven to be dead.
+func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some bool) error {
+	k, now := l.knownOf(a.AttemptRef), time.Now()
+	if some && one.Dead {
+		if k.deadAt.IsZero() {
+			k.deadAt = now
+		}
+		if now.Sub(k.deadAt) < lastWord {
+			return nil
+		}
+		detail := one.Detail
+		if detail == "" {
+			detail = "its container ended without having sent a result"
+		}
+		err := l.opts.Dispatcher.EndDead(ctx, a.AttemptRef, one.Reason, detail)
+		if errors.Is(err, holdfast.ErrFenced) {
+			return nil
+		}
+		return err
+	}
+	if now.Sub(k.readAt) < recordEvery {
+		return nil
+	}
+	k.readAt = now
+	run, err := l.opts.Runs.Run(ctx, a.Run)
+	switch {
+	case err != nil:
+		return err
+	case run.Cancel == "" || run.Ref() != a.AttemptRef || k.stopped:
+		return nil
+	case k.cancel.IsZero():
+		k.cancel = now // the agent is told so with its next heartbeat
+		return nil
+	case now.Sub(k.cancel) < l.opts.Settings.Grace:
+		return nil
+	}
+	k.stopped = true
+	return l.opts.Jobs.Stop(ctx, a.AttemptRef)
+}
+
+// clearOrphans stops what exists although its attempt is over.
+func (l *Launcher) clearOrphans(ctx context.Context, launched []holdfast.Launched, running map[holdfast.AttemptRef]bool) error {
+	var errs []error
+	left := map[string]time.Time{}
+	for _, one := range launched {
+		if running[one.Ref()] || one.Over {
+			continue
+		}
+		since, known := l.orphans[one.Name]
+		if !known {
+			since = time.Now()
+		}
+		left[one.Name] = since
+		if time.Since(since) < leftAlone {
+			continue
+		}
+		run, err := l.opts.Runs.Run(ctx, one.Run)
+		switch {
+		case err == nil && run.Status == holdfast.RunRunning && run.Attempt == one.Attempt:
+			continue // it was claimed just now
+		case err != nil && !errors.Is(err, holdfast.ErrNotFound):
+			errs = append(errs, err)
+			continue
+		}
+		l.opts.Logger.InfoContext(ctx, "what was left over is stopped", "runner", l.opts.Runner.Name, "job", one.Name, "run", one.Run)
+		errs = append(errs, l.opts.Jobs.Stop(ctx, one.Ref()))
+	}
+	l.orphans = left
+	return errors.Join(errs...)
+}
+
+func (l *Launcher) knownOf(ref holdfast.AttemptRef) *attempt {
+	k := l.known[key(ref)]
+	if k == nil {
+		k = &attempt{since: time.Now()}
+		l.known[key(ref)] = k
+	}
+	return k
+}
+
+// forget drops what is known of attempts that are over.
+func (l *Launcher) forget(running map[holdfast.AttemptRef]bool) {
+	for ref := range l.known {
+		if !running[ref] {
+			delete(l.known, ref)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// cluster is one that calls nobody.
+func cluster(t *testing.T, change ...func(*Options)) *Cluster {
+	t.Helper()
+	opts := Options{
+		Runner: holdfast.Runner{Name: "east", Type: holdfast.RunnerKubernetes, Job: &holdfast.RunnerJob{
+			Namespace: "runs", PlanServiceAccount: "planner", ApplyServiceAccount: "applier",
+		}},
+		Access:       Access{Server: &Server{URL: "https://kubernetes.example.com", Token: "t"}},
+		Agent:        Agent{ServerURL: "https://holdfast.example.com", Image: "holdfast:1"},
+		Installation: "i",
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	c, err := Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func launchOf(kind holdfast.RunKind, ask *holdfast.ClusterRunner) holdfast.Launch {
+	return holdfast.Launch{
+		AttemptRef: holdfast.AttemptRef{Run: "run-1", Attempt: 2}, Kind: kind, Ticket: "the-ticket",
+		Cluster: holdfast.Cluster{Name: "prod-eu", Project: "payments", Runner: ask}, Limits: holdfast.RunLimits{Memory: 1 << 30, CPU: 1.5},
+	}
+}
+
+func TestJobOfARun(t *testing.T) {
+	t.Parallel()
+	c := cluster(t, func(o *Options) {
+		o.Runner.Job.PodTemplate = json.RawMessage(`{"metadata": {"annotations": {"a": "b"}}, "spec": {"priorityClassName": "high",
+			"containers": [{"name": "main", "image": "mine:2", "env": [{"name": "PROXY", "value": "p"}]}],
+			"tolerations": [{"key": "runs", "operator": "Exists"}]}}`)
+	})
+	for kind, account := range map[holdfast.RunKind]string{
+		holdfast.RunPlan: "planner", holdfast.RunDrift: "planner", holdfast.RunApply: "applier", holdfast.RunDestroy: "applier",
+	} {
+		job, err := c.job(launchOf(kind, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := job.Spec.Template.Spec
+		main := pod.Containers[0]
+		switch {
+		case job.Name != "holdfast-run-1-2" || *job.Spec.BackoffLimit != 0:
+			t.Errorf("%s: the Job is %+v", kind, job)
+		case pod.ServiceAccountName != account:
+			t.Errorf("%s: its service account is %s", kind, pod.ServiceAccountName)
+		case main.Image != "mine:2" || pod.PriorityClassName != "high" || len(pod.Tolerations) != 1:
+			t.Errorf("%s: the template was not merged: %+v", kind, pod)
+		case main.Resources.Limits.Memory().Value() != 1<<30+agentMemory || main.Resources.Limits.Cpu().MilliValue() != 1500:
+			t.Errorf("%s: its limits are %v", kind, main.Resources.Limits)
+		}
+		if text, _ := json.Marshal(job); strings.Contains(string(text), "the-ticket") {
+			t.Errorf("%s: the Job shows the ticket", kind)
+		}
+	}
+}
+
+// Whatever a template would change that is reserved, it is refused with what it is.
+func TestTemplatesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ template, want string }{
+		"directive":           {`{"spec": {"$patch": "replace"}}`, "spec.$patch: directives"},
+		"order of elements":   {`{"spec": {"$setElementOrder/containers": [{"name": "main"}]}}`, "directives"},
+		"retained keys":       {`{"spec": {"containers": [{"name": "main", "$retainKeys": ["name"]}]}}`, "spec.containers[0].$retainKeys: directives"},
+		"null":                {`{"spec": {"volumes": null}}`, "spec.volumes is null"},
+		"misspelt":            {`{"spec": {"nodeselector": {}}}`, "nodeselector"},
+		"twice":               {`{"spec": {"hostname": "a", "hostname": "b"}}`, "duplicate"},
+		"not a mapping":       {`[]`, "want a mapping"},
+		"another container":   {`{"spec": {"containers": [{"name": "side", "image": "x"}]}}`, "exactly one, main"},
+		"command":             {`{"spec": {"containers": [{"name": "main", "command": ["sh"]}]}}`, "command and args"},
+		"args":                {`{"spec": {"containers": [{"name": "main", "args": ["serve"]}]}}`, "command and args"},
+		"reserved variable":   {`{"spec": {"containers": [{"name": "main", "env": [{"name": "HOME", "value": "/"}]}]}}`, "env HOME is reserved"},
+		"variable from":       {`{"spec": {"containers": [{"name": "main", "env": [{"name": "HOME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]}}`, "env HOME is reserved"},
+		"our mount":           {`{"spec": {"containers": [{"name": "main", "volumeMounts": [{"name": "x", "mountPath": "/holdfast/ticket"}]}], "volumes": [{"name": "x", "emptyDir": {}}]}}`, "reserved"},
+		"below our mounts":    {`{"spec": {"containers": [{"name": "main", "volumeMounts": [{"name": "x", "mountPath": "/holdfast/work/agent"}]}], "volumes": [{"name": "x", "emptyDir": {}}]}}`, "reserved"},
+		"our volume":          {`{"spec": {"volumes": [{"name": "holdfast-work", "hostPath": {"path": "/"}}]}}`, "holdfast-work is reserved"},
+		"the ticket":          {`{"spec": {"initContainers": [{"name": "i", "image": "x", "volumeMounts": [{"name": "holdfast-ticket", "mountPath": "/t"}]}]}}`, "agent alone"},
+		"label":               {`{"metadata": {"labels": {"holdfast.dev/run": "x"}}}`, "holdfast.dev/run] is reserved"},
+		"namespace":           {`{"metadata": {"namespace": "x"}}`, "labels and annotations only"},
+		"restart policy":      {`{"spec": {"restartPolicy": "OnFailure"}}`, "restartPolicy"},
+		"service account":     {`{"spec": {"serviceAccountName": "admin"}}`, "serviceAccountName"},
+		"old account":         {`{"spec": {"serviceAccount": "admin"}}`, "serviceAccountName"},
+		"deadline":            {`{"spec": {"activeDeadlineSeconds": 5}}`, "activeDeadlineSeconds"},
+		"processes of a node": {`{"spec": {"hostPID": true}}`, "namespaces"},
+		"privileged":          {`{"spec": {"containers": [{"name": "main", "securityContext": {"privileged": true}}]}}`, "without privileges"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t)
+			c.opts.Runner.Job.PodTemplate = json.RawMessage(test.template)
+			if key, err := CheckRunner(c.opts.Runner); key != "podTemplate" || err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("CheckRunner() = %s, %v", key, err)
+			}
+			_, err := c.job(launchOf(holdfast.RunPlan, nil))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want it to contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatAClusterAsksFor(t *testing.T) {
+	t.Parallel()
+	allow := holdfast.RunnerAllowance{
+		Resources: holdfast.RunLimits{Memory: 4 << 30}, ServiceAccounts: []string{"team-*"}, PodTemplate: true,
+	}
+	for name, test := range map[string]struct {
+		ask   holdfast.ClusterRunner
+		allow holdfast.RunnerAllowance
+		want  string
+	}{
+		"within":           {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Memory: 4 << 30}, ServiceAccount: "team-a"}, allow, ""},
+		"too much memory":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Memory: 5 << 30}}, allow, "resources.memory is more"},
+		"nothing allowed":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{CPU: 1}}, allow, "allows no spec.runner.resources.cpu"},
+		"another account":  {holdfast.ClusterRunner{ServiceAccount: "admin"}, allow, "not among those"},
+		"a template":       {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostname": "x"}}`)}, allow, ""},
+		"no template":      {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostname": "x"}}`)}, holdfast.RunnerAllowance{}, "no spec.runner.podTemplate"},
+		"a wrong template": {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostIPC": true}}`)}, allow, "cluster prod-eu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t, func(o *Options) { o.Runner.Allow = test.allow })
+			job, err := c.job(launchOf(holdfast.RunPlan, &test.ask))
+			switch {
+			case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want %q", err, test.want)
+			case err == nil && test.ask.ServiceAccount != "" && job.Spec.Template.Spec.ServiceAccountName != test.ask.ServiceAccount:
+				t.Errorf("its account is %s", job.Spec.Template.Spec.ServiceAccountName)
+			}
+		})
+	}
+}
+
+// A kubeconfig is somebody's text: nothing in it starts a program or reads a file.
+func TestKubeconfigs(t *testing.T) {
+	t.Parallel()
+	const head = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: k, user: u}}],
+		clusters: [{name: k, cluster: {server: "https://kubernetes.example.com"%s}}], users: [{name: u, user: {%s}}]}`
+	for name, test := range map[string]struct{ cluster, user, want string }{
+		"token":  {"", "token: x", ""},
+		"exec":   {"", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "exec plugin"},
+		"file":   {"", "tokenFile: /etc/passwd", "refers to files"},
+		"key":    {"", "client-key: /etc/passwd, client-certificate: /etc/passwd", "refers to files"},
+		"caFile": {", certificate-authority: /etc/passwd", "token: x", "refers to a file"},
+		"plugin": {"", "auth-provider: {name: gcp}", "auth provider"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(strings.Replace(head, "%s", test.cluster, 1), "%s", test.user, 1)
+			_, err := Access{Kubeconfig: []byte(text)}.config()
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
