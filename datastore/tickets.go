@@ -55,7 +55,7 @@ func (s *RunStore) ExchangeTicket(
 			return err
 		case subtle.ConstantTimeCompare(hash, shown[:]) != 1:
 			return holdfast.ErrUnauthorized
-		case run.Status != holdfast.RunRunning || run.Attempt != ref.Attempt:
+		case run.Status != holdfast.RunRunning || run.Ref() != ref:
 			return holdfast.ErrFenced
 		case exchanged != 0 && subtle.ConstantTimeCompare(holder, by[:]) != 1:
 			return holdfast.ErrConflict
@@ -98,7 +98,7 @@ func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]holdf
 // EndUnexchanged is EndAttempt for an attempt of which nobody has shown the ticket: nobody
 // can any longer, and nothing has begun. ErrLocked, and nothing is stored, if somebody has.
 func (s *RunStore) EndUnexchanged(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
-	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier) error {
+	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier, _ holdfast.Run) error {
 		var exchanged int64
 		err := q.row(ctx, `SELECT exchanged_at FROM tickets WHERE run = ? AND attempt = ?`+q.forUpdate, ref.Run, ref.Attempt).Scan(&exchanged)
 		switch {

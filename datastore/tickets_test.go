@@ -23,11 +23,12 @@ func testTickets(t *testing.T, open opener) {
 		}
 		return claimed
 	}
+	first, second := claim(newRun(1)), claim(newRun(2))
+	fences := map[string]int64{first.ID: first.Fence, second.ID: second.Fence}
 	exchange := func(id, ticket, process string) error {
-		_, err := store.ExchangeTicket(ctx, holdfast.AttemptRef{Run: id, Attempt: 1}, ticket, process, "pod-1", now)
+		_, err := store.ExchangeTicket(ctx, holdfast.AttemptRef{Run: id, Attempt: 1, Fence: fences[id]}, ticket, process, "pod-1", now)
 		return err
 	}
-	first, second := claim(newRun(1)), claim(newRun(2))
 	if list, err := store.LaunchedAttempts(ctx, "east"); err != nil || len(list) != 2 || !list[0].CreatedAt.IsZero() {
 		t.Fatalf("LaunchedAttempts() = %+v, %v", list, err)
 	}

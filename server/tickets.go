@@ -30,7 +30,7 @@ const noTicket = "ticket missing or unknown"
 // exchange answers a ticket with the assignment that it stands for.
 func (s *agentServer) exchange(c *gin.Context) {
 	ticket := bearer(c.Request)
-	if _, _, _, ok := holdfast.ParseRunToken(ticket); !ok || s.opts.Tickets == nil {
+	if _, _, ok := holdfast.ParseRunToken(ticket); !ok || s.opts.Tickets == nil {
 		s.refuseTicket(c, "", holdfast.TicketRequest{}, refusedTicket, noTicket)
 		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnauthorized, noTicket))
 		return
@@ -73,8 +73,8 @@ func (s *agentServer) exchange(c *gin.Context) {
 // refuseTicket counts a refused exchange, and puts it on record.
 func (s *agentServer) refuseTicket(c *gin.Context, ticket string, req holdfast.TicketRequest, why, text string) {
 	name := ""
-	if run, attempt, _, ok := holdfast.ParseRunToken(ticket); ok {
-		name = fmt.Sprintf("ticket/%s/%d", run, attempt) // it was genuine, or is none of ours
+	if ref, _, ok := holdfast.ParseRunToken(ticket); ok {
+		name = "ticket/" + ref.Owner() // it was genuine, or is none of ours
 	}
 	s.refuseClaim(c, name, req.Host, why, text)
 }

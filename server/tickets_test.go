@@ -18,13 +18,13 @@ type tickets struct{}
 
 func (tickets) Exchange(_ context.Context, ticket string, req holdfast.TicketRequest) (holdfast.Assignment, error) {
 	switch ticket {
-	case "run-0001.1.good":
+	case "run-0001.1.3.good":
 		return holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-0001", Attempt: 1, Fence: 3}, Cluster: req.Host}, nil
-	case "run-0001.1.shown":
+	case "run-0001.1.3.shown":
 		return holdfast.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrConflict)
-	case "run-0001.1.weak":
+	case "run-0001.1.3.weak":
 		return holdfast.Assignment{}, errors.Join(&holdfast.AgentIsolationError{Isolation: "none", Demanded: []string{"landlock"}})
-	case "run-0001.1.over":
+	case "run-0001.1.3.over":
 		return holdfast.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrFenced)
 	default:
 		return holdfast.Assignment{}, holdfast.ErrUnauthorized
@@ -45,13 +45,13 @@ func TestTickets(t *testing.T) {
 		status             int
 		words, refused     string
 	}{
-		{"good", "run-0001.1.good", process, http.StatusOK, "", ""},
+		{"good", "run-0001.1.3.good", process, http.StatusOK, "", ""},
 		{"none", "", process, http.StatusUnauthorized, "ticket missing", "ticket"},
 		{"unknown", "x", process, http.StatusUnauthorized, "ticket missing", "ticket"},
-		{"of another process", "run-0001.1.shown", process, http.StatusForbidden, "exchanged before", "second"},
-		{"weak isolation", "run-0001.1.weak", process, http.StatusForbidden, "weaker than the server demands", "isolation"},
-		{"over", "run-0001.1.over", process, http.StatusConflict, "", ""},
-		{"no process", "run-0001.1.good", `{}`, http.StatusBadRequest, "16 to 200", ""},
+		{"of another process", "run-0001.1.3.shown", process, http.StatusForbidden, "exchanged before", "second"},
+		{"weak isolation", "run-0001.1.3.weak", process, http.StatusForbidden, "weaker than the server demands", "isolation"},
+		{"over", "run-0001.1.3.over", process, http.StatusConflict, "", ""},
+		{"no process", "run-0001.1.3.good", `{}`, http.StatusBadRequest, "16 to 200", ""},
 	} {
 		refused = nil
 		got := request(t, http.MethodPost, url, test.ticket, test.body)

@@ -58,7 +58,7 @@ func TestRunnersOfTwoEnvironments(t *testing.T) {
 		out, _, _ := w.cli("get", "queue", "--runner", "edge")
 		return strings.Contains(out, "beta") && strings.Contains(out, "NoAgent") && !strings.Contains(out, "alpha"), out
 	})
-	users, _ := slotUsers()
+	users, _ := slotUsers(t)
 	w.elsewhere("far/1", "far", "far-token", users+10)
 	w.elsewhere("edge/1", "edge", "edge-token", users)
 

@@ -85,12 +85,12 @@ func lookAgain(expected bool) <-chan time.Time {
 // more than can be locked by others for a moment.
 const claimableLooked = 16
 
-// claim tries the claimable runs in their order. The lock is taken before the
-// record, so that a run that was claimed always had the lock. If nothing can be handed
-// out, it looks again past the pull requests whose plans this agent does not get: they
-// must not keep others waiting.
+// handout is how a Dispatcher hands a run out, to an agent or to what is launched for it.
+type handout struct{ *Dispatcher }
+
+// claim claims a run, and prepares it for the agent.
 func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	claimed, err := d.claimRun(ctx, req)
+	claimed, err := handout{d}.claimRun(ctx, req)
 	if err != nil {
 		return holdfast.Assignment{}, err
 	}
@@ -99,7 +99,11 @@ func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	return d.begin(context.WithoutCancel(ctx), claimed)
 }
 
-func (d *Dispatcher) claimRun(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Run, error) {
+// claimRun tries the claimable runs in their order. The lock is taken before the
+// record, so that a run that was claimed always had the lock. If nothing can be handed
+// out, it looks again past the pull requests whose plans this agent does not get: they
+// must not keep others waiting.
+func (d handout) claimRun(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Run, error) {
 	unplanned := d.forks.unplanned(req.Isolation)
 	for more := true; more && !d.draining.Load(); {
 		filter, share, some, err := d.claimFilter(ctx, req)
@@ -338,15 +342,15 @@ func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) 
 // begin records what the attempt starts from and makes its assignment.
 func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
 	d.renewals.confirmed(run.ID)
-	a, run, err := d.assignment(ctx, run)
+	a, run, err := handout{d}.assignment(ctx, run)
 	if err == nil {
-		d.claimed(ctx, run)
+		handout{d}.claimed(ctx, run)
 	}
 	return a, err
 }
 
 // claimed has everybody told of a run that was claimed.
-func (d *Dispatcher) claimed(ctx context.Context, run holdfast.Run) {
+func (d handout) claimed(ctx context.Context, run holdfast.Run) {
 	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
 	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,
 		"cluster", run.Cluster, "kind", run.Kind, "agent", run.Agent)
@@ -354,7 +358,7 @@ func (d *Dispatcher) claimed(ctx context.Context, run holdfast.Run) {
 }
 
 // assignment is what an attempt needs to know.
-func (d *Dispatcher) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+func (d handout) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.

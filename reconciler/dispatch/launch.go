@@ -17,21 +17,18 @@ import (
 // Launches is a Dispatcher as those see it who launch attempts, and what was launched.
 type Launches struct{ *Dispatcher }
 
-// Launches returns it.
-func (d *Dispatcher) Launches() Launches { return Launches{d} }
-
 // ClaimLaunch claims a run for a runner that launches what executes it, as Claim does for an
 // agent, and does not wait: ErrNotFound if there is none. It returns the run and the ticket
 // of its attempt.
 func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (holdfast.Run, string, error) {
-	run, err := d.claimRun(ctx, holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()})
+	run, err := handout{d.Dispatcher}.claimRun(ctx, holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()})
 	if err != nil {
 		return run, "", err
 	}
 	ctx = context.WithoutCancel(ctx)
 	d.renewals.confirmed(run.ID)
 	d.signs.heard(run.Ref(), "", d.opts.Now())
-	d.claimed(ctx, run)
+	handout{d.Dispatcher}.claimed(ctx, run)
 	ticket, err := d.Ticket(ctx, runner, run.Ref())
 	return run, ticket, err
 }
@@ -41,7 +38,7 @@ func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (ho
 func (d Launches) Ticket(ctx context.Context, runner string, ref holdfast.AttemptRef) (string, error) {
 	mac := hmac.New(sha256.New, d.opts.TokenKey)
 	fmt.Fprintf(mac, "ticket %s/%d/%d/%s", ref.Run, ref.Attempt, ref.Fence, runner)
-	ticket := holdfast.FormatRunToken(ref.Run, ref.Attempt, hex.EncodeToString(mac.Sum(nil)))
+	ticket := holdfast.FormatRunToken(ref, hex.EncodeToString(mac.Sum(nil)))
 	return ticket, d.opts.Store.PutTicket(ctx, ref, runner, ticket, d.opts.Now())
 }
 
@@ -50,11 +47,10 @@ func (d Launches) Ticket(ctx context.Context, runner string, ref holdfast.Attemp
 // over, ErrConflict if another process has shown it before, an *AgentIsolationError or
 // ErrForbidden if this one isolates engines too little for it.
 func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.TicketRequest) (holdfast.Assignment, error) {
-	id, attempt, _, ok := holdfast.ParseRunToken(ticket)
+	ref, _, ok := holdfast.ParseRunToken(ticket)
 	if !ok || req.Process == "" {
 		return holdfast.Assignment{}, holdfast.ErrUnauthorized
 	}
-	ref := holdfast.AttemptRef{Run: id, Attempt: attempt}
 	run, err := d.opts.Store.ExchangeTicket(ctx, ref, ticket, req.Process, req.Host, d.opts.Now())
 	if err != nil {
 		return holdfast.Assignment{}, err
@@ -75,9 +71,9 @@ func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.Tick
 	if run, err = d.notedLaunch(ctx, run, "", ""); err != nil {
 		return holdfast.Assignment{}, err
 	}
-	a, _, err := d.assignment(context.WithoutCancel(ctx), run)
+	a, _, err := handout{d.Dispatcher}.assignment(context.WithoutCancel(ctx), run)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return a, fmt.Errorf("attempt %d of run %s could not be prepared: %w", attempt, id, holdfast.ErrFenced)
+		return a, fmt.Errorf("attempt %d of run %s could not be prepared: %w", ref.Attempt, ref.Run, holdfast.ErrFenced)
 	}
 	return a, err
 }

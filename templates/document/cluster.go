@@ -187,6 +187,7 @@ func (r clusterReader) spec(o *decode.Object, c *holdfast.Cluster) (unread []str
 	c.Deletion.Protected = deletion.Bool("protected", false)
 	deletion.Done()
 	c.Limits = o.Child("limits").RunLimits("leave it out for the server's own limit")
+	c.Runner = r.runner(o.Child("runner"))
 	return append(unread, o.Done()...)
 }
 

@@ -111,7 +111,7 @@ func TestParseClustersFaults(t *testing.T) {
 			[]string{
 				`c.yaml:8:3: unknown key "variablez" in spec (did you mean "variables"?)`,
 				`c.yaml:9:11: unknown key "onDrft" in spec.drift (did you mean "onDrift"?)`,
-				`c.yaml:10:3: unknown key "frobnicate" in spec (one of apply, deletion, dependsOn, drift, engine, environment, limits, module, project, provider, region, state, … (14 in all))`,
+				`c.yaml:10:3: unknown key "frobnicate" in spec (one of apply, deletion, dependsOn, drift, engine, environment, limits, module, project, provider, region, runner, … (15 in all))`,
 			},
 		},
 		"wrong types": {

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/decode"
@@ -39,9 +41,24 @@ func (d contradictions) checkAllow(path string, allow []Allow) {
 	}
 }
 
+// jobsReach checks how Jobs reach the server: their tickets are not sent in the clear.
+func (d contradictions) jobsReach(a Agents) {
+	u, err := url.Parse(a.URL)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery+u.Fragment != "",
+		u.Scheme != "https" && (u.Scheme != "http" || !loopback(net.JoinHostPort(u.Hostname(), "1"))):
+		d.at("server.agents.url", fmt.Sprintf("%q is not an https URL without query", a.URL), "such as https://agents.holdfast.example.com")
+	case a.Address == "":
+		d.at("server.agents.url", "is of no use without an address", "add server.agents.address")
+	}
+}
+
 func (d contradictions) checkAgentTokens(a Agents) {
-	if a.Address != "" && len(a.Tokens) == 0 {
-		d.at("server.agents.address", "agents need a token", "add server.agents.tokens")
+	if a.Address != "" && len(a.Tokens) == 0 && a.URL == "" {
+		d.at("server.agents.address", "agents need a token", "add server.agents.tokens, or url for Jobs of runners, which get tickets")
+	}
+	if a.URL != "" {
+		d.jobsReach(a)
 	}
 	seen := make(map[string]bool)
 	for i, token := range a.Tokens {

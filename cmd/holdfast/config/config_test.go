@@ -275,6 +275,13 @@ func TestFaults(t *testing.T) {
 			"server: {agents: {address: \"127.0.0.1:9\"}}\n",
 			[]string{"f:1:28: server.agents.address: agents need a token"},
 		},
+		"tickets in the clear": {
+			"server: {agents: {address: \"127.0.0.1:9\", url: \"http://example.com\"}}\n",
+			[]string{"f:1:48: server.agents.url: \"http://example.com\" is not an https URL without query"},
+		},
+		"Jobs that reach nobody": {
+			"server: {agents: {url: \"https://example.com\"}}\n", []string{"f:1:24: server.agents.url: is of no use without an address"},
+		},
 		"a sandbox with holes": {
 			"dataDir: /var/lib/holdfast\nisolation: strong\nsandbox:\n  paths:\n    readOnly: [gcp.json, /, /var/lib]\n    writable: [/dev/shm, /var/lib/holdfast/x]\n",
 			[]string{

@@ -87,6 +87,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.server.RunAgents(agents) })
 	part(func() error { return s.reconciler.Run(reconcile) })
 	part(func() error { return s.server.RunIntake(intake) })
+	g.Go(func() error { return s.launched.Run(intake) })
 	s.keepHouse(intake, &g)
 	besides(s, &g, intake, reconcile, agents)
 	s.announce(logger, began)

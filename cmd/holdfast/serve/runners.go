@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/runner/kubernetes"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -31,7 +32,13 @@ func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
 }
 
 // checkRunner finds what only those know who start the agents of a runner.
-func checkRunner(holdfast.Runner) []holdfast.FieldFault { return nil }
+func checkRunner(r holdfast.Runner) []holdfast.FieldFault {
+	key, err := kubernetes.CheckRunner(r)
+	if err == nil {
+		return nil
+	}
+	return []holdfast.FieldFault{{Path: []string{"job", key}, Message: "spec.job." + key + ": " + err.Error(), Hint: "see runners-kubernetes.md"}}
+}
 
 // allowsRunner reports whether an entry allows a document. Of a rule for all projects or
 // environments the empty name has to match, as "*" does.

@@ -23,6 +23,8 @@ import (
 	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/launch"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/issuer"
 	"github.com/holdfast-dev/holdfast/server/lobby"
@@ -47,6 +49,7 @@ type services struct {
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	issuer     *issuer.Issuer // of tokens; nil: none are issued
+	launched   *launch.Pool   // the runs of runners that start something for each
 	accounts   *accounts      // that local agents run as; nil: as we do
 	agents     []*localAgent
 	identity   string      // names us in leases, and our agent
@@ -403,7 +406,7 @@ func (s *services) openServer(context.Context) error {
 			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler},
 		},
 		Agents: server.Agents{
-			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Refused: s.metrics.claimRefused,
+			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.claimRefused,
 		},
 		Webhooks: hooks, Audit: s.store,
 		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},
@@ -443,6 +446,9 @@ func (s *services) openServer(context.Context) error {
 		return err
 	}
 	if opts.Agents.Tokens, err = s.agentTokens(); err != nil {
+		return err
+	}
+	if s.launched, err = (launches{s}).newPool(); err != nil {
 		return err
 	}
 	s.server, err = server.New(opts)
