@@ -128,7 +128,7 @@ func walkFiles(t *testing.T, visit func(file string)) {
 }
 
 // notShipped are folders of packages that are for developers.
-var notShipped = regexp.MustCompile(`^(?:\.|bench|examples/.*|internal/(?:e2e|testenv)|internal/(?:e2e|testenv)/.*|(?:.*/)?testdata(?:/.*)?)$`)
+var notShipped = regexp.MustCompile(`^(?:\.|bench|examples/.*|internal/(?:e2e|kubetest|testenv)|internal/(?:e2e|testenv)/.*|(?:.*/)?testdata(?:/.*)?)$`)
 
 // TestMapHasAllPackages: architecture.md says of each package what it does, of one that is
 // internal to another one there.

@@ -74,7 +74,7 @@ func (s *agentServer) exchange(c *gin.Context) {
 func (s *agentServer) refuseTicket(c *gin.Context, ticket string, req holdfast.TicketRequest, why, text string) {
 	name := ""
 	if ref, _, ok := holdfast.ParseRunToken(ticket); ok {
-		name = "ticket/" + ref.Owner() // it was genuine, or is none of ours
+		name = "ticket/" + ref.Owner() // it was genuine, or is not one of ours
 	}
 	s.refuseClaim(c, name, req.Host, why, text)
 }

@@ -49,8 +49,8 @@ const (
 	lastWord = 5 * time.Second
 	// quotaKept is for how long a quota that was used up makes claims come one by one.
 	quotaKept = time.Minute
-	// leftAlone is for how long something may exist whose attempt is over: it is about to
-	// end by itself.
+	// leftAlone is for how long something may exist whose attempt is over: its agent is
+	// about to end.
 	leftAlone = 30 * time.Second
 	// recordEvery is how often the record of an attempt that is executed is read, for
 	// whether it is to stop.
@@ -106,7 +106,7 @@ func New(opts Options) (*Launcher, error) {
 	}, nil
 }
 
-// Run launches runs until ctx is done. What it has started goes on without it.
+// Run launches runs until ctx is done. What it has started continues without it.
 func (l *Launcher) Run(ctx context.Context) error {
 	for {
 		changed, freed := l.opts.Jobs.Changed(), l.opts.Dispatcher.Freed()

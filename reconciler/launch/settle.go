@@ -117,7 +117,7 @@ func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one ho
 	case run.Cancel == "" || run.Ref() != a.AttemptRef || k.stopped:
 		return nil
 	case k.cancel.IsZero():
-		k.cancel = now // the agent is told so with its next heartbeat
+		k.cancel = now // the answer to the next heartbeat says it to the agent
 		return nil
 	case now.Sub(k.cancel) < l.opts.Settings.Grace:
 		return nil

@@ -206,7 +206,7 @@ func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.
 	}
 }
 
-// limitsOf are the limits of a run, but for what the cluster asks of its runner.
+// limitsOf are the limits of a run, except for what the cluster asks of its runner.
 func limitsOf(limits, ask holdfast.RunLimits) holdfast.RunLimits {
 	if ask.Memory > 0 {
 		limits.Memory = ask.Memory

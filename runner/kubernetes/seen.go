@@ -59,7 +59,7 @@ func (s *seen) failed(kind string, err error) {
 	s.changed.wake()
 }
 
-// at returns the object of a Job or Pod with these labels; nil if it is none of ours.
+// at returns the object of a Job or Pod with these labels; nil if it is not one of ours.
 func (s *seen) at(labels map[string]string) *object {
 	attempt, err := strconv.Atoi(labels[labelAttempt])
 	if err != nil || labels[labelRun] == "" {

@@ -19,7 +19,7 @@ type Config struct {
 	Secrets      Secrets      `yaml:"secrets" doc:"The server's own secrets by name: documents of [runners](runners.md) refer to them with {secret: NAME}."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
-	Jobs         Jobs         `yaml:"jobs" doc:"What the Jobs of all runners have in common: see [runners](runners-kubernetes.md)."`
+	Jobs         Jobs         `yaml:"jobs" doc:"Settings of the Jobs of all [Kubernetes runners](runners-kubernetes.md)."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
@@ -238,7 +238,7 @@ type Runs struct {
 	MaxPerProvider map[string]int `yaml:"maxPerProvider" doc:"Runs at once by provider, as clusters name it, such as aws: 10. One that is not named is limited by max alone. Clusters with a module of their own have no provider."`
 }
 
-// Jobs is what the Jobs of all runners have in common.
+// Jobs are settings of the Jobs of all runners.
 type Jobs struct {
 	Image        string        `yaml:"image" doc:"The image of Jobs whose runner names none. Left out: holdfast:VERSION, with the version of this server."`
 	StartTimeout time.Duration `yaml:"startTimeout" default:"10m" doc:"How long a Job may take until its agent has called the server: its node, its image, its volumes. Then it is removed, and the run is retried, as nothing of it had begun."`
