@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/datastore/migrations"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/transfer"
@@ -284,9 +285,13 @@ func TestCopyIsRefused(t *testing.T) {
 	}
 
 	fine := to(t, opts)
+	latest := must[int64](t)(migrations.SQLite.Latest())
 	for _, c := range []struct{ do, undo string }{
 		{`INSERT INTO rebuilds (name) VALUES ('pages')`, `DELETE FROM rebuilds`},
-		{`DELETE FROM goose_db_version WHERE version_id = 19`, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (19, 1)`},
+		{
+			fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id = %d`, latest),
+			fmt.Sprintf(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, 1)`, latest),
+		},
 		{
 			`UPDATE counters SET value = 1 WHERE name = 'boot'; INSERT INTO runs SELECT 'r', '', 'plan', 'running', '', 0, 'l', 1, 1, 1, NULL, 0, '', 0, 0, 1, x'', '', '', '', ''`,
 			`DELETE FROM runs`,

@@ -3,7 +3,6 @@
 package attempt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -118,62 +116,11 @@ func (t *space) furnish() error {
 }
 
 // changedBy returns the first file, link or folder of the workspace's bundle that
-// is another one in the workspace left, empty if there is none.
+// is another one in the workspace left, empty if there is none. Init may have completed the lock
+// file.
 func (t *space) changedBy(ctx context.Context, left string) (changed string, err error) {
-	before, err := os.OpenRoot(t.bundle)
-	if err != nil {
-		return "", err
-	}
-	defer before.Close()
-	after, err := os.OpenRoot(filepath.Join(left, filepath.Base(t.bundle)))
-	if err != nil {
-		return ".", nil //nolint:nilerr // it is not even a folder
-	}
-	defer after.Close()
-	lock := filepath.Join(folders.Below(t.bundle, t.root), engineLockFile) // init may have completed it
-	err = fs.WalkDir(before.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err = cmp.Or(err, ctx.Err()); err != nil || name == "." || name == lock {
-			return err
-		}
-		if same, err := sameEntry(before, after, name, entry.Type()); err != nil {
-			return err
-		} else if !same {
-			changed = name
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return changed, err
-}
-
-// sameEntry reports whether what has that name in both folders is the same. All
-// folders that lead to it are ones in both. What cannot be read is another one.
-func sameEntry(before, after *os.Root, name string, kind fs.FileMode) (bool, error) {
-	now, err := after.Lstat(name)
-	switch {
-	case err != nil || now.Mode().Type() != kind:
-		return false, nil //nolint:nilerr // whatever it is
-	case kind.IsDir():
-		return true, nil
-	case kind&fs.ModeSymlink != 0:
-		was, err := before.Readlink(name)
-		if err != nil {
-			return false, err
-		}
-		is, err := after.Readlink(name)
-		return err == nil && was == is, nil
-	}
-	was, err := before.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer was.Close()
-	is, err := after.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return false, nil //nolint:nilerr // it was ours to read
-	}
-	defer is.Close()
-	return planfile.SameContent(was, is)
+	lock := filepath.Join(folders.Below(t.bundle, t.root), engineLockFile)
+	return planfile.Changed(ctx, t.bundle, filepath.Join(left, filepath.Base(t.bundle)), lock)
 }
 
 // tooLarge makes err one of what a run has made in its workspace, if it is.

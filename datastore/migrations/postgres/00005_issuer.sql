@@ -2,7 +2,7 @@
 
 -- As migration 00023 of SQLite.
 CREATE TABLE issuer (
-    id        BIGINT PRIMARY KEY CHECK (id = 1),
+    id        BIGINT PRIMARY KEY,
     url       TEXT COLLATE "C" NOT NULL,
     issued_at BIGINT NOT NULL
 );

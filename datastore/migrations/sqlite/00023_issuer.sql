@@ -4,7 +4,7 @@
 -- name, and when the first one was issued with it; 0: none was. issuer_keys are the keys that
 -- sign, of which each signs until the next one does; doc is sealed.
 CREATE TABLE issuer (
-    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    id        INTEGER PRIMARY KEY,
     url       TEXT NOT NULL,
     issued_at INTEGER NOT NULL
 );
