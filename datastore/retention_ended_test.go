@@ -48,6 +48,7 @@ var kept = map[string]string{
 
 	"runs":           "retention.runs, retention.driftRuns; of clusters that are gone retention.pullRequests",
 	"attempts":       "as runs",
+	"tickets":        "as runs",
 	"artefacts":      "as runs",
 	"run_references": "as runs, and as clusters",
 	"log_chunks":     "as runs, retention.logs",

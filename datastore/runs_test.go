@@ -84,7 +84,7 @@ func testClaims(t *testing.T, open opener) {
 	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: "agent-a"}, noon, 2))
 	want := newRun(1)
 	want.Status, want.Attempt, want.Fence, want.Agent, want.Version = holdfast.RunRunning, 1, 1, "agent-a", 2
-	want.HeartbeatAt, want.StartedAt, want.AppliedRun = noon, noon, "run-old"
+	want.HeartbeatAt, want.StartedAt, want.AppliedRun, want.Runner = noon, noon, "run-old", holdfast.LocalRunner
 	if diff := differ(want, run); diff != "" {
 		t.Errorf("ClaimRun() (-want +got):\n%s", diff)
 	}

@@ -99,7 +99,7 @@ func certificateFaults(s config.Server, now time.Time) (wrong, soon []error) {
 
 // reportCertificates writes into the log what certificateFaults finds.
 func (s *services) reportCertificates() {
-	wrong, soon := certificateFaults(s.cfg.Server, s.now())
+	wrong, soon := certificateFaults(s.cfg.Server, s.clock.Now())
 	for _, err := range wrong {
 		s.logger.Error("certificate is not valid", "err", err)
 	}

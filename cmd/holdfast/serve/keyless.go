@@ -43,7 +43,7 @@ func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
 	return func(ctx context.Context, token issuer.Issued) {
 		s.metrics.tokens.WithLabelValues(token.Kind, token.Phase, "").Inc()
 		err := s.store.Audit(ctx, holdfast.AuditEntry{
-			At: s.now(), Actor: fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), Action: "token.issue", Object: "cluster " + token.Cluster,
+			At: s.clock.Now(), Actor: fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), Action: "token.issue", Object: "cluster " + token.Cluster,
 			Detail: fmt.Sprintf("%s for %s, until %s (%s)", token.Subject, token.Audience, time.Unix(token.Expires, 0).UTC().Format(time.RFC3339), token.ID),
 		})
 		if err != nil {

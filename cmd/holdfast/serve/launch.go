@@ -23,7 +23,7 @@ type launches struct{ *services }
 // newPool has the runs of runners launched that start something for each.
 func (s launches) newPool() (*launch.Pool, error) {
 	isolation := holdfast.IsolationNone
-	if s.isolates() {
+	if isolates(s.cfg) {
 		isolation = "landlock" // what a Pod has; a stronger one is demanded when its agent calls
 	}
 	granted := limits(s.cfg)
@@ -36,7 +36,7 @@ func (s launches) newPool() (*launch.Pool, error) {
 				return most
 			},
 		},
-		Logger: s.logger, Now: s.now,
+		Logger: s.logger, Now: s.clock.Now,
 	})
 }
 

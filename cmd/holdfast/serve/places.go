@@ -78,7 +78,7 @@ func isFolder(path string) bool {
 // exposed returns an error for each place of the server that code in plans could read, which
 // is so where the server is not root and its agent cannot give engines users of their own.
 func (s *services) exposed(ctx context.Context) []error {
-	if os.Getuid() == 0 || s.cfg.Agent.Off || !s.isolates() {
+	if os.Getuid() == 0 || s.cfg.Agent.Off || !isolates(s.cfg) {
 		return nil
 	}
 	env := s.agentEnv()

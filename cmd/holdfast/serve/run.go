@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		return errors.Join(errDatabaseLost, s.finishWork(now, &g, abort))
 	}
 	logger.Info("server is stopping", "grace", cfg.Server.Grace)
-	stopping := s.now()
+	stopping := s.clock.Now()
 	graceful, over := context.WithTimeout(last, cfg.Server.Grace)
 	defer over()
 	if opts.Hurry != nil {

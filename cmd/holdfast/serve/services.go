@@ -38,7 +38,6 @@ type services struct {
 	logger     *slog.Logger
 	version    string
 	clock      *clock
-	now        func() time.Time // of the clock
 	metrics    *metrics
 	tracer     *tracer // nil: nothing is traced
 	store      *datastore.Store
@@ -64,7 +63,7 @@ func (s *services) path(elem ...string) string {
 
 func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
 	clock := newClock(opts.Now)
-	s := &services{cfg: cfg, logger: logger, version: opts.Version, clock: clock, now: clock.Now, metrics: newMetrics(clock.Now)}
+	s := &services{cfg: cfg, logger: logger, version: opts.Version, clock: clock, metrics: newMetrics(clock.Now)}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openIssuer, s.openServer,
 	} {
@@ -130,11 +129,11 @@ func (s *services) openFolders(ctx context.Context) error {
 
 // isolates reports whether each engine is isolated, whoever starts it: agents that do
 // not isolate them get no runs.
-func (s *services) isolates() bool { return s.cfg.Isolation != holdfast.IsolationNone }
+func isolates(cfg *config.Config) bool { return cfg.Isolation != holdfast.IsolationNone }
 
 func (s *services) warnOfNoIsolation() {
 	switch {
-	case s.isolates():
+	case isolates(s.cfg):
 	case s.accounts == nil && !s.cfg.Agent.Off:
 		s.logger.Warn("isolation is none, and plans run as the same user as the server: code in a plan can read the " +
 			"server's keys; pull requests from forks are not planned")
@@ -145,7 +144,7 @@ func (s *services) warnOfNoIsolation() {
 
 // demanded are the modes of which agents must have one to get runs; nil: any, or none.
 func (s *services) demanded() []string {
-	if !s.isolates() {
+	if !isolates(s.cfg) {
 		return nil
 	}
 	var modes []string
@@ -224,7 +223,7 @@ func (s *services) openStore(ctx context.Context) (err error) {
 		Retention: retention(s.cfg.Retention), Replica: asReplica(s.cfg, s.version), Logger: s.logger,
 	}
 	if address.URL == "" {
-		opts.Now = s.now
+		opts.Now = s.clock.Now
 	}
 	if s.store, err = datastore.Open(ctx, opts); err != nil {
 		return fmt.Errorf("open datastore: %w", err)
@@ -309,7 +308,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		},
 		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues},
 		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
-		Now:       s.now,
+		Now:       s.clock.Now,
 	}
 	if site := strings.TrimRight(s.cfg.Server.API.URL, "/"); site != "" {
 		opts.Reports.LogURL = func(run string) string { return site + server.RunPage(run) }
@@ -344,7 +343,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		opts.Sources.Repositories = append(opts.Sources.Repositories, repo)
 	}
 	plain, err := forgelocal.New(forgelocal.Options{
-		Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories), Now: s.now,
+		Git: s.git, Store: s.store, Branches: branches, Others: otherBranches(s.cfg.Repositories), Now: s.clock.Now,
 	})
 	if err != nil {
 		return err
@@ -370,7 +369,7 @@ func (s *services) watched(r config.Repository) reconciler.Repository {
 	repo := reconciler.Repository{
 		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Runners: runnerPaths(r), Templates: r.Templates,
 		UpgradeGroups: r.Upgrades.GroupBy,
-		Local:         r.Forge == "local", Forks: r.Forks && s.isolates(), Drafts: r.Drafts, Poll: r.Poll,
+		Local:         r.Forge == "local", Forks: r.Forks && isolates(s.cfg), Drafts: r.Drafts, Poll: r.Poll,
 		Samples: r.Samples, SampleEnvironments: r.SampleEnvironments,
 		Entries: entriesOf(s.cfg.Repositories, r),
 	}
@@ -412,7 +411,7 @@ func (s *services) openServer(context.Context) error {
 		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},
 		Listen: server.Listeners{Socket: server.Socket{Path: s.path("run", "agent.sock")}},
 		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
-		System: server.System{Version: s.version, Logger: s.logger, Now: s.now},
+		System: server.System{Version: s.version, Logger: s.logger, Now: s.clock.Now},
 	}
 	if s.issuer != nil {
 		opts.Agents.Issuer = s.issuer
@@ -457,7 +456,7 @@ func (s *services) openServer(context.Context) error {
 
 func (s *services) webhooks() (*webhook.Handler, error) {
 	opts := webhook.Options{
-		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.now,
+		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.clock.Now,
 		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered},
 	}
 	for _, r := range s.cfg.Repositories {
