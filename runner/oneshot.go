@@ -61,7 +61,7 @@ func (a *Agent) RunOne(ctx context.Context) error {
 		a.shutDown(stopDelivering)
 	}
 	if left, err := a.kept.Left(); err != nil || len(left) > 0 {
-		return &UndeliveredError{assignment.AttemptRef.Owner()}
+		return &UndeliveredError{assignment.Owner()}
 	}
 	return nil
 }

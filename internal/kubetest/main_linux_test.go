@@ -184,9 +184,6 @@ func startBound(cmd *exec.Cmd) error {
 // silence stops the node: its containers run on, and nobody hears of them.
 func (n *node) silence() { _ = n.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// speak ends a silence.
-func (n *node) speak() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }
-
 // space is a namespace for Jobs, made as deploy/kubernetes says.
 type space struct {
 	name  string

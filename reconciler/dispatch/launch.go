@@ -21,14 +21,14 @@ type Launches struct{ *Dispatcher }
 // agent, and does not wait: ErrNotFound if there is none. It returns the run and the ticket
 // of its attempt.
 func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (holdfast.Run, string, error) {
-	run, err := handout{d.Dispatcher}.claimRun(ctx, holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()})
+	run, err := handout(d).claimRun(ctx, holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()})
 	if err != nil {
 		return run, "", err
 	}
 	ctx = context.WithoutCancel(ctx)
 	d.renewals.confirmed(run.ID)
 	d.signs.heard(run.Ref(), "", d.opts.Now())
-	handout{d.Dispatcher}.claimed(ctx, run)
+	handout(d).claimed(ctx, run)
 	ticket, err := d.Ticket(ctx, runner, run.Ref())
 	return run, ticket, err
 }
@@ -71,7 +71,7 @@ func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.Tick
 	if run, err = d.notedLaunch(ctx, run, "", ""); err != nil {
 		return holdfast.Assignment{}, err
 	}
-	a, _, err := handout{d.Dispatcher}.assignment(context.WithoutCancel(ctx), run)
+	a, _, err := handout(d).assignment(context.WithoutCancel(ctx), run)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return a, fmt.Errorf("attempt %d of run %s could not be prepared: %w", ref.Attempt, ref.Run, holdfast.ErrFenced)
 	}

@@ -9,7 +9,6 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -99,7 +98,7 @@ func (k *kubelet) forget(gone func(uid string) bool) {
 func (k *kubelet) remove(ctx context.Context, pod *core.Pod) {
 	none, uid := int64(0), pod.UID
 	err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, meta.DeleteOptions{
-		GracePeriodSeconds: &none, Preconditions: &meta.Preconditions{UID: (*types.UID)(&uid)},
+		GracePeriodSeconds: &none, Preconditions: &meta.Preconditions{UID: &uid},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
 		k.log.Warn("Pod was not removed", "pod", pod.Name, "err", err)
