@@ -57,7 +57,9 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 	if actor != "" {
 		trail = append(trail, k.Records.Entry(actor, "run.queue", run.ID, fmt.Sprintf("drift of %s: %s", cluster, reason)))
 	}
-	if err := k.opts.Store.CreateRunAfter(ctx, run, newest, trail...); err != nil {
+	if err := k.opts.Store.CreateRunAfter(ctx, run, newest, trail...); errors.Is(err, holdfast.ErrConflict) {
+		return run, fmt.Errorf("queue drift: %w: %w", errOvertaken, err)
+	} else if err != nil {
 		return run, fmt.Errorf("queue drift: %w", err)
 	}
 	return run, nil
@@ -67,12 +69,24 @@ func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reas
 // that is queued or running already, if there is one. It is an ErrConflict, with
 // the reason in its text, if the cluster cannot be checked now.
 func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
-	run, err := k.check(ctx, cluster, actor)
+	var run holdfast.Run
+	var err error
+	for range overtakenMost {
+		if run, err = k.check(ctx, cluster, actor); !errors.Is(err, errOvertaken) {
+			break
+		}
+	}
 	if err == nil {
 		k.Dispatcher.Queued(ctx)
 	}
 	return run, err
 }
+
+// overtakenMost is how often a person's check is tried again, as somebody else has queued a run
+// of the cluster meanwhile.
+const overtakenMost = 5
+
+var errOvertaken = errors.New("a run was queued meanwhile")
 
 func (k *Keeper) check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
 	unlock := k.Deciding.Lock(holdfast.Request{Cluster: cluster})
