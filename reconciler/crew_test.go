@@ -153,8 +153,6 @@ func (m *crewmate) die() {
 type testLog struct {
 	t   testing.TB
 	who string
-	mu  sync.Mutex
-	end bool
 }
 
 func (l *testLog) Write(line []byte) (int, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -290,7 +289,7 @@ func (p peering) each(ctx context.Context, every time.Duration, woken func() <-c
 		if err := do(ctx); err == nil {
 			trouble.Over()
 		} else if ctx.Err() == nil && trouble.Says(err, p.r.opts.Now()) {
-			p.r.opts.Telemetry.Logger.Log(ctx, slog.LevelWarn, what, "err", err)
+			p.r.opts.Telemetry.Logger.WarnContext(ctx, "what other replicas do was not looked for", "action", what, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -306,7 +305,7 @@ func never() <-chan struct{} { return nil }
 // followChanges has everybody look who waits for what another replica may have written.
 func (p peering) followChanges(ctx context.Context) error {
 	last := int64(-1)
-	return p.each(ctx, followEvery, never, "changes of other replicas were not looked for", func(ctx context.Context) error {
+	return p.each(ctx, followEvery, never, "changes", func(ctx context.Context) error {
 		now, err := p.r.opts.Store.LastChange(ctx)
 		if err != nil || now == last {
 			return err
@@ -325,7 +324,7 @@ func (p peering) followRefs(ctx context.Context) error {
 	var fetches errgroup.Group
 	var busy busyRepos
 	seen := make(map[string]holdfast.Digest)
-	err := p.each(ctx, followEvery, p.r.refsMoved.Wait, "repositories that others lead were not looked for", func(ctx context.Context) error {
+	err := p.each(ctx, followEvery, p.r.refsMoved.Wait, "refs", func(ctx context.Context) error {
 		refs, err := p.r.opts.Replica.Peers.Refs(ctx)
 		for repo, digest := range refs {
 			if p.r.leader.Leads(repo) || seen[repo] == digest || p.r.intake.RefsDigest(repo) == digest || !busy.begin(repo) {
@@ -360,7 +359,7 @@ func (p peering) followDeaths(ctx context.Context) error {
 
 // prune removes what replicas have left, now and then.
 func (p peering) prune(ctx context.Context) error {
-	return p.each(ctx, time.Hour, never, "what replicas have left was not removed", func(ctx context.Context) error {
+	return p.each(ctx, time.Hour, never, "prune", func(ctx context.Context) error {
 		if !p.r.leader.Leads(leader.Fleet) {
 			return nil
 		}

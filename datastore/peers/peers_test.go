@@ -117,7 +117,7 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// What is asked stays until its leader has taken it in; what is asked anew meanwhile stays.
+// What is asked stays until its leader has taken it in; what is asked again meanwhile stays.
 func TestAsks(t *testing.T) {
 	t.Parallel()
 	p, ctx := open(t), t.Context()
@@ -140,7 +140,7 @@ func TestAsks(t *testing.T) {
 	}
 	asks = must[[]holdfast.Ask](t)(p.Asked(ctx, []string{"fleet", "nobody"}, 10))
 	if len(asks) != 1 || asks[0].Note != "again" {
-		t.Errorf("after it was asked anew, asked is %+v", asks)
+		t.Errorf("after it was asked again, asked is %+v", asks)
 	}
 	if asks = must[[]holdfast.Ask](t)(p.Asked(ctx, nil, 10)); len(asks) != 0 {
 		t.Errorf("who leads nothing is asked for %+v", asks)
@@ -161,7 +161,8 @@ func TestAgents(t *testing.T) {
 		t.Helper()
 		return must[bool](t)(p.HearAgent(ctx, claim(process), was, silence))
 	}
-	if !hear("one", "", time.Minute) || !hear("one", "", time.Minute) || hear("two", "", time.Minute) {
+	first := hear("one", "", time.Minute)
+	if again := hear("one", "", time.Minute); !first || !again || hear("two", "", time.Minute) {
 		t.Error("its own process is refused, or another one is not")
 	}
 	signs := must[[]holdfast.AgentSign](t)(p.HeardAgents(ctx, "agent"))

@@ -104,6 +104,7 @@ func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return 
 func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
 	return holdfast.Assignment{}, run, nil
 }
+
 func (everything) HearAgent(context.Context, holdfast.ClaimRequest, string, time.Duration) (bool, error) {
 	return true, nil
 }

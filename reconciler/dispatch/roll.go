@@ -24,15 +24,15 @@ type roll struct{ *Dispatcher }
 // hear is agents.heard by the word of all replicas.
 func (d roll) hear(ctx context.Context, req holdfast.ClaimRequest) error {
 	for range rollTries {
-		if d.agents.isShared(req) {
+		if d.isShared(req) {
 			return d.agents.heard(req)
 		}
 		signs, err := d.opts.Fleet.HeardAgents(ctx, req.Agent)
 		if err != nil {
 			return fmt.Errorf("look for agent %q: %w", req.Agent, err)
 		}
-		d.agents.merge(signs)
-		was, err := d.agents.wouldHear(req)
+		d.merge(signs)
+		was, err := d.wouldHear(req)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (d roll) hear(ctx context.Context, req holdfast.ClaimRequest) error {
 		}
 		if ours {
 			err := d.agents.heard(req)
-			d.agents.markShared(req)
+			d.markShared(req)
 			return err
 		}
 	}
@@ -118,6 +118,6 @@ func (d roll) refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list agents: %w", err)
 	}
-	d.agents.merge(signs)
+	d.merge(signs)
 	return nil
 }
