@@ -14,8 +14,9 @@ import (
 // write it keeps older servers out.
 
 // OldestUser is the oldest schema whose servers can use the one that PostgreSQL's migrations
-// result in. The last one of them writes it.
-const OldestUser = 2
+// result in. The last one of them writes it. One that knows no runners (before 3) would hand
+// runs to the agents of any.
+const OldestUser = 3
 
 // usable is an error if the tables have become what a program that knows an older schema
 // cannot use.

@@ -105,7 +105,7 @@ func (b *branches) rulesAwaited(repo Repository) bool {
 		return false
 	}
 	for _, other := range b.repos {
-		if other.Runners && !b.marks.isReady(other.Name) && !b.opts.Leading.Taken(other.Name) {
+		if other.Runners && !b.seen(other.Name) {
 			return true
 		}
 	}

@@ -26,4 +26,4 @@ CREATE TABLE fetches (
     refs TEXT COLLATE "C" NOT NULL
 );
 
-UPDATE schema_use SET version = 12, oldest = 2;
+UPDATE schema_use SET version = 12, oldest = 3;
