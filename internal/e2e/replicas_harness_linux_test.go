@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,18 +39,21 @@ type replicas struct {
 
 // replica is one of the servers.
 type replica struct {
-	of     *replicas
-	name   string
-	log    *logBuffer
-	cmd    *exec.Cmd // nil: it does not run
-	exited chan struct{}
+	of      *replicas
+	name    string
+	program string // empty: binary
+	dir     string // in which it works; empty: the world's
+	log     *logBuffer
+	cmd     *exec.Cmd // nil: it does not run
+	exited  chan struct{}
 
 	mu                 sync.Mutex
 	api, hooks, socket string // empty: the balancer leaves it out
 }
 
-// newReplicas starts servers and, apart from them, an agent for plans and one for applies.
-func newReplicas(t *testing.T, n int, more settings) *replicas {
+// newReplicas starts servers and, apart from them, an agent for plans and one for applies. Others
+// that are given are started later.
+func newReplicas(t *testing.T, n int, more settings, later ...*replica) *replicas {
 	t.Helper()
 	const token = "the administrator of all replicas"
 	agentToken := func(name string, kinds ...string) any {
@@ -71,8 +75,12 @@ func newReplicas(t *testing.T, n int, more settings) *replicas {
 	for i := range n {
 		s.all = append(s.all, &replica{of: s, name: fmt.Sprint("replica-", i+1), log: &logBuffer{}})
 	}
+	for _, r := range later {
+		r.of, r.log = s, &logBuffer{}
+		s.all = append(s.all, r)
+	}
 	s.balance()
-	for _, r := range s.all {
+	for _, r := range s.all[:n] {
 		r.launch()
 	}
 	w.until("the replicas are ready", func() (bool, string) {
@@ -111,8 +119,8 @@ func (s *replicas) startAgents() {
 	}
 }
 
-// launch starts a replica and waits until it listens.
-func (r *replica) launch() {
+// command is what starts a replica.
+func (r *replica) command() *exec.Cmd {
 	w := r.of.w
 	w.t.Helper()
 	config := maps.Clone(w.config)
@@ -127,11 +135,19 @@ func (r *replica) launch() {
 		w.t.Fatal(err)
 	}
 	w.write(r.name+".yaml", string(text), 0o600)
+	cmd := exec.Command(cmp.Or(r.program, binary), "serve", "--config", w.path(r.name+".yaml"))
+	cmd.Dir, cmd.Env = cmp.Or(r.dir, w.dir), append(append(os.Environ(), "PATH="+serverPath()), w.env...)
+	return cmd
+}
+
+// launch starts a replica and waits until it listens.
+func (r *replica) launch() {
+	w := r.of.w
+	w.t.Helper()
 	r.log.startAnew()
 	out := io.MultiWriter(r.log, &named{w.log, "[" + r.name + "] "})
-	cmd := exec.Command(binary, "serve", "--config", w.path(r.name+".yaml"))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, out, out
-	cmd.Env = append(append(os.Environ(), "PATH="+serverPath()), w.env...)
+	cmd := r.command()
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
