@@ -147,11 +147,16 @@ picture: ## draw docs/img/plan-comment.png, the comment that README.md shows; ne
 house: ## show what has outgrown the bounds of rooms, structs, interfaces, files and functions
 	$(GO) run ./internal/house
 
-demo: ## the whole story on this machine; EXIT=1 ends after it
-	@GO=$(GO) internal/testenv/setup.sh demo
+demo: ## the whole story on this machine; EXIT=1 ends after it. SCALE=1: three replicas with PostgreSQL, Redis and an object store
+	@GO=$(GO) internal/testenv/setup.sh $(if $(SCALE),scale,demo)
 	@echo "setup: building bin/holdfast (the first time takes a few minutes)"
 	@$(MAKE) --no-print-directory -s build
-	@$(ENGINE) examples/demo/run.sh $(BIN)/holdfast $(if $(EXIT),--exit)
+	@$(if $(SCALE),$(MAKE) --no-print-directory -s scale-tools)
+	@$(ENGINE) $(if $(SCALE),examples/scale/run.sh $(BIN)/holdfast $(TOOLS),examples/demo/run.sh $(BIN)/holdfast) $(if $(EXIT),--exit)
+
+.PHONY: scale-tools
+scale-tools:
+	@for tool in $(foreach tool,$(PROGRAMS),$(if $(findstring /versitygw@,$(tool)),$(tool))) internal/testenv/balancer; do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool || exit 1; done
 
 docs: ## write docs/config.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a make target needs and this machine does not have, and says so.
-# Usage: setup.sh demo|test
+# Usage: setup.sh demo|scale|test
 #
 # Packages come from apt-get (as root, or where sudo asks for no password) or from
 # Homebrew; elsewhere, and with SETUP=no, the one command that installs them is printed
@@ -8,7 +8,7 @@
 # cache by opentofu.sh: with-engine.sh finds it there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-goal=${1:?usage: setup.sh demo|test}
+goal=${1:?usage: setup.sh demo|scale|test}
 
 system=$(uname -s)
 programs=(git curl)
@@ -16,6 +16,8 @@ if [[ $goal == test ]]; then
   programs+=(ssh redis-server node npm "${CC:-gcc}")
   [[ $system == Linux ]] && programs+=(ip nft postgres etcd)
 fi
+
+[[ $goal != scale ]] || programs+=(redis-server postgres)
 
 # package_of PROGRAM: the packages that have it, by the names of the package manager.
 package_of() {
