@@ -107,10 +107,13 @@ test-tofu: tools ## what depends on the engine, with OpenTofu only
 # A real API server with its controllers, built once from their Go modules, into the user's
 # cache, and etcd. A kubelet needs root: ours, in the tests, does not.
 KUBERNETES := v1.33.13
+# What installs Holdfast: Helm, and what Docker Compose reads its files with.
+DEPLOYING := helm.sh/helm/v3/cmd/helm@v3.19.5 internal/testenv/composeconfig
 test-kubernetes: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 test-kubernetes: export GOGC = 400
 test-kubernetes: needs tools ## what depends on Kubernetes: runs as Jobs, against a real API server
 	GO=$(GO) internal/testenv/kubernetes.sh $(TOOLS) $(KUBERNETES)
+	@for tool in $(DEPLOYING); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool || exit 1; done
 	packages=$$($(PACKAGES) kubernetes) && CI=true $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$packages
 
 # Go's fuzzer now and then takes the end of its own time for a failure, without an

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -24,6 +25,9 @@ func TestSettingsExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				continue
+			}
 			files[path] = read(t, path)
 		}
 	}

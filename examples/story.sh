@@ -1,5 +1,5 @@
-# What the stories of examples/ are told with: chapters, commands that are shown, waiting, and
-# edits of the repository $fleet. Who sources it sets $holdfast, $dir and $fleet, and has fail.
+# Functions for the demos in examples/: chapters, commands that are shown, waiting, and edits of
+# the repository $fleet. A demo sets $holdfast, $dir and $fleet, and defines fail.
 
 bold= dim= green= red= off=
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then

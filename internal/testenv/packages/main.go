@@ -4,7 +4,8 @@
 //
 //	servers      They start servers with agents and engines, from the binary that users
 //	             have, one package after the other.
-//	kubernetes   They start a Kubernetes API server. `make test-kubernetes` runs them.
+//	kubernetes   They start a Kubernetes API server, or need Helm. `make test-kubernetes` runs
+//	             them.
 //	raced        Their code starts goroutines, or serves HTTP, which does. All of their
 //	             tests are for the race detector.
 //	mixed        Some of their tests start goroutines, to call at once what has to bear
@@ -122,7 +123,7 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 }
 
 var (
-	ofKubernetes = regexp.MustCompile(`/internal/kubetest$`)
+	ofKubernetes = regexp.MustCompile(`/(deploy|internal/kubetest)$`)
 	ofServers    = regexp.MustCompile(`/(docs|internal/e2e)$`)
 	// Programs in the sandboxes of these tests are the tests' own binary, within limits of
 	// memory that the race detector does not fit into.

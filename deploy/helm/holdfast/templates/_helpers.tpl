@@ -56,12 +56,20 @@ Helm reads a key that is written off as false.
       "api" (dict "address" ":8081")
       "grace" "30s" -}}
 {{- if .Values.agents.enabled -}}
-{{- $_ := set $server "agents" (dict "address" ":8082" "tls" (dict "certFile" "/etc/holdfast/agents-tls/tls.crt" "keyFile" "/etc/holdfast/agents-tls/tls.key")) -}}
+{{- $agents := dict "address" ":8082" "tls" (dict "certFile" "/etc/holdfast/agents-tls/tls.crt" "keyFile" "/etc/holdfast/agents-tls/tls.key") -}}
+{{- if .Values.jobs.enabled -}}
+{{- $_ := set $agents "url" (printf "https://%s.%s.svc:%d" (include "holdfast.fullname" .) .Release.Namespace (int .Values.service.ports.agents)) -}}
+{{- end -}}
+{{- with .Values.agents.tls.caKey -}}
+{{- $_ := set $agents "caFile" (printf "/etc/holdfast/agents-tls/%s" .) -}}
+{{- end -}}
+{{- $_ := set $server "agents" $agents -}}
 {{- end -}}
 {{- $base := dict
       "dataDir" "/var/lib/holdfast"
       "encryption" (dict "keyFile" (printf "/etc/holdfast/encryption/%s" .Values.encryption.key))
       "agent" (dict "off" true)
+      "jobs" (dict "image" (include "holdfast.image" .))
       "server" $server
       "telemetry" (dict "logFormat" "json") -}}
 {{- $config := deepCopy .Values.config -}}
