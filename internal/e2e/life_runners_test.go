@@ -83,7 +83,7 @@ func TestRunnersOfTwoEnvironments(t *testing.T) {
 	})
 	w.do("refresh runner shop/staging --dry-run", "would move from runner edge to far, by rule staging")
 	w.do("get environments --runner edge", "staging")
-	w.do("drift check alpha --wait=false") // the local one works on
+	w.do("replan alpha") // the local one works on
 	w.untilIdle()
 	w.do("refresh runner shop/staging", "has moved from runner edge to far")
 	w.do("get environments --runner far", "staging")

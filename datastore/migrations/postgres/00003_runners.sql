@@ -24,4 +24,5 @@ CREATE TABLE environments (
     PRIMARY KEY (project, name)
 );
 CREATE INDEX environments_by_runner ON environments (runner, project, name);
-INSERT INTO rebuilds (name) VALUES ('environments') ON CONFLICT (name) DO NOTHING;
+-- A database without runs has nothing to write again, and stays one that records can be copied to.
+INSERT INTO rebuilds (name) SELECT 'environments' WHERE EXISTS (SELECT 1 FROM runs) ON CONFLICT (name) DO NOTHING;
