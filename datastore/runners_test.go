@@ -191,12 +191,18 @@ func TestEnvironmentsOfBefore(t *testing.T) {
 	t.Parallel()
 	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
 	store := openAt(t, datastore.Options{Path: path})
-	save(t, store, holdfast.ClusterRecord{Name: "applied", Owner: "fleet",
-		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "applied", Project: "shop", Environment: "prod"}}, Applied: holdfast.Applied{Run: "gone"}})
-	save(t, store, holdfast.ClusterRecord{Name: "c001", Owner: "fleet",
-		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "c001", Project: "shop", Environment: "test"}}})
-	save(t, store, holdfast.ClusterRecord{Name: "new", Owner: "fleet",
-		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "new", Project: "shop", Environment: "new"}}})
+	save(t, store, holdfast.ClusterRecord{
+		Name: "applied", Owner: "fleet",
+		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "applied", Project: "shop", Environment: "prod"}}, Applied: holdfast.Applied{Run: "gone"},
+	})
+	save(t, store, holdfast.ClusterRecord{
+		Name: "c001", Owner: "fleet",
+		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "c001", Project: "shop", Environment: "test"}},
+	})
+	save(t, store, holdfast.ClusterRecord{
+		Name: "new", Owner: "fleet",
+		Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "new", Project: "shop", Environment: "new"}},
+	})
 	create(t, store, runIn(1, "test"))
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

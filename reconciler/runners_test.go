@@ -239,23 +239,28 @@ func TestRunnersAreProposed(t *testing.T) {
 		want string
 	}{
 		"create": {
-			holdfast.RunnerProposal{Name: "new", Change: "create", Type: holdfast.RunnerRemote, Set: []string{"maxRuns=3"}}, "runners/new.yaml",
+			holdfast.RunnerProposal{Name: "new", Change: "create", Type: holdfast.RunnerRemote, Set: []string{"maxRuns=3"}},
+			"runners/new.yaml",
 			"apiVersion: holdfast.dev/v1\nkind: Runner\nmetadata:\n  name: new\nspec:\n  type: remote\n  maxRuns: 3\n",
 		},
 		"create in a file that is there": {
-			holdfast.RunnerProposal{Name: "new", Change: "create", Document: remote("new"), Path: "runners/all.yaml"}, "runners/all.yaml",
+			holdfast.RunnerProposal{Name: "new", Change: "create", Document: remote("new"), Path: "runners/all.yaml"},
+			"runners/all.yaml",
 			files["runners/all.yaml"] + "---\n" + remote("new"),
 		},
 		"update": {
-			holdfast.RunnerProposal{Name: "us", Change: "update", Set: []string{"maxRuns=7"}}, "runners/all.yaml",
+			holdfast.RunnerProposal{Name: "us", Change: "update", Set: []string{"maxRuns=7"}},
+			"runners/all.yaml",
 			strings.TrimSuffix(files["runners/all.yaml"], remote("us")) + "apiVersion: holdfast.dev/v1\nkind: Runner\nmetadata: {name: us}\nspec:\n  type: remote\n  maxRuns: 7\n",
 		},
 		"update of a commented one": {
-			holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxRuns="}}, "runners/all.yaml",
+			holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxRuns="}},
+			"runners/all.yaml",
 			"# Ours.\napiVersion: holdfast.dev/v1\nkind: Runner\nmetadata: {name: eu}\nspec:\n  type: remote\n---\n" + remote("us"),
 		},
 		"delete": {
-			holdfast.RunnerProposal{Name: "us", Change: "delete"}, "runners/all.yaml",
+			holdfast.RunnerProposal{Name: "us", Change: "delete"},
+			"runners/all.yaml",
 			strings.TrimSuffix(files["runners/all.yaml"], "---\n"+remote("us")),
 		},
 	} {

@@ -259,10 +259,14 @@ func (s *replicas) balance() {
 		to               func(*replica) (network, address string)
 		listens          func(net.Addr)
 	}{
-		{"tcp", "127.0.0.1:0", func(r *replica) (string, string) { api, _, _ := r.addresses(); return "tcp", hostOf(api) },
-			func(at net.Addr) { w.api = "http://" + at.String() }},
-		{"tcp", "127.0.0.1:0", func(r *replica) (string, string) { _, hooks, _ := r.addresses(); return "tcp", hostOf(hooks) },
-			func(at net.Addr) { w.hooks = "http://" + at.String() }},
+		{
+			"tcp", "127.0.0.1:0", func(r *replica) (string, string) { api, _, _ := r.addresses(); return "tcp", hostOf(api) },
+			func(at net.Addr) { w.api = "http://" + at.String() },
+		},
+		{
+			"tcp", "127.0.0.1:0", func(r *replica) (string, string) { _, hooks, _ := r.addresses(); return "tcp", hostOf(hooks) },
+			func(at net.Addr) { w.hooks = "http://" + at.String() },
+		},
 		{"unix", w.path("balancer.sock"), func(r *replica) (string, string) { _, _, socket := r.addresses(); return "unix", socket }, func(net.Addr) {}},
 	} {
 		listener, err := net.Listen(front.network, front.address)

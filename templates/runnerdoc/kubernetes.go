@@ -158,8 +158,13 @@ func (r reader) storage(o *decode.Object, t holdfast.RunnerType) *holdfast.State
 		key  string
 		into *string
 	}{
-		{"namespace", &s.Namespace}, {"bucket", &s.Bucket}, {"region", &s.Region}, {"resourceGroup", &s.ResourceGroup},
-		{"storageAccount", &s.StorageAccount}, {"container", &s.Container}, {"prefix", &s.Prefix},
+		{"namespace", &s.Namespace},
+		{"bucket", &s.Bucket},
+		{"region", &s.Region},
+		{"resourceGroup", &s.ResourceGroup},
+		{"storageAccount", &s.StorageAccount},
+		{"container", &s.Container},
+		{"prefix", &s.Prefix},
 	} {
 		key, _ := o.Find(field.key)
 		switch {

@@ -154,39 +154,51 @@ ecs:
 		"no job":       {runner("eu", "type: kubernetes-agent"), []string{`r.yaml:5:3: spec.job is missing`}},
 		"no way":       {runner("eu", "type: kubernetes\nkubernetes: {inCluster: false}\n"+job), []string{`r.yaml:6:15: spec.kubernetes does not say where the API server is (one of inCluster, kubeconfig, server)`}},
 		"two ways": {runner("eu", "type: kubernetes\nkubernetes: {inCluster: true, kubeconfig: {secret: eu-kubeconfig}}\n"+job), []string{
-			`r.yaml:6:33: spec.kubernetes has both inCluster and kubeconfig (keep one)`}},
+			`r.yaml:6:33: spec.kubernetes has both inCluster and kubeconfig (keep one)`,
+		}},
 		"other cloud's": {runner("eu", "type: kubernetes-gke\nkubernetes: {eks: {region: eu-central-1, name: a, roleARN: 'arn:aws:iam::123456789012:role/a'}}\n"+job), []string{
 			`r.yaml:6:15: spec.kubernetes does not say where the API server is (the only one is gke)`,
-			`r.yaml:6:16: spec.kubernetes.eks does not belong to a runner of type kubernetes-gke (the only one is gke)`}},
+			`r.yaml:6:16: spec.kubernetes.eks does not belong to a runner of type kubernetes-gke (the only one is gke)`,
+		}},
 		"unknown secret": {runner("eu", "type: kubernetes\nkubernetes: {kubeconfig: {secret: eu-kubecofnig}}\n"+job), []string{
-			`r.yaml:6:37: spec.kubernetes.kubeconfig.secret names no secret of the server (did you mean "eu-kubeconfig"?)`}},
+			`r.yaml:6:37: spec.kubernetes.kubeconfig.secret names no secret of the server (did you mean "eu-kubeconfig"?)`,
+		}},
 		"secret by value": {runner("eu", "type: kubernetes\nkubernetes: {kubeconfig: hunter2}\n"+job), []string{
-			`r.yaml:6:28: spec.kubernetes.kubeconfig must refer to a secret (write {secret: NAME}, and NAME: {file: PATH} under secrets in holdfast.yaml)`}},
+			`r.yaml:6:28: spec.kubernetes.kubeconfig must refer to a secret (write {secret: NAME}, and NAME: {file: PATH} under secrets in holdfast.yaml)`,
+		}},
 		"server": {runner("eu", "type: kubernetes\nkubernetes:\n  server: {url: 'http://u:hunter2@host', certificateAuthority: x, clientKey: {secret: eu-token}}\n"+job), []string{
 			`r.yaml:7:13: spec.kubernetes.server needs clientCertificate and clientKey together (write token: {secret: NAME}, or clientCertificate with clientKey: {secret: NAME})`,
 			`r.yaml:7:19: spec.kubernetes.server.url is not a URL of the form https://HOST`,
-			`r.yaml:7:66: spec.kubernetes.server.certificateAuthority is not a certificate in PEM (write it as a block (|), from -----BEGIN CERTIFICATE----- on)`}},
+			`r.yaml:7:66: spec.kubernetes.server.certificateAuthority is not a certificate in PEM (write it as a block (|), from -----BEGIN CERTIFICATE----- on)`,
+		}},
 		"same accounts": {runner("eu", "type: kubernetes-agent\njob: {namespace: runs, planServiceAccount: both, applyServiceAccount: both}"), []string{
-			`r.yaml:6:73: spec.job.applyServiceAccount is that of plans: code in a pull request would have the rights of applies (name another one, or write sameServiceAccount: true)`}},
+			`r.yaml:6:73: spec.job.applyServiceAccount is that of plans: code in a pull request would have the rights of applies (name another one, or write sameServiceAccount: true)`,
+		}},
 		"same accounts, written": {runner("eu", "type: kubernetes-agent\njob: {namespace: runs, planServiceAccount: both, applyServiceAccount: both, sameServiceAccount: true}"), nil},
 		"storage's fields": {runner("eu", "type: remote\nstorage: {type: gcs, bucket: b, region: eu, prefix: ../x}"), []string{
 			`r.yaml:6:35: spec.storage.region does not belong to storage of type gcs (one of bucket, prefix)`,
-			`r.yaml:6:55: spec.storage.prefix "../x" is not a folder (such as states/eu: without / at its begin and .. in it)`}},
+			`r.yaml:6:55: spec.storage.prefix "../x" is not a folder (such as states/eu: without / at its begin and .. in it)`,
+		}},
 		"storage that tasks cannot have": {runner("eu", ecs+"storage: {type: gcs, bucket: b}"), []string{
-			`r.yaml:14:19: a runner of type serverless-ecs cannot keep states in gcs (the only one is s3; or leave spec.storage out for Holdfast's own backend)`}},
+			`r.yaml:14:19: a runner of type serverless-ecs cannot keep states in gcs (the only one is s3; or leave spec.storage out for Holdfast's own backend)`,
+		}},
 		"storage of tasks": {runner("eu", ecs+"storage: {type: s3, bucket: b}"), nil},
 		"private key": {runner("eu", "type: remote\nkeys:\n"+key(privateKey)), []string{
-			`r.yaml:7:7: spec.keys[0] is a private key (remove it, and make another one: whoever reads the repository has it; here belongs the public key)`}},
+			`r.yaml:7:7: spec.keys[0] is a private key (remove it, and make another one: whoever reads the repository has it; here belongs the public key)`,
+		}},
 		"key twice": {runner("eu", "type: remote\nkeys:\n"+key(publicKey('a'))+"\n"+key(publicKey('a'))), []string{
-			`r.yaml:11:7: spec.keys[1] is that of spec.keys[0] (remove one)`}},
+			`r.yaml:11:7: spec.keys[1] is that of spec.keys[0] (remove one)`,
+		}},
 		"no key": {runner("eu", "type: remote\nkeys: [ssh-ed25519 AAAA]"), []string{
-			`r.yaml:6:10: spec.keys[0] is not one public key in PEM (write it as a block (|), from -----BEGIN PUBLIC KEY----- on)`}},
+			`r.yaml:6:10: spec.keys[0] is not one public key in PEM (write it as a block (|), from -----BEGIN PUBLIC KEY----- on)`,
+		}},
 		"glob":          {runner("eu", "type: remote\nallow: {serviceAccounts: ['[']}"), []string{`r.yaml:6:29: spec.allow.serviceAccounts[0] is not a glob (such as apps-*)`}},
 		"rule":          {rule("a", "{projct: payments, runner: eu}"), []string{`r.yaml:4:8: unknown key "projct" in spec (did you mean "project"?)`}},
 		"rule's runner": {rule("a", "{project: payments}"), []string{`r.yaml:4:7: spec.runner is missing`}},
 		"given twice":   {runner("eu", "type: remote\ntype: remote"), []string{`r.yaml:6:3: key "type" is given twice, first in line 5 (remove one)`}},
 		"pod template": {runner("eu", "type: kubernetes-agent\njob: {namespace: runs, planServiceAccount: a, applyServiceAccount: b, podTemplate: [x]}"), []string{
-			`r.yaml:6:86: spec.job.podTemplate must be a mapping, not a list`}},
+			`r.yaml:6:86: spec.job.podTemplate must be a mapping, not a list`,
+		}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
