@@ -89,7 +89,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	part(func() error { return s.server.RunIntake(intake) })
 	g.Go(func() error { return s.launched.Run(intake) })
 	s.keepHouse(intake, &g)
-	besides(s, &g, intake, reconcile, agents)
+	besides(intake, reconcile, agents, s, &g)
 	s.announce(logger, began)
 
 	select {
@@ -122,7 +122,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 }
 
 // besides has those parts run whose end is not the server's.
-func besides(s *services, g *errgroup.Group, intake, reconcile, agents context.Context) {
+func besides(intake, reconcile, agents context.Context, s *services, g *errgroup.Group) {
 	part := func(run func()) {
 		g.Go(func() error {
 			run()
