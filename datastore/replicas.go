@@ -38,7 +38,8 @@ type ReplicaStore struct {
 // Identity names this server among those that share the database.
 func (s *ReplicaStore) Identity() string { return s.me.Identity }
 
-// Replicas lists the servers that have the database and those that died in it, by identity.
+// Replicas lists the servers that have the database and those that died in it within the last
+// hour, by identity.
 // One that has ended in good order is not among them.
 func (s *ReplicaStore) Replicas(ctx context.Context) ([]holdfast.Replica, error) {
 	if s.db.server == nil {

@@ -2,6 +2,8 @@ package datastore_test
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,27 @@ func TestReplicasShareADatabase(t *testing.T) {
 	}
 	if must[bool](t)(first.ReplicaLives(t.Context(), "b")) || !must[bool](t)(first.ReplicaLives(t.Context(), "a")) {
 		t.Error("ReplicaLives() has them the wrong way round")
+	}
+}
+
+// TestReplicaThatDied: it is listed for an hour.
+func TestReplicaThatDied(t *testing.T) {
+	t.Parallel()
+	d := postgresserver.New(t, emptyPostgres(t))
+	store := must[*datastore.Store](t)(openOptions(t, asReplica(t, d, "a")))
+	for ago, listed := range map[time.Duration]bool{time.Minute: true, 2 * time.Hour: false} {
+		name := ago.String()
+		if _, err := d.Query(`INSERT INTO replicas SELECT '` + name + `', nonce, 'elsewhere', name, alone, version, protocol, schema_version, address, blobs, locks,
+			started_at, heartbeat_at - ` + strconv.FormatInt(int64(ago), 10) + ` FROM replicas WHERE identity = 'a'`); err != nil {
+			t.Fatal(err)
+		}
+		of := func(r holdfast.Replica) bool { return r.Identity == name && !r.Living }
+		if got := slices.ContainsFunc(must[[]holdfast.Replica](t)(store.Replicas(t.Context())), of); got != listed {
+			t.Errorf("one that died %s ago is listed: %t", ago, got)
+		}
+		if must[bool](t)(store.ReplicaLives(t.Context(), name)) {
+			t.Errorf("one that died %s ago lives", ago)
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ type Peer struct {
 const peerColumns = `identity, nonce, place, name, alone, version, protocol, schema_version, address, blobs, locks, started_at, heartbeat_at,
 	heartbeat_at > ` + clock + ` - $1::bigint`
 
-// Peers lists the servers that have a database and those that died in it, by identity.
+// Peers lists the servers that have a database and those that died in it lately, by identity.
 func (p *Pools) Peers(ctx context.Context) ([]Peer, error) {
 	peers, err := peersOf(ctx, p.Readers)
 	return peers, Explained(err)
@@ -54,7 +54,8 @@ func peersOf(ctx context.Context, q interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 },
 ) (peers []Peer, err error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+peerColumns+` FROM replicas ORDER BY identity`, int64(leaseTime))
+	rows, err := q.QueryContext(ctx, `SELECT `+peerColumns+` FROM replicas WHERE heartbeat_at > `+clock+` - $2::bigint ORDER BY identity`,
+		int64(leaseTime), int64(deadKnown))
 	if err != nil {
 		return nil, fmt.Errorf("list the servers of the database: %w", err)
 	}

@@ -5,6 +5,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,14 +101,15 @@ type world struct {
 	config map[string]any
 	repos  []*repo
 
-	server *exec.Cmd // nil: not running
-	env    []string  // of the server, in addition to ours
-	under  []string  // command that starts the server as somebody who is not root; empty: it is started as it is
-	over   bool
-	exited chan struct{}
-	log    *logBuffer
-	api    string // base URL
-	hooks  string // base URL
+	server  *exec.Cmd // nil: not running
+	env     []string  // of the server, in addition to ours
+	program string    // that the next server starts; empty: binary
+	under   []string  // command that starts the server as somebody who is not root; empty: it is started as it is
+	over    bool
+	exited  chan struct{}
+	log     *logBuffer
+	api     string // base URL
+	hooks   string // base URL
 }
 
 // newWorld prepares a world with one repository on GitHub, acme/fleet, which
@@ -256,7 +258,7 @@ func (w *world) launch() {
 	}
 	w.write("holdfast.yaml", string(text), 0o600)
 	w.log.startAnew()
-	command := slices.Concat(w.under, []string{binary, "serve", "--config", w.path("holdfast.yaml")})
+	command := slices.Concat(w.under, []string{cmp.Or(w.program, binary), "serve", "--config", w.path("holdfast.yaml")})
 	w.server = exec.Command(command[0], command[1:]...)
 	w.server.Dir, w.server.Stdout, w.server.Stderr = w.dir, w.log, w.log
 	w.server.Env = append(append(os.Environ(), "PATH="+serverPath()), w.env...)

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ func (w *world) elsewhereAs(
 		w.t.Fatal(err)
 	}
 	defer out.Close()
-	line := append(slices.Clone(under), binary, "agent", "--server", "unix://"+w.path("data", "run", "agent.sock"),
+	line := append(slices.Clone(under), cmp.Or(w.program, binary), "agent", "--server", "unix://"+w.path("data", "run", "agent.sock"),
 		"--token-file", w.path(tokenFile), "--id", id, "--dir", w.path(dir), "--engine-dir", w.path("engine"), "--download=false",
 		"--sandbox-write", w.path("seen"), "--slots", "2")
 	line = append(line, args...)
