@@ -135,6 +135,7 @@ func putBack(cfg *config.Config, r backup.Restored, known bool) string {
 	if n := len(r.Manifest.Missing); n > 0 {
 		fmt.Fprintf(&b, "%s were missing already when the backup was made.\n", table.Count(n, "blob"))
 	}
-	fmt.Fprintln(&b, "Read docs/backup.md before the server may apply: what was applied after the backup is not in the restored states.")
+	fmt.Fprintln(&b, "The server starts with everything suspended: what was applied after the backup is not in the restored states. "+
+		"Read docs/backup.md before `holdfast resume --all`.")
 	return b.String()
 }
