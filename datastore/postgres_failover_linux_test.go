@@ -19,7 +19,7 @@ import (
 func TestReplacedPrimaryComesBack(t *testing.T) {
 	t.Parallel()
 	old := postgresserver.StartGuarded(t, true).New(t, "")
-	standby := old.Server.Standby()
+	standby := old.Standby()
 	opts := datastore.Options{
 		Path: filepath.Join(memory.Dir(t), "holdfast.db"), Keys: testKeys(t, 'k'),
 		Postgres: postgres.Address{URL: old.URLOf(old.Server, standby), Password: old.Password},
@@ -36,13 +36,13 @@ func TestReplacedPrimaryComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby.CatchUp()
-	old.Server.Kill()
+	old.Kill()
 	standby.Promote()
 	if err := put("after"); err != nil {
 		t.Fatal(err)
 	}
 
-	old.Server.Restart()
+	old.Restart()
 	datastore.RenewSessions(store) // as sessions end sooner or later
 	for _, id := range []string{"third", "fourth"} {
 		if err := put(id); err != nil {
