@@ -63,7 +63,7 @@ func (w *writer) runner(c holdfast.RunnerChange) {
 
 // affected is an environment with its clusters.
 func (w *writer) affected(env holdfast.AffectedEnvironment, moves bool) string {
-	text := markdown.Code(markdown.OneLine(env.EnvironmentKey.String()))
+	text := markdown.Code(markdown.OneLine(env.String()))
 	switch {
 	case moves && env.Next != "":
 		text += fmt.Sprintf(" from %s to %s", markdown.Code(markdown.OneLine(env.Runner)), markdown.Code(markdown.OneLine(env.Next)))

@@ -125,7 +125,7 @@ func (s *runnerAPI) listEnvironments(c *gin.Context) {
 		filter.Projects = []string{project}
 	}
 	environments, err := s.opts.Runners.Records.Environments(c.Request.Context(), filter)
-	part, cursor := cut(p, environments, func(e holdfast.Environment) []string { return []string{e.Project, e.EnvironmentKey.Name} })
+	part, cursor := cut(p, environments, func(e holdfast.Environment) []string { return []string{e.Project, e.Name} })
 	answerList(s.base, c, p, part, v1.EnvironmentOf, cursor, err)
 }
 

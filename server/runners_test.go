@@ -100,7 +100,7 @@ func TestRunners(t *testing.T) {
 		`{"project":"payments","environment":"production","dryRun":true}`: {200, `"runner":"eu"`},
 		`{"project":"payments","environment":"busy"}`:                     {409, "run run-1 of prod-eu is running"},
 		`{"project":"payments","environment":"none"}`:                     {404, "runner rule"},
-		`{"project":"payments","enviroment":"none"}`:                      {400, "enviroment"},
+		`{"project":"payments","cluster":"none"}`:                         {400, "cluster"},
 	} {
 		if got := request(t, "POST", url+"environments/refresh", operatorToken, body); got.status != want.status || !strings.Contains(got.body, want.text) {
 			t.Errorf("refresh %s: %d %s", body, got.status, got.body)

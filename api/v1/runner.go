@@ -97,7 +97,7 @@ type Environment struct {
 
 // EnvironmentOf returns what the API says of an environment.
 func EnvironmentOf(e holdfast.Environment) Environment {
-	return Environment{Project: e.Project, Name: e.EnvironmentKey.Name, Runner: e.Runner, Rule: e.Rule, PinnedAt: e.PinnedAt}
+	return Environment{Project: e.Project, Name: e.Name, Runner: e.Runner, Rule: e.Rule, PinnedAt: e.PinnedAt}
 }
 
 // RefreshRequest asks for an environment to be pinned to what the rules say now.

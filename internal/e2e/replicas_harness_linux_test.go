@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -242,11 +241,6 @@ func (s *replicas) untilLed(not *replica) *replica {
 		return leads != nil && leads != not, fmt.Sprint(leads)
 	})
 	return leads
-}
-
-// others are the replicas that run, but for one.
-func (s *replicas) others(not *replica) []*replica {
-	return slices.DeleteFunc(slices.Clone(s.all), func(r *replica) bool { return r == not || r.cmd == nil })
 }
 
 // balance starts what stands before the replicas. It is as those are that one can have: it

@@ -202,7 +202,7 @@ func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool
 // claimant is who a run is handed to: the process that asks, or what a runner will start for
 // the attempt.
 func claimant(req holdfast.ClaimRequest, run holdfast.Run) holdfast.AgentRef {
-	if req.Process != "" {
+	if req.Agent != "" {
 		return req.Ref()
 	}
 	return holdfast.AgentRef{ID: holdfast.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})}

@@ -323,7 +323,7 @@ func (j *judging) needed(rec holdfast.RunnerRecord) (fault holdfast.Fault, neede
 	var pinned, rules []string
 	for _, env := range j.environments {
 		if env.Runner == name {
-			pinned = append(pinned, env.EnvironmentKey.String())
+			pinned = append(pinned, env.String())
 		}
 	}
 	for _, rule := range j.rulesAfter() {

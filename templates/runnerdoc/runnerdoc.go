@@ -104,7 +104,7 @@ func IsDocument(name string, data []byte) bool {
 // Documents of other kinds are passed over. Alone: nobody looks for clusters in the file,
 // so that it is said here what only resembles a document of ours, and what is not YAML.
 func Parse(file string, data []byte, alone bool, opts Options) ([]Document, holdfast.Faults) {
-	if !IsDocument(file, data) && !(alone && decode.IsCluster(file, data)) {
+	if !IsDocument(file, data) && (!alone || !decode.IsCluster(file, data)) {
 		return nil, nil
 	}
 	var docs []Document

@@ -1,7 +1,7 @@
 // Command balancer passes each TCP connection on to one of several servers: the load balancer
 // of a demo or a test. It asks them in turn, and leaves out those that do not accept.
 //
-// Usage: balancer ADDRESS BACKEND...
+// Usage: balancer ADDRESS BACKEND [BACKEND]
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: balancer ADDRESS BACKEND...")
+		return errors.New("usage: balancer ADDRESS BACKEND [BACKEND]")
 	}
 	listener, err := net.Listen("tcp", args[0])
 	if err != nil {
