@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server"
@@ -95,6 +96,9 @@ func replay(t *testing.T, url string, e recordedExchange, token string) answer {
 			t.Fatal(err)
 		}
 		claim["wait"] = 1
+		if e.Status == http.StatusOK { // it is there, and a claim that does not wait may miss it
+			claim["wait"] = int64(10 * time.Second)
+		}
 		body, _ = json.Marshal(claim)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), e.Method, url+e.Path, bytes.NewReader(body))
