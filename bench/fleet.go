@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -219,7 +220,7 @@ func (w *fleetWorld) ask(what string) time.Duration {
 		w.check(err)
 		req.Header.Set("Authorization", "Bearer "+w.token())
 		began := time.Now()
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := ownclient.Client.Do(req)
 		w.check(err)
 		body, err := io.ReadAll(resp.Body)
 		w.check(err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // patience bounds every wait: beyond it there is nothing to measure.
@@ -266,7 +267,7 @@ func (w *world) start() time.Duration {
 	})
 	w.hook, w.api = "http://"+found[1]+"/webhooks/github", "http://"+found[2]
 	w.within(cmp.Or(w.wait, patience), "the server is ready", func() bool {
-		resp, err := http.Get(w.api + "/readyz")
+		resp, err := ownclient.Client.Get(w.api + "/readyz")
 		if err != nil {
 			return false
 		}

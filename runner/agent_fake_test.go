@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
@@ -403,7 +404,7 @@ func requestAs(t testing.TB, method, url, user, password, body string) (int, str
 		return 0, ""
 	}
 	req.SetBasicAuth(user, password)
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		t.Error(err)
 		return 0, ""

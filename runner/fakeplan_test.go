@@ -16,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
@@ -83,7 +84,7 @@ func fakeState() []byte {
 		return none
 	}
 	req.SetBasicAuth(os.Getenv("TF_HTTP_USERNAME"), os.Getenv("TF_HTTP_PASSWORD"))
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		return none
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // bucket is an object store that keeps to If-None-Match, which the engines' locks in S3
@@ -83,7 +84,7 @@ func (b bucket) ask(method, key, body string, unlessThere bool) (status int) {
 	if unlessThere {
 		req.Header.Set("If-None-Match", "*")
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		b.t.Fatal(err)
 	}

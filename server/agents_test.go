@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -90,7 +91,7 @@ func request(t testing.TB, method, url, token, body string, headers ...string) a
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestArtefactsAreBounded(t *testing.T) {
 	go func() {
 		req, _ := http.NewRequestWithContext(t.Context(), "PUT", url+"run-1/attempts/1/artefacts/document", r)
 		req.Header.Set("Authorization", "Bearer "+token)
-		res, err := http.DefaultClient.Do(req)
+		res, err := ownclient.Client.Do(req)
 		if err != nil {
 			answered <- 0
 			return
@@ -346,7 +347,7 @@ func TestBrokenSourceCutsTheAnswer(t *testing.T) {
 	url := serve(t, newServer(t, w).Agents())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", url+"/agent/v1/runs/run-1/artefacts/plan", nil)
 	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		return // cut before anything was sent: as good
 	}
@@ -431,7 +432,7 @@ func TestSlowPeersAreLetGo(t *testing.T) {
 	steady := iotest.OneByteReader(&slowReader{rest: "0123456789", pause: 50 * time.Millisecond})
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addresses().Agents+"/agent/v1/runs/run-1/attempts/1/logs?offset=0", steady)
 	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

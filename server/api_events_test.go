@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -39,7 +40,7 @@ func followAs(t *testing.T, token, url, last string) (next func() string, res *h
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	res, err = http.DefaultClient.Do(req)
+	res, err = ownclient.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestEventsOfOneToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+operatorToken)
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("another token: %v, %v", res, err)
 	}

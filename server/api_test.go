@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -442,7 +443,7 @@ func TestLogStream(t *testing.T) {
 
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", url+"?follow=true", nil)
 	req.Header.Set("Authorization", "Bearer "+viewerToken)
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -31,7 +32,7 @@ func TestHosts(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Host = host
-				res, err := http.DefaultClient.Do(req)
+				res, err := ownclient.Client.Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -23,7 +24,7 @@ func TestPages(t *testing.T) {
 		if password != "" {
 			req.SetBasicAuth("anybody", password)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := ownclient.Client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -159,7 +160,7 @@ func TestShutdownOrder(t *testing.T) {
 		req, _ := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 		req.Header.Set("Authorization", "Bearer "+token)
 		go func() {
-			res, err := http.DefaultClient.Do(req)
+			res, err := ownclient.Client.Do(req)
 			if err != nil {
 				waits <- outcome{err: err}
 				return
@@ -204,7 +205,7 @@ func TestShutdownOrder(t *testing.T) {
 	for _, base := range []struct {
 		client *http.Client
 		url    string
-	}{{http.DefaultClient, "http://" + at.Agents}, {unixClient(at.Socket), "http://agent"}} {
+	}{{ownclient.Client, "http://" + at.Agents}, {unixClient(at.Socket), "http://agent"}} {
 		for path, want := range map[string]int{"/agent/v1/claims": 503, "/agent/v1/state/clusters/prod-eu?ID=": 200} {
 			credential, body := token, `{"serial":1}`
 			if want == 503 {

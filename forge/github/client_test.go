@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 const (
@@ -190,7 +191,7 @@ func TestObjectionsAreKept(t *testing.T) {
 type morePages struct{}
 
 func (morePages) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := ownclient.Client.Transport.RoundTrip(req)
 	if err == nil && strings.HasSuffix(req.URL.Path, "/reviews") {
 		query := req.URL.Query()
 		page, _ := strconv.Atoi(query.Get("page"))

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // events is a stream of what changes, as a console follows it.
@@ -34,7 +36,7 @@ func (w *world) follow(last string) *events {
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

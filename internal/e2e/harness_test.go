@@ -35,6 +35,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
@@ -498,7 +499,7 @@ func (w *world) get(address string) (status int, body string) {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := ownclient.Client.Do(req)
 	if err != nil {
 		return 0, err.Error()
 	}

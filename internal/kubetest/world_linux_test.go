@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // world is a server with a repository whose runs are Jobs. It ends with its test.
@@ -190,7 +191,7 @@ func (w *world) start() {
 			return false, text
 		}
 		w.api = "http://" + found[1]
-		answer, err := http.Get(w.api + "/readyz")
+		answer, err := ownclient.Client.Get(w.api + "/readyz")
 		if err != nil {
 			return false, err.Error()
 		}

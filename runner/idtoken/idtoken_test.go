@@ -30,6 +30,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/idtoken"
@@ -341,7 +342,7 @@ func askAsAzurerm(ctx context.Context, address, credential string) (int, string,
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+credential)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownclient.Client.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

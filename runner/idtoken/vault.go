@@ -90,10 +90,12 @@ func (k *Keeper) openVault(ctx, keep context.Context) error {
 	return nil
 }
 
-// vaultClient trusts the authorities in a file; without one those of the machine.
+// vaultClient has connections of its own, and trusts the authorities in a file; without
+// one those of the machine.
 func vaultClient(file string) (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
 	if file == "" {
-		return http.DefaultClient, nil
+		return &http.Client{Transport: transport}, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
@@ -103,7 +105,6 @@ func vaultClient(file string) (*http.Client, error) {
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("%s has no certificate in PEM", file)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return &http.Client{Transport: transport}, nil
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // Delivery is a webhook delivery and how it was answered.
@@ -187,7 +189,7 @@ func post(url string, d Delivery, secret string) (int, error) {
 		return 0, err
 	}
 	req.Header = Headers(d, secret)
-	client := &http.Client{Timeout: 10 * time.Second}
+	client := &http.Client{Transport: ownclient.Client.Transport, Timeout: 10 * time.Second}
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
+	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 )
 
 // patience is how long a step may take on a busy machine.
@@ -287,7 +288,7 @@ func (s *Server) logged() string {
 }
 
 func (s *Server) post(address, body string) error {
-	client := &http.Client{Timeout: patience}
+	client := &http.Client{Transport: ownclient.Client.Transport, Timeout: patience}
 	resp, err := client.Post(address, "application/json", strings.NewReader(body))
 	if err != nil {
 		return err
