@@ -150,9 +150,17 @@ func (w *world) logOf(run string) string {
 // with it its engines.
 func (w *world) killAgent(kind holdfast.RunKind) {
 	w.t.Helper()
+	engines := w.engines() // of all its agents: of those that tests kill, one alone executes something
 	if err := syscall.Kill(w.agentPID(kind), syscall.SIGKILL); err != nil {
 		w.t.Fatalf("kill the agent: %v", err)
 	}
+	w.until("its engines have died with it", func() (bool, string) {
+		alive := slices.DeleteFunc(engines, func(pid int) bool {
+			_, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
+			return err != nil // also of one that nobody has waited for
+		})
+		return len(alive) == 0, fmt.Sprint(alive)
+	})
 }
 
 // engines are the process ids of the world's engines, without what they started.
