@@ -64,6 +64,8 @@ func StartS3(t testing.TB) *Server {
 	return s.start("versitygw", "objects", "attributes")
 }
 
+const gcsProgram = "fake-gcs-server"
+
 // StartGCS starts fake-gcs-server behind a proxy that asks for a token, which the secret,
 // the key of a service account, gets from the proxy.
 func StartGCS(t testing.TB) *Server {
@@ -81,7 +83,7 @@ func StartGCS(t testing.TB) *Server {
 	s.make = func(bucket string) error {
 		return s.post("http://"+s.Addr()+"/storage/v1/b?project=test", fmt.Sprintf(`{"name":%q}`, bucket))
 	}
-	return s.start("fake-gcs-server", "objects")
+	return s.start(gcsProgram, "objects")
 }
 
 // StartAzure starts Azurite with a storage account of its own.
@@ -183,8 +185,25 @@ func (s *Server) Stop() {
 // Restart starts a server that was stopped, on the same port and with what it held.
 func (s *Server) Restart() {
 	s.t.Helper()
+	if s.cmd == nil && filepath.Base(s.program) == gcsProgram {
+		s.dropUnfinished()
+	}
 	if s.cmd == nil && !s.run() {
 		s.t.Fatalf("restart %s on port %d:\n%s", s.program, s.port, s.logged())
+	}
+}
+
+// dropUnfinished removes the temporary files of writes that fake-gcs-server had not ended:
+// it takes them for objects without attributes, and then cannot list any.
+func (s *Server) dropUnfinished() {
+	err := filepath.WalkDir(filepath.Join(s.dir, "objects"), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && strings.HasPrefix(entry.Name(), ".") {
+			return os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
