@@ -75,13 +75,14 @@ unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urand
 unit-plain:
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
 	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(TESTS) $(GO) test $(TESTFLAGS) -p 1 $$packages
+	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(TESTS) $(GO) test $(TESTFLAGS) -skip "$$tests" $$packages
 	packages=$$($(PACKAGES) plain) && $(TESTS) $(GO) test $(TESTFLAGS) $$packages
 
 # What needs an engine, and the few tests that take long, say so to -short.
 test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
 	$(GO) build -trimpath ./...
 	$(GO) vet -trimpath ./...
-	packages=$$($(PACKAGES) raced; $(PACKAGES) plain) && $(GO) test -short $(TESTFLAGS) $$(sort -u <<<"$$packages")
+	packages=$$($(PACKAGES) raced; $(PACKAGES) mixed; $(PACKAGES) plain) && $(GO) test -short $(TESTFLAGS) $$(sort -u <<<"$$packages")
 
 e2e: needs tools ## the end-to-end tests only, without the race detector
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(TESTS) $(GO) test -count=1 -timeout 80m ./internal/e2e/...

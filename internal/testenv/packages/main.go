@@ -10,7 +10,7 @@
 //	             tests are for the race detector.
 //	mixed        Some of their tests start goroutines, to call at once what has to bear
 //	             it. These tests are for the race detector: the kind "tests" lists them,
-//	             as an expression for -run. The packages are plain, too.
+//	             as an expression for -run, or for -skip where the others are run.
 //	apart        They are raced, except for the tests in files that are built without the
 //	             race detector only (//go:build !race): tests of what an engine does, of
 //	             memory, or of a story that is replayed from each of its steps. The kind
@@ -148,7 +148,7 @@ func (p *testedPackage) kinds() []string {
 		}
 		return []string{raced}
 	case len(p.concurrent()) > 0:
-		return []string{plain, mixed}
+		return []string{mixed}
 	default:
 		return []string{plain}
 	}

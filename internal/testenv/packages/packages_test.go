@@ -99,8 +99,8 @@ func TestPackages(t *testing.T) {
 	}
 	want := map[string]string{
 		"m/docs": "servers ", "m/agent": "raced apart ", "m/timer": "raced ", "m/group": "raced ", "m/each": "raced ",
-		"m/handler": "raced ", "m/loops": "plain ", "m/bare": "plain ", "m/locked": "mixed plain ",
-		"m/cmd/holdfast": "mixed plain ", "m/runner/sandbox": "plain ",
+		"m/handler": "raced ", "m/loops": "plain ", "m/bare": "plain ", "m/locked": "mixed ",
+		"m/cmd/holdfast": "mixed ", "m/runner/sandbox": "plain ",
 		"^(TestB|TestAtOnce|TestElsewhere|TestHelped|TestSuite)$": "tests ",
 		"^(TestEngine|FuzzEngine)$":                               "apart-tests ",
 	}
