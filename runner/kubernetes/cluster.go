@@ -16,7 +16,6 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	client "k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -47,9 +46,9 @@ type Agent struct {
 // Cluster is a namespace of a Kubernetes cluster, as the place of a runner's Jobs. Its
 // methods are safe for concurrent use.
 type Cluster struct {
-	opts   Options
-	client client.Interface
-	seen   *seen
+	opts  Options
+	calls *calls
+	seen  *seen
 }
 
 // Open returns a Cluster, or an error that says what is missing or wrong. It calls nobody.
@@ -71,14 +70,14 @@ func Open(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls, err := client.NewForConfig(config)
+	calls, err := newCalls(config, opts.Runner.Job.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("reach the API server: %w", err)
+		return nil, err
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Cluster{opts: opts, client: calls, seen: newSeen()}, nil
+	return &Cluster{opts: opts, calls: calls, seen: newSeen()}, nil
 }
 
 func proxyOf(u *url.URL) func(*http.Request) (*url.URL, error) { return http.ProxyURL(u) }
@@ -94,10 +93,9 @@ func (c *Cluster) Start(ctx context.Context, l holdfast.Launch) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	jobs := c.client.BatchV1().Jobs(c.namespace())
-	made, err := jobs.Create(ctx, job, meta.CreateOptions{})
+	made, err := c.calls.jobs.Create(ctx, job, meta.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		if made, err = jobs.Get(ctx, job.Name, meta.GetOptions{}); err == nil && made.Labels[labelInstallation] != c.opts.Installation {
+		if made, err = c.calls.jobs.Get(ctx, job.Name, meta.GetOptions{}); err == nil && made.Labels[labelInstallation] != c.opts.Installation {
 			return &holdfast.LaunchError{
 				Reason: holdfast.CauseRunnerForbidden,
 				Err:    fmt.Errorf("create Job %s: namespace %s has one of that name that is not ours", job.Name, c.namespace()),
@@ -118,7 +116,7 @@ func (c *Cluster) Start(ctx context.Context, l holdfast.Launch) error {
 	if len(c.opts.Agent.CA) > 0 {
 		secret.Data[caKey] = c.opts.Agent.CA
 	}
-	if _, err = c.client.CoreV1().Secrets(c.namespace()).Create(ctx, secret, meta.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err = c.calls.secrets.Create(ctx, secret, meta.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return c.refusal("create Secret "+secret.Name, err)
 	}
 	return nil
@@ -130,7 +128,7 @@ func (c *Cluster) Stop(ctx context.Context, ref holdfast.AttemptRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	background := meta.DeletePropagationBackground // without it Pod and Secret would stay
-	err := c.client.BatchV1().Jobs(c.namespace()).Delete(ctx, jobName(ref), meta.DeleteOptions{PropagationPolicy: &background})
+	err := c.calls.jobs.Delete(ctx, jobName(ref), meta.DeleteOptions{PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.refusal("delete Job "+jobName(ref), err)
 	}
@@ -148,24 +146,6 @@ func (c *Cluster) Launched(context.Context) ([]holdfast.Launched, error) {
 
 // Changed returns a channel that is closed when next something has changed.
 func (c *Cluster) Changed() <-chan struct{} { return c.seen.wait() }
-
-// Log returns the end of what the container of an attempt has printed, for people; empty
-// if that is not to be had.
-func (c *Cluster) Log(ctx context.Context, ref holdfast.AttemptRef) string {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	pod := c.seen.pod(jobName(ref))
-	if pod == "" {
-		return ""
-	}
-	lines, most := int64(20), int64(8<<10)
-	text, err := c.client.CoreV1().Pods(c.namespace()).
-		GetLogs(pod, &core.PodLogOptions{Container: mainContainer, TailLines: &lines, LimitBytes: &most}).DoRaw(ctx)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
 
 // broadcast wakes all who wait.
 type broadcast struct {

@@ -176,16 +176,6 @@ func (s *seen) events(list []core.Event) {
 	s.changed.wake()
 }
 
-// pod is the name of a Job's Pod that exists; empty: there is none.
-func (s *seen) pod(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.byName[name]; o != nil && o.pod != nil && !o.lost {
-		return o.pod.Name
-	}
-	return ""
-}
-
 // list is what there is; an error if the last look at it has failed, or there was none.
 func (s *seen) list() ([]holdfast.Launched, error) {
 	s.mu.Lock()

@@ -75,7 +75,7 @@ func (c *Cluster) ours() string {
 }
 
 func (c *Cluster) listJobs(ctx context.Context) (version string, err error) {
-	list, err := c.client.BatchV1().Jobs(c.namespace()).List(ctx, meta.ListOptions{LabelSelector: c.ours()})
+	list, err := c.calls.jobs.List(ctx, meta.ListOptions{LabelSelector: c.ours()})
 	if err != nil {
 		err = c.refusal("list Jobs", err)
 		c.seen.failed("jobs", err)
@@ -87,7 +87,7 @@ func (c *Cluster) listJobs(ctx context.Context) (version string, err error) {
 }
 
 func (c *Cluster) listPods(ctx context.Context) (version string, err error) {
-	list, err := c.client.CoreV1().Pods(c.namespace()).List(ctx, meta.ListOptions{LabelSelector: c.ours()})
+	list, err := c.calls.pods.List(ctx, meta.ListOptions{LabelSelector: c.ours()})
 	if err != nil {
 		err = c.refusal("list Pods", err)
 		c.seen.failed("pods", err)
@@ -99,7 +99,7 @@ func (c *Cluster) listPods(ctx context.Context) (version string, err error) {
 }
 
 func (c *Cluster) watchJobs(ctx context.Context) error {
-	return c.watch(ctx, c.listJobs, c.client.BatchV1().Jobs(c.namespace()).Watch, func(o runtime.Object, gone bool) {
+	return c.watch(ctx, c.listJobs, c.calls.jobs.Watch, func(o runtime.Object, gone bool) {
 		if job, ok := o.(*batch.Job); ok {
 			c.seen.job(job, gone)
 		}
@@ -107,7 +107,7 @@ func (c *Cluster) watchJobs(ctx context.Context) error {
 }
 
 func (c *Cluster) watchPods(ctx context.Context) error {
-	return c.watch(ctx, c.listPods, c.client.CoreV1().Pods(c.namespace()).Watch, func(o runtime.Object, gone bool) {
+	return c.watch(ctx, c.listPods, c.calls.pods.Watch, func(o runtime.Object, gone bool) {
 		if pod, ok := o.(*core.Pod); ok {
 			c.seen.sawPod(pod, gone)
 		}
@@ -174,7 +174,7 @@ func (c *Cluster) readEvents(ctx context.Context) error {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, callTime)
-		list, err := c.client.CoreV1().Events(c.namespace()).List(try, meta.ListOptions{FieldSelector: "type=" + core.EventTypeWarning, Limit: 1000})
+		list, err := c.calls.events.List(try, meta.ListOptions{FieldSelector: "type=" + core.EventTypeWarning, Limit: 1000})
 		cancel()
 		if err == nil {
 			c.seen.events(list.Items)
