@@ -471,6 +471,7 @@ func (w *world) until(what string, ok func() (done bool, state string)) {
 	w.t.Helper()
 	deadline, pause := time.Now().Add(patience), 15*time.Millisecond
 	for {
+		looked := time.Now()
 		done, state := ok()
 		if done {
 			return
@@ -485,8 +486,9 @@ func (w *world) until(what string, ok func() (done bool, state string)) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain until %s; now: %s\nwhat the server was doing:\n%s", what, state, w.stacks())
 		}
-		time.Sleep(pause)
-		pause = min(pause+pause/4, 250*time.Millisecond) // who looks all the time keeps a small machine busy
+		// Who looks all the time keeps a small machine busy, most of all who starts a program for it.
+		time.Sleep(max(pause, 3*time.Since(looked)))
+		pause = min(pause+pause/4, 250*time.Millisecond)
 	}
 }
 
