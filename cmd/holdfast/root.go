@@ -67,6 +67,7 @@ or a command was refused.`,
 		offline.NewValidateCommand(a.App),
 		offline.NewRenderCommand(a.App),
 		offline.NewPlanCommand(a.App),
+		offline.NewCostCommand(a.App),
 		template.NewTemplateCommand(a.App),
 		template.NewSchemaCommand(a.App),
 	)
