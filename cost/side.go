@@ -130,7 +130,7 @@ var createsUnseen = map[string]string{ //nolint:gochecknoglobals // a constant t
 }
 
 // unsupported is what nobody has said how to bill. Which of its values matter is not known:
-// it is another one with each change, but for what it is called.
+// it is another one with each change, except for its names.
 func unsupported(s side) []item {
 	var ref strings.Builder
 	keys, values := s.members()

@@ -173,20 +173,22 @@ func Missing(cloud price.Cloud) []string {
 	return table().NotFound
 }
 
-// Types are the machine types of a cloud that have a price in some region.
-func Types(cloud price.Cloud) []string {
+// Each calls do with each price of a cloud.
+func Each(cloud price.Cloud, do func(price.Key, price.Price)) {
 	table, ok := decoded[cloud]
 	if !ok {
-		return nil
+		return
 	}
-	var all []string
-	for _, b := range table().Blocks {
-		if b.Kind == price.Node {
-			for sku := range b.Prices {
-				all = append(all, sku)
+	f := table()
+	for i := range f.Blocks {
+		b := &f.Blocks[i]
+		for sku, row := range b.Prices {
+			for _, region := range b.Regions {
+				k := price.Key{Cloud: cloud, Region: region, Kind: b.Kind, SKU: sku}
+				if p, ok := b.price(row, k, f.Origins[b.Origin]); ok {
+					do(k, p)
+				}
 			}
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

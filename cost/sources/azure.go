@@ -43,7 +43,7 @@ var azureDisks = map[byte]string{ //nolint:gochecknoglobals // a constant table
 
 // azureFilter selects the items of a key, in OData. Its values are case-sensitive.
 func azureFilter(k price.Key) string {
-	if strings.ContainsAny(k.SKU+k.Region, "'\"\\") {
+	if k.SKU == "" || strings.ContainsAny(k.SKU+k.Region, "'\"\\") {
 		return ""
 	}
 	what := ""

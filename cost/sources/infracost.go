@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/cost/price"
 )
 
-// infracost is an endpoint that speaks the protocol of Infracost's pricing API: theirs, or a
-// mirror of one's own.
+// infracost is an endpoint that speaks the protocol of Infracost's pricing API: theirs, or your
+// mirror of it.
 type infracost struct {
 	fetcher
 	base, key string

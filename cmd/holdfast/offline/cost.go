@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -211,38 +212,40 @@ func (a *app) costText(r CostReport) string {
 		b.WriteString(a.planCostText(p.Cost))
 	}
 	if len(r.Plans) > 1 {
-		fmt.Fprintf(&b, "\n%s together: %s\n", table.Count(len(r.Plans), "plan"), changesText(r.Totals))
+		unpriced := 0
+		for _, p := range r.Plans {
+			unpriced += p.Cost.UnpricedResources()
+		}
+		fmt.Fprintf(&b, "\n%s together: %s\n", table.Count(len(r.Plans), "plan"), priceText(r.Totals, unpriced))
 	}
 	return b.String()
 }
 
 func (a *app) planCostText(c holdfast.Cost) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Monthly price: %s\n", changesText(c.Totals))
-	if n := c.UnpricedResources(); n > 0 {
-		fmt.Fprintf(&b, "%s without a price, not in it\n", table.Count(n, "resource"))
-	}
-	b.WriteString(section(&a.Printer, "Changes", []table.Column{
-		{Title: "RESOURCE", Min: 20}, {Title: "A MONTH"}, {Title: "FOR", Min: 20},
-	}, changeRows(c.Resources)))
-	b.WriteString(section(&a.Printer, "Not priced", []table.Column{
-		{Title: "RESOURCE", Min: 20}, {Title: "WHAT", Min: 12, Yields: 1}, {Title: "WHY", Min: 20},
-	}, unpricedRows(c.Unpriced)))
-	b.WriteString(section(&a.Printer, "On top, by usage", []table.Column{
-		{Title: "RESOURCE", Min: 20}, {Title: "PRICE"}, {Title: "FOR", Min: 20},
-	}, usageRows(c.Usage)))
-	if text := pricesText(c.Prices); text != "" {
-		fmt.Fprintf(&b, "\n%s\n", text)
+	fmt.Fprintf(&b, "Monthly price: %s\n", priceText(c.Totals, c.UnpricedResources()))
+	b.WriteString(a.Section("Changes", []table.Column{{Title: "RESOURCE"}, {Title: "A MONTH"}, {Title: "FOR", Min: 20}}, changeRows(c.Resources)))
+	b.WriteString(a.Section("Not priced", []table.Column{{Title: "RESOURCE"}, {Title: "WHAT", Yields: 1}, {Title: "WHY", Min: 20}}, unpricedRows(c.Unpriced)))
+	b.WriteString(a.Section("On top, by usage", []table.Column{{Title: "RESOURCE"}, {Title: "PRICE"}, {Title: "FOR", Min: 20}}, usageRows(c.Usage)))
+	fmt.Fprintf(&b, "\n%s\n", a.pricesText(c.Prices))
+	if slices.ContainsFunc(c.Unpriced, func(u holdfast.UnpricedCost) bool { return u.Gap == holdfast.CostNoPrice && u.Region == "" }) {
+		b.WriteString("The plan does not say in which region it is: name it with --region.\n")
 	}
 	return b.String()
 }
 
-// section is a titled table, with an empty line in front; nothing without rows.
-func section(p *table.Printer, title string, columns []table.Column, rows [][]table.Cell) string {
-	if len(rows) == 0 {
-		return ""
+// priceText is what is added, with what has no price.
+func priceText(totals []holdfast.CostTotal, unpriced int) string {
+	resources := table.Count(unpriced, "resource") + " without a price"
+	switch {
+	case unpriced == 0 && len(totals) == 0:
+		return "no change"
+	case unpriced == 0:
+		return changesText(totals)
+	case len(totals) == 0:
+		return "not known; " + resources
 	}
-	return "\n" + p.Section(title, columns, rows)
+	return changesText(totals) + ", and " + resources
 }
 
 func changeRows(resources []holdfast.ResourceCost) (rows [][]table.Cell) {
@@ -265,18 +268,19 @@ func colourOf(totals []holdfast.CostTotal) table.Colour {
 	return table.Plain
 }
 
-// itemsText is what a resource is billed by after the change, and what no longer.
+// itemsText is what a resource is billed by after the change, and what no longer. What is
+// there on both sides, in another number, is named once.
 func itemsText(items []holdfast.CostItem) string {
 	var now, gone []string
 	for _, i := range items {
-		text := i.Name + ": " + i.Quantity + " × " + i.SKU
-		if strings.HasSuffix(i.Quantity, i.SKU) || i.Quantity == "1" {
-			text = i.Name + ": " + i.SKU
-		}
-		if i.Gone {
-			gone = append(gone, text)
-		} else {
-			now = append(now, text)
+		twin := slices.IndexFunc(items, func(o holdfast.CostItem) bool { return o.Name == i.Name && o.SKU == i.SKU && o.Gone != i.Gone })
+		switch {
+		case i.Gone && twin < 0:
+			gone = append(gone, itemText(i, ""))
+		case !i.Gone && twin < 0:
+			now = append(now, itemText(i, ""))
+		case !i.Gone:
+			now = append(now, itemText(i, items[twin].Quantity))
 		}
 	}
 	switch {
@@ -285,16 +289,38 @@ func itemsText(items []holdfast.CostItem) string {
 	case len(now) == 0:
 		return "no longer " + strings.Join(gone, ", ")
 	}
-	return strings.Join(now, ", ") + "; before " + strings.Join(gone, ", ")
+	return strings.Join(now, ", ") + "; before: " + strings.Join(gone, ", ")
 }
 
+// itemText is one item: "nodes: 3 → 5 × m7i.large".
+func itemText(i holdfast.CostItem, before string) string {
+	quantity := i.Quantity
+	switch {
+	case before != "":
+		quantity = before + " → " + quantity
+	case quantity == "1":
+		return i.Name + ": " + i.SKU
+	}
+	if strings.ContainsAny(i.Quantity[len(i.Quantity)-1:], "0123456789") {
+		quantity += " ×"
+	}
+	return i.Name + ": " + quantity + " " + i.SKU
+}
+
+// unpricedRows name each resource once.
 func unpricedRows(unpriced []holdfast.UnpricedCost) (rows [][]table.Cell) {
+	last := ""
 	for _, u := range unpriced {
 		detail := u.Detail
 		if u.Gap == holdfast.CostNoPrice {
 			detail = "no price of " + detail
 		}
-		rows = append(rows, table.Cells(u.Address, cmp.Or(u.Name, "all of it"), detail))
+		address := u.Address
+		if address == last {
+			address = ""
+		}
+		last = u.Address
+		rows = append(rows, table.Cells(address, cmp.Or(u.Name, "all of it"), detail))
 	}
 	return rows
 }
@@ -312,9 +338,6 @@ func usageRows(usage []holdfast.UsageCost) (rows [][]table.Cell) {
 
 // changesText is what is added, in each currency.
 func changesText(totals []holdfast.CostTotal) string {
-	if len(totals) == 0 {
-		return "no change"
-	}
 	parts := make([]string, len(totals))
 	for i, t := range totals {
 		low, high := signed(t.Change.Low), signed(t.Change.High)
@@ -334,8 +357,8 @@ func signed(a holdfast.Amount) string {
 	return "+" + text
 }
 
-// pricesText says how old the prices are, and which they are.
-func pricesText(p holdfast.CostPrices) string {
+// pricesText says which prices these are, and how old.
+func (a *app) pricesText(p holdfast.CostPrices) string {
 	var names []string
 	for _, part := range p.Parts {
 		names = append(names, part.Name+" "+part.ID)
@@ -345,7 +368,17 @@ func pricesText(p holdfast.CostPrices) string {
 	case p.Oldest == "":
 		return text
 	case p.Oldest == p.Newest:
-		return text + "; as of " + p.Oldest
+		return text + "; as of " + a.dated(p.Oldest)
 	}
-	return text + "; as of " + p.Oldest + " to " + p.Newest
+	return text + "; as of " + a.dated(p.Oldest) + " to " + a.dated(p.Newest)
+}
+
+// dated is a date with its age.
+func (a *app) dated(date string) string {
+	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
+		if t, err := time.Parse(layout, date); err == nil {
+			return date + " (" + a.Age(t) + " ago)"
+		}
+	}
+	return date
 }
