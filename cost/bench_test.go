@@ -16,7 +16,7 @@ func bigPlan() plandoc.Document {
 	d := plandoc.Document{Version: plandoc.Version}
 	for i := range 100 {
 		around := func(name string, more tree) plandoc.Resource {
-			v := tree{"region": "us-east-1"}
+			v := tree{}
 			for n := range 40 {
 				v[fmt.Sprintf("attribute_%02d", n)] = fmt.Sprintf("a value of some length, number %d of %d", n, i)
 			}
@@ -28,6 +28,7 @@ func bigPlan() plandoc.Document {
 				after[key] = value
 			}
 			after["attribute_00"] = "another one"
+			v["region"], after["region"] = "us-east-1", "us-east-1"
 			if _, ok := after["scaling_config"]; ok {
 				after["scaling_config"] = list{tree{"desired_size": 4, "min_size": 4, "max_size": 9}}
 			}
