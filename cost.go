@@ -113,6 +113,9 @@ type UnpricedCost struct {
 	Name    string  `json:"name,omitempty"` // what of it, such as "nodes"; empty: all of it
 	Gap     CostGap `json:"gap"`
 	Detail  string  `json:"detail"` // such as "m7i.large in eu-west-1"
+	// Gone: it is billed before the change, and not after it. Whatever it costs, that is
+	// saved.
+	Gone bool `json:"gone,omitempty"`
 	// What a price book gives a price to; empty if the gap is another one.
 	Cloud  string `json:"cloud,omitempty"`
 	Region string `json:"region,omitempty"`

@@ -223,34 +223,47 @@ func (s side) launchTemplates(block value) (found []value, gap *item) {
 		i := missing("nodes", holdfast.CostUnknownValue, "the launch template is known after the apply", "")
 		return nil, &i
 	}
-	for _, r := range s.plan.ofType("aws_launch_template") {
-		if one, ok := s.templateOf(r, id, version); ok {
+	detail := "the launch template " + id + " is not in the plan"
+	for _, r := range s.plan.templates[id] {
+		if one := s.versionOf(r, version); one != nil {
 			return []value{one}, nil
 		}
+		detail = "version " + version + " of the launch template " + id + " is not in the plan"
 	}
-	i := missing("nodes", holdfast.CostUnknownValue, "the launch template "+id+" is not in the plan", id+" "+version)
+	i := missing("nodes", holdfast.CostUnknownValue, detail, id+" "+version)
 	return nil, &i
 }
 
-// templateOf returns the version of a launch template that a pool has, if r is the template.
-func (s side) templateOf(r *plandoc.Resource, id, version string) (value, bool) {
-	is := func(v value) bool {
-		text, state := v.text("id")
-		name, named := v.text("name")
-		return state == given && text == id || named == given && name == id
+// findTemplates finds the launch templates by what pools call them: an id, or a name.
+func (p *plan) findTemplates() {
+	p.templates = make(map[string][]*plandoc.Resource)
+	for _, r := range p.ofType("aws_launch_template") {
+		called := make(map[string]bool)
+		for _, v := range []value{of(r.Before), of(r.After)} {
+			for _, attribute := range []string{"id", "name"} {
+				if text, _ := v.text(attribute); text != "" && !called[text] {
+					called[text] = true
+					p.templates[text] = append(p.templates[text], r)
+				}
+			}
+		}
 	}
+}
+
+// versionOf returns the version of a launch template that a pool has: a number, or the one
+// that is the latest. nil: it is neither that of before nor that of after the change.
+func (s side) versionOf(r *plandoc.Resource, version string) value {
 	before, after := of(r.Before), of(r.After)
-	if !is(before) && !is(after) {
-		return nil, false
-	}
-	old, state := before.number("latest_version")
+	old, oldState := before.number("latest_version")
+	next, nextState := after.number("latest_version")
+	latest := version == "" || strings.HasPrefix(version, "$")
 	switch {
-	case after.state() == absent, state == given && old.String() == version:
-		return before, before.state() == given
-	case strings.HasPrefix(version, "$") && !s.after && before.state() == given:
-		return before, true
+	case latest && s.after, s.after && nextState == given && next.String() == version:
+		return after
+	case latest, oldState == given && old.String() == version:
+		return before
 	}
-	return after, true
+	return nil
 }
 
 // newTemplates are the launch templates that the plan creates.

@@ -36,8 +36,9 @@ type Prices interface {
 
 // plan is the resources that billing looks at.
 type plan struct {
-	byType  map[string][]*plandoc.Resource
-	regions map[price.Cloud]string
+	byType    map[string][]*plandoc.Resource
+	regions   map[price.Cloud]string
+	templates map[string][]*plandoc.Resource // launch templates, by id and by name
 }
 
 // ofType are the resources of a type: those that the plan changes, and of context.
@@ -56,6 +57,7 @@ func Estimate(in Input, prices Prices) holdfast.Cost {
 			p.byType[list[i].Type] = append(p.byType[list[i].Type], &list[i])
 		}
 	}
+	p.findTemplates()
 	p.findRegions(in.Region, in.Document.Resources, context)
 	e := estimate{plan: p, prices: prices, looked: make(map[price.Key][]price.Price)}
 	for i := range in.Document.Resources {
@@ -110,8 +112,13 @@ type estimate struct {
 	out    holdfast.Cost
 }
 
-// lookup returns the prices of a key. A plan asks for the same ones again and again.
+// lookup returns the prices of a key. A plan asks for the same ones again and again. What
+// Linode asks everywhere is not what it asks in each region: of one that is not known it is
+// nothing.
 func (e *estimate) lookup(k price.Key) []price.Price {
+	if k.Region == "" && k.Cloud == price.Linode {
+		return nil
+	}
 	found, ok := e.looked[k]
 	if !ok {
 		found = e.prices.Lookup(k)
@@ -137,8 +144,9 @@ func (e *estimate) resource(r *plandoc.Resource) {
 	if len(before) == 0 && len(after) == 0 {
 		return
 	}
-	b := e.tally(r, before, true)
 	a := e.tally(r, after, false)
+	b := e.tally(r, before, true)
+	b = slices.DeleteFunc(b, func(t tallied) bool { return e.isGap(r, t.name) }) // else it would look saved
 	totals := change(b, a)
 	if len(totals) == 0 {
 		return
@@ -164,13 +172,13 @@ func (e *estimate) tally(r *plandoc.Resource, items []item, gone bool) (all []ta
 			continue
 		}
 		if i.gap != "" {
-			e.unpriced(r, i, price.Key{})
+			e.unpriced(r, i, price.Key{}, gone)
 			continue
 		}
 		t, without := e.find(i)
 		if without != nil {
 			i.gap, i.detail = holdfast.CostNoPrice, keysText(i.keys)
-			e.unpriced(r, i, *without)
+			e.unpriced(r, i, *without, gone)
 			continue
 		}
 		all = append(all, t...)
@@ -198,7 +206,7 @@ func (e *estimate) find(i item) (all []tallied, without *price.Key) {
 	}
 	for n := range all {
 		if i.low {
-			all[n].price.low = zero
+			all[n].price = between(zero, all[n].price.high)
 		}
 	}
 	return all, nil
@@ -219,14 +227,23 @@ func keysText(keys []price.Key) string {
 	return k.String()
 }
 
-func (e *estimate) unpriced(r *plandoc.Resource, i item, k price.Key) {
+// unpriced lists an item. One that was there before, in another form, is named once.
+func (e *estimate) unpriced(r *plandoc.Resource, i item, k price.Key, gone bool) {
 	u := holdfast.UnpricedCost{
-		Address: r.FullAddress(), Type: r.Type, Name: i.name, Gap: i.gap, Detail: i.detail,
+		Address: r.FullAddress(), Type: r.Type, Name: i.name, Gap: i.gap, Detail: i.detail, Gone: gone,
 		Cloud: string(k.Cloud), Region: k.Region, Kind: string(k.Kind), SKU: k.SKU,
 	}
-	if !slices.Contains(e.out.Unpriced, u) {
+	named := func(o holdfast.UnpricedCost) bool { return o.Address == u.Address && o.Name == u.Name }
+	if !slices.Contains(e.out.Unpriced, u) && (!gone || !slices.ContainsFunc(e.out.Unpriced, named)) {
 		e.out.Unpriced = append(e.out.Unpriced, u)
 	}
+}
+
+// isGap reports whether what a resource has of a name after its change is unpriced.
+func (e *estimate) isGap(r *plandoc.Resource, name string) bool {
+	return slices.ContainsFunc(e.out.Unpriced, func(u holdfast.UnpricedCost) bool {
+		return u.Address == r.FullAddress() && u.Name == name && !u.Gone
+	})
 }
 
 // usage adds what is billed by how much is used. What would be the only price of a resource,
@@ -237,7 +254,7 @@ func (e *estimate) usage(r *plandoc.Resource, i item) {
 		found := e.lookup(i.keys[0])
 		if len(found) == 0 {
 			i.gap, i.detail = holdfast.CostNoPrice, keysText(i.keys)
-			e.unpriced(r, i, i.keys[0])
+			e.unpriced(r, i, i.keys[0], false)
 			return
 		}
 		u.Price, u.Unit, u.Currency = holdfast.Amount(found[0].Amount.String()), string(found[0].Unit), found[0].Currency
@@ -259,7 +276,7 @@ func (e *estimate) unseenTemplates(resources []plandoc.Resource) {
 			same = same && string(before.at(attribute)) == string(after.at(attribute))
 		}
 		if !same && !e.plan.uses(before) {
-			e.unpriced(r, missing("", holdfast.CostUnknownValue, "which nodes have the launch template is not in the plan", ""), price.Key{})
+			e.unpriced(r, missing("", holdfast.CostUnknownValue, "which nodes have the launch template is not in the plan", ""), price.Key{}, false)
 		}
 	}
 }

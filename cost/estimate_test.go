@@ -103,6 +103,7 @@ func testPrices() price.Chain {
 	add(price.DigitalOcean, price.Node, "s", "24", price.Month)
 	add(price.DigitalOcean, price.Node, "argued", "96", price.Month)
 	add(price.DigitalOcean, price.Node, "argued", "99", price.Month)
+	table.Add(price.Key{Cloud: price.Linode, Region: price.AnyRegion, Kind: price.Node, SKU: "g"}, price.Price{Amount: money.Of(5), Unit: price.Month, Currency: "USD"})
 	return price.Chain{table}
 }
 
@@ -123,7 +124,11 @@ func changes(c holdfast.Cost) string {
 func gaps(c holdfast.Cost) string {
 	var parts []string
 	for _, u := range c.Unpriced {
-		parts = append(parts, strings.Join(strings.Fields(u.Address+" "+u.Name+" "+string(u.Gap)), " "))
+		text := strings.Join(strings.Fields(u.Address+" "+u.Name+" "+string(u.Gap)), " ")
+		if u.Gone {
+			text += " gone"
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -183,6 +188,21 @@ func TestChanges(t *testing.T) {
 		"more machines without a price": {
 			resources: []plandoc.Resource{resource(pool, doPool("x", 3, 0, 0), doPool("x", 4, 0, 0))}, gaps: pool + " nodes NoPrice",
 		},
+		"other machines, without a price: nothing looks saved": {
+			resources: []plandoc.Resource{resource(pool, doPool("s", 3, 0, 0), doPool("x", 3, 0, 0))}, gaps: pool + " nodes NoPrice",
+		},
+		"other machines, of which the old ones had no price": {
+			resources: []plandoc.Resource{resource(pool, doPool("x", 3, 0, 0), doPool("s", 3, 0, 0))}, changes: "USD 72", gaps: pool + " nodes NoPrice gone",
+		},
+		"a pool without a price is destroyed": {
+			resources: []plandoc.Resource{resource(pool, doPool("x", 3, 0, 0), nil)}, gaps: pool + " nodes NoPrice gone",
+		},
+		"a number below zero, which would hide another cost": {
+			resources: []plandoc.Resource{resource(pool, nil, doPool("s", -3, 0, 0))}, gaps: pool + " nodes UnknownValue",
+		},
+		"a region that nobody knows, of a cloud with one price for most": {
+			resources: []plandoc.Resource{resource("linode_instance.i", nil, tree{"type": "g", "region": later})}, gaps: "linode_instance.i machine NoPrice",
+		},
 		"a machine that is known after the apply": {
 			resources: []plandoc.Resource{resource(pool, nil, doPool(later, 3, 0, 0))}, gaps: pool + " nodes UnknownValue",
 		},
@@ -220,7 +240,11 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := cost.Estimate(cost.Input{Document: document(t, test.resources...), Region: "r"}, testPrices())
+			region := "r"
+			if strings.HasPrefix(test.resources[0].Type, "linode") {
+				region = ""
+			}
+			c := cost.Estimate(cost.Input{Document: document(t, test.resources...), Region: region}, testPrices())
 			if got := changes(c); got != test.changes {
 				t.Errorf("changes %q, want %q", got, test.changes)
 			}
@@ -323,6 +347,13 @@ func TestLaunchTemplates(t *testing.T) {
 		"a new version of one whose group is not in the plan": {
 			resources: []plandoc.Resource{resource(`aws_launch_template.a`, template("lt-1", 1, "small", 50), template("lt-1", later, "large", 50))},
 			gaps:      "aws_launch_template.a UnknownValue",
+		},
+		"a new version of one whose group had an older one": {
+			resources: []plandoc.Resource{
+				resource(`aws_launch_template.a`, template("lt-1", 4, "small", 50), template("lt-1", later, "large", 50)),
+				resource(`aws_eks_node_group.a`, group(known, 3, 3), group(next, 3, 3)),
+			},
+			changes: "USD 135", gaps: "aws_eks_node_group.a nodes UnknownValue gone",
 		},
 		"only a group grows": {
 			resources: []plandoc.Resource{resource(`aws_eks_node_group.a`, group(known, 3, 3), group(known, 5, 5))},

@@ -35,32 +35,53 @@ type span struct{ min, max int64 }
 // at is how many nodes there are at a load, given in nodes.
 func (s span) at(load int64) int64 { return min(max(load, s.min), s.max) }
 
-// amounts are the bounds of a number.
-type amounts struct{ low, high money.Amount }
+// amounts are the bounds of a number. Most have equal bounds: one says so, which saves most
+// of the work.
+type amounts struct {
+	low, high money.Amount
+	one       bool
+}
 
-func exactly(a money.Amount) amounts { return amounts{a, a} }
+func exactly(a money.Amount) amounts { return amounts{a, a, true} }
 
-func (a amounts) equal(b amounts) bool { return a.low.Cmp(b.low) == 0 && a.high.Cmp(b.high) == 0 }
+// between returns the amounts between two bounds, in either order.
+func between(a, b money.Amount) amounts {
+	switch a.Cmp(b) {
+	case 0:
+		return exactly(a)
+	case 1:
+		a, b = b, a
+	}
+	return amounts{low: a, high: b}
+}
 
-func (a amounts) isZero() bool { return a.low.IsZero() && a.high.IsZero() }
+func (a amounts) equal(b amounts) bool {
+	return a.low.Cmp(b.low) == 0 && (a.one && b.one || a.high.Cmp(b.high) == 0)
+}
 
-func (a amounts) plus(b amounts) amounts { return amounts{a.low.Add(b.low), a.high.Add(b.high)} }
+func (a amounts) plus(b amounts) amounts {
+	if a.one && b.one {
+		return exactly(a.low.Add(b.low))
+	}
+	return between(a.low.Add(b.low), a.high.Add(b.high))
+}
 
-func (a amounts) neg() amounts { return amounts{a.high.Neg(), a.low.Neg()} }
+func (a amounts) neg() amounts { return amounts{a.high.Neg(), a.low.Neg(), a.one} }
 
 // times returns the bounds of the product.
 func (a amounts) times(b amounts) amounts {
-	first := a.low.Mul(b.low)
-	out := exactly(first)
-	for _, p := range []money.Amount{a.low.Mul(b.high), a.high.Mul(b.low), a.high.Mul(b.high)} {
-		out = amounts{money.Min(out.low, p), money.Max(out.high, p)}
+	if a.one && b.one {
+		return exactly(a.low.Mul(b.low))
 	}
-	return out
+	return between(a.low.Mul(b.low), a.high.Mul(b.high)).hull(between(a.low.Mul(b.high), a.high.Mul(b.low)))
 }
 
 // hull returns the bounds of both.
 func (a amounts) hull(b amounts) amounts {
-	return amounts{money.Min(a.low, b.low), money.Max(a.high, b.high)}
+	if a.equal(b) {
+		return a
+	}
+	return between(money.Min(a.low, b.low), money.Max(a.high, b.high))
 }
 
 func (a amounts) shown() holdfast.AmountRange {

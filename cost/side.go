@@ -164,13 +164,15 @@ func (s side) region() string {
 	return s.plan.regions[cloudOf(s.resource.Type)]
 }
 
+// regionAttributes are those that say where a resource is.
+var regionAttributes = map[price.Cloud][]string{ //nolint:gochecknoglobals // a constant table
+	price.AWS: {"region", "availability_zone"}, price.GCP: {"region", "location", "zone"}, price.Azure: {"location"},
+	price.DigitalOcean: {"region"}, price.Linode: {"region"},
+}
+
 // ownRegion is the region that the values of a resource name, empty if they name none.
 func ownRegion(cloud price.Cloud, v value) string {
-	attributes := map[price.Cloud][]string{
-		price.AWS: {"region", "availability_zone"}, price.GCP: {"region", "location", "zone"}, price.Azure: {"location"},
-		price.DigitalOcean: {"region"}, price.Linode: {"region"},
-	}
-	for _, name := range attributes[cloud] {
+	for _, name := range regionAttributes[cloud] {
 		text, state := v.text(name)
 		if state != given || text == "" {
 			continue

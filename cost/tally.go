@@ -38,7 +38,7 @@ func (t tallied) units(load int64) amounts {
 // taken at each load at which one of the pools reaches a bound, as it is greatest or least
 // at one of these.
 func change(before, after []tallied) []holdfast.CostTotal {
-	loads := map[int64]bool{0: true}
+	loads := make(map[int64]bool)
 	currencies := make(map[string]bool)
 	for _, t := range slices.Concat(before, after) {
 		currencies[t.currency] = true
@@ -75,7 +75,8 @@ func in(currency string, items []tallied) (of []tallied) {
 	return of
 }
 
-func sum(items []tallied, load int64) (total amounts) {
+func sum(items []tallied, load int64) amounts {
+	total := exactly(zero)
 	for _, t := range items {
 		total = total.plus(t.at(load))
 	}
@@ -84,7 +85,8 @@ func sum(items []tallied, load int64) (total amounts) {
 
 // difference returns what is added at a load. Where the price is the same one, though it is
 // not known exactly, the difference of the units has that price.
-func difference(before, after []tallied, load int64) (total amounts) {
+func difference(before, after []tallied, load int64) amounts {
+	total := exactly(zero)
 	rest := slices.Clone(before)
 	for _, t := range after {
 		at := slices.IndexFunc(rest, func(b tallied) bool { return b.sameKind(t.item) && b.price.equal(t.price) })
@@ -111,7 +113,10 @@ func add(lists ...[]holdfast.CostTotal) []holdfast.CostTotal {
 	sums := make(map[string][3]amounts)
 	for _, list := range lists {
 		for _, t := range list {
-			s := sums[t.Currency]
+			s, ok := sums[t.Currency]
+			if !ok {
+				s = [3]amounts{exactly(zero), exactly(zero), exactly(zero)}
+			}
 			for i, r := range []holdfast.AmountRange{t.Before, t.After, t.Change} {
 				s[i] = s[i].plus(read(r))
 			}
@@ -130,7 +135,7 @@ func add(lists ...[]holdfast.CostTotal) []holdfast.CostTotal {
 func read(r holdfast.AmountRange) amounts {
 	low, _ := money.Parse(string(r.Low))
 	high, _ := money.Parse(string(r.High))
-	return amounts{low, high}
+	return between(low, high)
 }
 
 // Sum returns the costs of several clusters together, such as those of a pull request: one

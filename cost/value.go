@@ -176,15 +176,22 @@ func (v value) text(path ...any) (string, known) {
 	if state != given {
 		return "", state
 	}
+	if len(v) < 2 || v[0] != '"' {
+		return "", absent
+	}
+	if !bytes.ContainsAny(v, `\`) {
+		return string(v[1 : len(v)-1]), given
+	}
 	var s string
-	if v[0] != '"' || json.Unmarshal(v, &s) != nil {
+	if json.Unmarshal(v, &s) != nil {
 		return "", absent
 	}
 	return s, given
 }
 
 // number returns the number at a path, also one that is written as a text: providers differ
-// in that.
+// in that. A negative one is absent: no cloud sells less than nothing, and it would hide
+// what something else costs.
 func (v value) number(path ...any) (money.Amount, known) {
 	v = v.at(path...)
 	state := v.state()
@@ -196,7 +203,7 @@ func (v value) number(path ...any) (money.Amount, known) {
 		written, _ = v.text()
 	}
 	n, err := money.Parse(written)
-	if err != nil {
+	if err != nil || n.Sign() < 0 {
 		return money.Amount{}, absent
 	}
 	return n, given

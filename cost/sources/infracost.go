@@ -181,8 +181,10 @@ func infracostAzure(k price.Key) (v infracostVariables, unit price.Unit, ok bool
 	case k.Kind == price.Node && !strings.Contains(k.SKU, " "):
 		p.Service, p.ProductFamily = "Virtual Machines", "Compute"
 		p.AttributeFilters = []infracostAttribute{
-			{Key: "armSkuName", Value: k.SKU}, {Key: "meterName", Regex: "/^(?!.*(Expired|Free)$).*$/i"},
-			{Key: "skuName", Regex: "/^(?!.*(Low Priority|Spot)$).*$/i"}, {Key: "productName", Regex: "/Series( Linux)?$/i"},
+			{Key: "armSkuName", Value: k.SKU},
+			{Key: "meterName", Regex: "/^(?!.*(Expired|Free)$).*$/i"},
+			{Key: "skuName", Regex: "/^(?!.*(Low Priority|Spot)$).*$/i"},
+			{Key: "productName", Regex: "/Series( Linux)?$/i"},
 		}
 		v.PriceFilter["unit"] = "1 Hour"
 		return v, price.Hour, true

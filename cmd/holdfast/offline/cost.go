@@ -320,7 +320,11 @@ func unpricedRows(unpriced []holdfast.UnpricedCost) (rows [][]table.Cell) {
 			address = ""
 		}
 		last = u.Address
-		rows = append(rows, table.Cells(address, cmp.Or(u.Name, "all of it"), detail))
+		name := cmp.Or(u.Name, "all of it")
+		if u.Gone {
+			name = "no longer: " + name
+		}
+		rows = append(rows, table.Cells(address, name, detail))
 	}
 	return rows
 }
@@ -364,10 +368,10 @@ func (a *app) pricesText(p holdfast.CostPrices) string {
 		names = append(names, part.Name+" "+part.ID)
 	}
 	text := "Prices: " + strings.Join(names, ", ")
-	switch {
-	case p.Oldest == "":
+	switch p.Oldest {
+	case "":
 		return text
-	case p.Oldest == p.Newest:
+	case p.Newest:
 		return text + "; as of " + a.dated(p.Oldest)
 	}
 	return text + "; as of " + a.dated(p.Oldest) + " to " + a.dated(p.Newest)
