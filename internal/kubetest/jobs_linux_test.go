@@ -131,6 +131,13 @@ func TestJobs(t *testing.T) {
 			t.Errorf("got %+v", l)
 		}
 	})
+	t.Run("its deadline", func(t *testing.T) {
+		y := open(t, s, "stays")
+		y.start(launch("run-deadline", func(l *holdfast.Launch) { l.Timeout = 2 * time.Second }))
+		if l := y.reason("run-deadline", holdfast.CauseJobDeadline, "longer than"); !l.Dead {
+			t.Errorf("got %+v", l)
+		}
+	})
 	t.Run("eviction", func(t *testing.T) {
 		y := open(t, s, "stays")
 		y.start(launch("run-evicted"))

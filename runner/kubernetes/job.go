@@ -42,6 +42,9 @@ const (
 
 	// ttl is how long a Job that has ended is kept, for people to look at.
 	ttl = 10 * time.Minute
+	// waitTime is how much longer a Job may exist than its Pod, which counts from the time at
+	// which its node has it: a Job that waits for a quota must not have its apply cut for that.
+	waitTime = 24 * time.Hour
 	// agentMemory is what an agent needs besides its engine, in bytes.
 	agentMemory = 256 << 20
 )
@@ -66,17 +69,24 @@ func (c *Cluster) job(l holdfast.Launch) (*batch.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	none, keep, most := int32(0), int32(ttl/time.Second), int64(l.Timeout/time.Second)
+	none, keep := int32(0), int32(ttl/time.Second)
 	job := &batch.Job{
 		ObjectMeta: meta.ObjectMeta{Name: jobName(l.AttemptRef), Labels: c.labels(l)},
 		Spec: batch.JobSpec{
 			BackoffLimit: &none, TTLSecondsAfterFinished: &keep, Template: template,
 		},
 	}
-	if most > 0 {
-		job.Spec.ActiveDeadlineSeconds = &most
-	}
+	job.Spec.ActiveDeadlineSeconds = secondsOf(l.Timeout, waitTime)
 	return job, nil
+}
+
+// secondsOf is a deadline, and more; nil if there is none.
+func secondsOf(deadline, more time.Duration) *int64 {
+	if deadline <= 0 {
+		return nil
+	}
+	seconds := int64((deadline + more) / time.Second)
+	return &seconds
 }
 
 // labels tell people what a Job is for, and us which ones are ours.
@@ -131,7 +141,8 @@ func (c *Cluster) ownTemplate(l holdfast.Launch, ask holdfast.ClusterRunner) (co
 	if l.Kind.Writes() {
 		account = job.ApplyServiceAccount
 	}
-	if ask.ServiceAccount != "" {
+	// A plan executes the code of a pull request, which also says what it asks for.
+	if ask.ServiceAccount != "" && (l.Kind.Writes() || job.SameServiceAccount) {
 		account = ask.ServiceAccount
 	}
 	tolerations := make([]core.Toleration, len(job.Tolerations))
@@ -150,7 +161,7 @@ func (c *Cluster) ownTemplate(l holdfast.Launch, ask holdfast.ClusterRunner) (co
 		ObjectMeta: meta.ObjectMeta{Labels: c.labels(l)},
 		Spec: core.PodSpec{
 			RestartPolicy: core.RestartPolicyNever, ServiceAccountName: account, AutomountServiceAccountToken: &no,
-			TerminationGracePeriodSeconds: &grace, EnableServiceLinks: &no,
+			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: secondsOf(l.Timeout, 0), EnableServiceLinks: &no,
 			NodeSelector: maps.Clone(job.NodeSelector), Tolerations: tolerations, ImagePullSecrets: secrets,
 			SecurityContext: &core.PodSecurityContext{
 				RunAsNonRoot: &yes, RunAsUser: &who, RunAsGroup: &who, FSGroup: &who,

@@ -42,6 +42,10 @@ type object struct {
 	event event // of what keeps it from starting
 }
 
+// statusUnknown is what a kubelet says of a container that it does not find: it has lost it, and
+// proves nothing of its processes.
+const statusUnknown = "ContainerStatusUnknown"
+
 // event is a warning.
 type event struct{ reason, message string }
 
@@ -136,7 +140,7 @@ func (o *object) takePod(pod *core.Pod, gone bool) {
 	}
 	o.pod, o.lost = pod, gone
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == mainContainer && c.State.Terminated != nil {
+		if c.Name == mainContainer && c.State.Terminated != nil && c.State.Terminated.Reason != statusUnknown {
 			o.dead = c.State.Terminated
 		}
 	}

@@ -146,6 +146,11 @@ func podFailed(pod *core.Pod) (holdfast.Reason, string) {
 			return holdfast.CauseEvicted, oneLine(c.Reason, c.Message)
 		}
 	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.Reason == statusUnknown {
+			return holdfast.CauseNodeLost, oneLine("the node has lost the container, and nothing has reported that it ended", t.Message)
+		}
+	}
 	for _, c := range pod.Status.InitContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 			return holdfast.CausePodConfiguration, fmt.Sprintf("init container %s ended with exit code %d", c.Name, t.ExitCode)

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,11 +58,19 @@ func checkTemplate(template json.RawMessage) error {
 	return decodeStrictly(template, &core.PodTemplateSpec{})
 }
 
-// plain returns the first directive or null of a tree.
+// ticketName is what Secrets with tickets are called. Whoever mounts that of another run, or
+// of the next attempt, has its ticket before its agent does.
+var ticketName = regexp.MustCompile(`^holdfast-run-[0-9a-z]+-[0-9]+$`)
+
+// plain returns the first directive, null or name of a ticket's Secret of a tree.
 func plain(at string, tree any) error {
 	switch value := tree.(type) {
 	case nil:
 		return fmt.Errorf("%s is null, which would remove it: leave it out", strings.TrimPrefix(at, "."))
+	case string:
+		if ticketName.MatchString(value) {
+			return fmt.Errorf("%s: Secret %s has the ticket of a run, which is for its agent alone", strings.TrimPrefix(at, "."), value)
+		}
 	case map[string]any:
 		for key, v := range value {
 			if strings.HasPrefix(key, "$") {
@@ -119,7 +129,7 @@ func intact(own, merged core.PodTemplateSpec) error {
 		return errors.New("spec.restartPolicy is reserved: a Job's Pod is not started again")
 	case b.ServiceAccountName != a.ServiceAccountName || b.DeprecatedServiceAccount != "":
 		return errors.New("spec.serviceAccountName is reserved: the runner has one for plans and one for applies")
-	case b.ActiveDeadlineSeconds != nil:
+	case !reflect.DeepEqual(a.ActiveDeadlineSeconds, b.ActiveDeadlineSeconds):
 		return errors.New("spec.activeDeadlineSeconds is reserved: runs.timeout bounds runs")
 	case b.TerminationGracePeriodSeconds == nil || *b.TerminationGracePeriodSeconds < *a.TerminationGracePeriodSeconds:
 		return fmt.Errorf("spec.terminationGracePeriodSeconds must be at least %d: an engine needs it to end well", *a.TerminationGracePeriodSeconds)
@@ -131,6 +141,9 @@ func intact(own, merged core.PodTemplateSpec) error {
 		return errors.New("spec.containers must have exactly one, main: others belong to initContainers, with restartPolicy Always if they are to stay")
 	}
 	if err := containerIntact(a.Containers[0], b.Containers[0]); err != nil {
+		return err
+	}
+	if err := unprivileged(b.SecurityContext); err != nil {
 		return err
 	}
 	return volumesIntact(a, b)
@@ -161,8 +174,24 @@ func containerIntact(a, b core.Container) error {
 			return fmt.Errorf("container main: %s is reserved", m.MountPath)
 		}
 	}
-	if s := b.SecurityContext; s == nil || s.Privileged != nil && *s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-		return errors.New("container main: it runs without privileges")
+	if !reflect.DeepEqual(a.SecurityContext, b.SecurityContext) {
+		return errors.New("container main: securityContext is reserved: it runs without privileges")
+	}
+	// They would run programs next to the agent, which see what it sees, or end it.
+	if b.Lifecycle != nil || b.LivenessProbe != nil || b.ReadinessProbe != nil || b.StartupProbe != nil {
+		return errors.New("container main: lifecycle and probes are reserved")
+	}
+	return nil
+}
+
+// unprivileged returns what a merge has given to the Pod's processes.
+func unprivileged(is *core.PodSecurityContext) error {
+	switch {
+	case is == nil || is.RunAsNonRoot == nil || !*is.RunAsNonRoot || is.RunAsUser == nil || *is.RunAsUser == 0:
+		return errors.New("spec.securityContext: the Pod does not run as root")
+	case is.SeccompProfile == nil || is.SeccompProfile.Type == core.SeccompProfileTypeUnconfined,
+		is.AppArmorProfile != nil && is.AppArmorProfile.Type == core.AppArmorProfileTypeUnconfined:
+		return errors.New("spec.securityContext: the Pod does not run unconfined")
 	}
 	return nil
 }
@@ -190,6 +219,35 @@ func volumesIntact(a, b core.PodSpec) error {
 	return nil
 }
 
+// placement are the keys of spec in the Pod template of a cluster, which a pull request
+// writes before anybody has seen it: where the Pod runs, and nothing of what runs in it or with
+// which rights. An image, a variable, a volume or an annotation could have the agent say that a
+// plan is another one than it is.
+var placement = []string{"affinity", "nodeSelector", "priorityClassName", "tolerations", "topologySpreadConstraints"}
+
+// placesOnly refuses whatever else the Pod template of a cluster says.
+func placesOnly(template json.RawMessage) error {
+	var tree map[string]json.RawMessage
+	if err := json.Unmarshal(template, &tree); err != nil {
+		return errors.New("want a mapping with spec")
+	}
+	var spec map[string]json.RawMessage
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		if key != "spec" {
+			return fmt.Errorf("%s is for the runner's own template: that of a cluster has spec alone", key)
+		}
+		if err := json.Unmarshal(tree[key], &spec); err != nil {
+			return errors.New("spec: want a mapping")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec)) {
+		if !slices.Contains(placement, key) {
+			return fmt.Errorf("spec.%s is for the runner's own template: that of a cluster may have %s", key, strings.Join(placement, ", "))
+		}
+	}
+	return nil
+}
+
 // beyond returns what a cluster asks of its runner that this does not allow.
 func beyond(ask holdfast.ClusterRunner, allow holdfast.RunnerAllowance) error {
 	switch most := allow.Resources; { // a zero allows nothing here
@@ -197,6 +255,8 @@ func beyond(ask holdfast.ClusterRunner, allow holdfast.RunnerAllowance) error {
 		return errors.New("the runner allows no spec.runner.resources.memory")
 	case ask.Resources.CPU > 0 && most.CPU == 0:
 		return errors.New("the runner allows no spec.runner.resources.cpu")
+	case ask.Resources.Processes > 0:
+		return errors.New("spec.runner.resources.processes: Kubernetes has no such limit for a Pod; use spec.limits")
 	}
 	if key, most := ask.Resources.Beyond(allow.Resources); key != "" {
 		return fmt.Errorf("spec.runner.resources.%s is more than the runner allows (%s)", key, most)
@@ -210,6 +270,10 @@ func beyond(ask holdfast.ClusterRunner, allow holdfast.RunnerAllowance) error {
 		return fmt.Errorf("spec.runner.serviceAccount %q is not among those that the runner allows", ask.ServiceAccount)
 	case len(ask.PodTemplate) > 0 && !allow.PodTemplate:
 		return errors.New("the runner allows no spec.runner.podTemplate")
+	case len(ask.PodTemplate) > 0:
+		if err := placesOnly(ask.PodTemplate); err != nil {
+			return fmt.Errorf("spec.runner.podTemplate: %w", err)
+		}
 	}
 	return nil
 }

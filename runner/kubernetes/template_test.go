@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -68,6 +69,21 @@ func TestJobOfARun(t *testing.T) {
 	}
 }
 
+// A Job may wait for a quota for hours: the time that its run has begins with its Pod.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	l := launchOf(holdfast.RunApply, nil)
+	l.Timeout = time.Hour
+	job, err := cluster(t).job(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec.ActiveDeadlineSeconds
+	if pod == nil || *pod != 3600 || *job.Spec.ActiveDeadlineSeconds < 3600+12*3600 {
+		t.Errorf("the Pod has %v seconds, the Job %d", pod, *job.Spec.ActiveDeadlineSeconds)
+	}
+}
+
 // Whatever a template would change that is reserved, it is refused with what it is.
 func TestTemplatesThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -96,6 +112,17 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 		"deadline":            {`{"spec": {"activeDeadlineSeconds": 5}}`, "activeDeadlineSeconds"},
 		"processes of a node": {`{"spec": {"hostPID": true}}`, "namespaces"},
 		"privileged":          {`{"spec": {"containers": [{"name": "main", "securityContext": {"privileged": true}}]}}`, "without privileges"},
+		"capabilities":        {`{"spec": {"containers": [{"name": "main", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]}}`, "without privileges"},
+		"root":                {`{"spec": {"containers": [{"name": "main", "securityContext": {"runAsUser": 0}}]}}`, "without privileges"},
+		"root Pod":            {`{"spec": {"securityContext": {"runAsUser": 0}}}`, "does not run as root"},
+		"perhaps root":        {`{"spec": {"securityContext": {"runAsNonRoot": false}}}`, "does not run as root"},
+		"unconfined":          {`{"spec": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}`, "unconfined"},
+		"no AppArmor":         {`{"spec": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}}`, "unconfined"},
+		"a hook":              {`{"spec": {"containers": [{"name": "main", "lifecycle": {"postStart": {"exec": {"command": ["cat", "/holdfast/ticket/ticket"]}}}}]}}`, "lifecycle and probes"},
+		"a probe":             {`{"spec": {"containers": [{"name": "main", "livenessProbe": {"exec": {"command": ["false"]}}}]}}`, "lifecycle and probes"},
+		"another's ticket":    {`{"spec": {"volumes": [{"name": "x", "secret": {"secretName": "holdfast-run-01jd8qsk3y2v9rm4t6ag-1"}}]}}`, "volumes[0].secret.secretName: Secret holdfast-run-"},
+		"a ticket among more": {`{"spec": {"volumes": [{"name": "x", "projected": {"sources": [{"secret": {"name": "holdfast-run-01jd8qsk3y2v9rm4t6ag-2"}}]}}]}}`, "has the ticket of a run"},
+		"a ticket as env":     {`{"spec": {"initContainers": [{"name": "i", "image": "x", "envFrom": [{"secretRef": {"name": "holdfast-run-01jd8qsk3y2v9rm4t6ag-1"}}]}]}}`, "has the ticket of a run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,19 +153,59 @@ func TestWhatAClusterAsksFor(t *testing.T) {
 		"too much memory":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Memory: 5 << 30}}, allow, "resources.memory is more"},
 		"nothing allowed":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{CPU: 1}}, allow, "allows no spec.runner.resources.cpu"},
 		"another account":  {holdfast.ClusterRunner{ServiceAccount: "admin"}, allow, "not among those"},
-		"a template":       {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostname": "x"}}`)}, allow, ""},
-		"no template":      {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostname": "x"}}`)}, holdfast.RunnerAllowance{}, "no spec.runner.podTemplate"},
-		"a wrong template": {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostIPC": true}}`)}, allow, "cluster prod-eu"},
+		"too many things":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Processes: 9}}, allow, "no such limit for a Pod"},
+		"a template":       {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": "fast"}, "priorityClassName": "low"}}`)}, allow, ""},
+		"no template":      {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": "fast"}}}`)}, holdfast.RunnerAllowance{}, "no spec.runner.podTemplate"},
+		"a wrong template": {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": null}}}`)}, allow, "cluster prod-eu"},
+		"an image":         {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"containers": [{"name": "main", "image": "evil"}]}}`)}, allow, "spec.containers is for the runner's own template"},
+		"a program":        {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"initContainers": [{"name": "i", "image": "evil"}]}}`)}, allow, "spec.initContainers is for"},
+		"a host's folder":  {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"volumes": [{"name": "x", "hostPath": {"path": "/"}}]}}`)}, allow, "spec.volumes is for"},
+		"a token":          {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"automountServiceAccountToken": true}}`)}, allow, "spec.automountServiceAccountToken is for"},
+		"another name":     {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"hostAliases": [{"ip": "10.0.0.9", "hostnames": ["holdfast.example.com"]}]}}`)}, allow, "spec.hostAliases is for"},
+		"an annotation":    {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"metadata": {"annotations": {"iam.amazonaws.com/role": "admin"}}}`)}, allow, "metadata is for"},
+		"not a mapping":    {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": []}`)}, allow, "spec: want a mapping"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cluster(t, func(o *Options) { o.Runner.Allow = test.allow })
-			job, err := c.job(launchOf(holdfast.RunPlan, &test.ask))
+			job, err := c.job(launchOf(holdfast.RunApply, &test.ask))
 			switch {
 			case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("got %v, want %q", err, test.want)
 			case err == nil && test.ask.ServiceAccount != "" && job.Spec.Template.Spec.ServiceAccountName != test.ask.ServiceAccount:
 				t.Errorf("its account is %s", job.Spec.Template.Spec.ServiceAccountName)
+			}
+		})
+	}
+}
+
+// A plan executes what a pull request says before anybody has seen it: it does not choose the
+// account of it, unless the runner says that plans may have that of applies.
+func TestAccountOfAPlan(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind holdfast.RunKind
+		same bool
+		want string
+	}{
+		"plan":           {holdfast.RunPlan, false, "planner"},
+		"drift":          {holdfast.RunDrift, false, "planner"},
+		"apply":          {holdfast.RunApply, false, "applier"},
+		"destroy":        {holdfast.RunDestroy, false, "applier"},
+		"plan, the same": {holdfast.RunPlan, true, "applier"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t, func(o *Options) {
+				o.Runner.Allow.ServiceAccounts, o.Runner.Job.SameServiceAccount = []string{"*"}, test.same
+			})
+			c.opts.Runner.Job.ApplyServiceAccount = "other"
+			job, err := c.job(launchOf(test.kind, &holdfast.ClusterRunner{ServiceAccount: "applier"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := job.Spec.Template.Spec.ServiceAccountName; got != test.want {
+				t.Errorf("its account is %s, want %s", got, test.want)
 			}
 		})
 	}
