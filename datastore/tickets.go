@@ -72,8 +72,9 @@ func (s *RunStore) ExchangeTicket(
 	return run, nil
 }
 
-// LaunchedAttempts returns the running attempts of a runner, with what is known of their
-// tickets: of one that has none yet, the zero time as CreatedAt.
+// LaunchedAttempts returns the running attempts that a runner launches, with what is known of
+// their tickets: of one that has none yet, the zero time as CreatedAt. Agents whose token has
+// the runner's name have ids that begin as well: theirs are not among them.
 func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error) {
 	var list []holdfast.Ticket
 	err := s.db.reader().each(ctx, func(row scanner) error {
@@ -88,7 +89,7 @@ func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]holdf
 	}, `SELECT r.id, r.attempt, r.fence, a.agent, COALESCE(t.host, ''), COALESCE(t.created_at, 0), COALESCE(t.exchanged_at, 0)
 		FROM runs AS r JOIN attempts AS a ON a.run = r.id AND a.attempt = r.attempt
 		LEFT JOIN tickets AS t ON t.run = r.id AND t.attempt = r.attempt
-		WHERE r.status = 'running' AND a.agent LIKE ? ORDER BY r.id`, holdfast.AgentIDOf(runner)+"/%")
+		WHERE r.status = 'running' AND a.agent = ? || r.id || '-' || CAST(a.attempt AS TEXT) ORDER BY r.id`, holdfast.AgentIDOf(runner)+"/")
 	if err != nil {
 		return nil, fmt.Errorf("list attempts of runner %q: %w", runner, err)
 	}

@@ -65,6 +65,14 @@ func testTickets(t *testing.T, open opener) {
 	if other, err := store.LaunchedAttempts(ctx, "west"); err != nil || len(other) > 0 {
 		t.Errorf("those of another runner: %+v, %v", other, err)
 	}
+	standing := newRun(3)
+	create(t, store, standing)
+	if _, err := store.ClaimRun(ctx, standing.ID, holdfast.AgentRef{ID: "east/" + standing.ID, Process: "p", Folder: "f"}, now, 0); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := store.LaunchedAttempts(ctx, "east"); err != nil || len(list) != 2 {
+		t.Errorf("with that of a standing agent: %+v, %v", list, err)
+	}
 	ended := first
 	ended.Status = holdfast.RunErrored
 	if _, err := store.EndUnexchanged(ctx, first.Ref(), ended, nil); !errors.Is(err, holdfast.ErrLocked) {
