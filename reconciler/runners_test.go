@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -156,6 +157,46 @@ func TestRunnersStory(t *testing.T) {
 	}
 	if _, _, err := f.r.RefreshRunner(t.Context(), holdfast.EnvironmentKey{Project: "p", Name: "e"}, true, "alice"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("a refresh without a rule is %v", err)
+	}
+}
+
+// movingStore has something happen between the look at the queue and the claim.
+type movingStore struct {
+	reconciler.Store
+	meanwhile func()
+}
+
+func (s *movingStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) ([]string, error) {
+	ids, err := s.Store.Claimable(ctx, filter)
+	if len(ids) > 0 {
+		call(&s.meanwhile)
+	}
+	return ids, err
+}
+
+// TestRefreshBesideALaunch: an environment moves while its former runner is about to launch one of
+// its runs. That is the new one's: it has the credentials and the network.
+func TestRefreshBesideALaunch(t *testing.T) {
+	t.Parallel()
+	store := &movingStore{}
+	files := twoClusters()
+	files["runners/eu.yaml"] = remote("eu") + "---\n" + remote("us")
+	files["runners/rules.yaml"] = rule("all", "{project: p, environment: e, runner: eu}")
+	f := newFleet(t, files, definesRunners, func(o *reconciler.Options) { store.Store, o.Store = o.Store, store })
+	f.look()
+	f.expect("pins", f.pins(), "p/e eu all")
+	f.repo.Commit(master, "move", map[string]string{"runners/rules.yaml": rule("all", "{project: p, environment: e, runner: us}")})
+	f.look()
+	store.meanwhile = func() {
+		_, _, err := f.r.RefreshRunner(t.Context(), holdfast.EnvironmentKey{Project: "p", Name: "e"}, false, "alice")
+		f.must(err)
+	}
+	launches := dispatch.Launches{Dispatcher: f.r.Dispatcher()}
+	if run, _, err := launches.ClaimLaunch(t.Context(), "eu", ""); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("the former runner gets run %s of runner %s: %v", run.ID, run.Runner, err)
+	}
+	if run, _, err := launches.ClaimLaunch(t.Context(), "us", ""); err != nil || run.Runner != "us" {
+		t.Errorf("the new runner gets %+v, %v", run, err)
 	}
 }
 

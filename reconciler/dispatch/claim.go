@@ -205,7 +205,9 @@ func claimant(req holdfast.ClaimRequest, run holdfast.Run) holdfast.AgentRef {
 	if req.Agent != "" {
 		return req.Ref()
 	}
-	return holdfast.AgentRef{ID: holdfast.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1})}
+	return holdfast.AgentRef{
+		ID: holdfast.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}), Runner: req.Runner,
+	}
 }
 
 // claimKinds are the kinds of runs that an agent may be handed; none: all.
