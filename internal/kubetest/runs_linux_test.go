@@ -144,7 +144,8 @@ func TestCancelOfARunThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// With a token that has expired one run says so; with another one it is executed.
+// With a token that has expired one run says so; once its file has another one it is executed,
+// by the same server.
 func TestTokenThatHasExpired(t *testing.T) {
 	startNode(t, "expired")
 	w := newWorld(t, "expired", "real", "")
@@ -160,8 +161,6 @@ func TestTokenThatHasExpired(t *testing.T) {
 		return r.Reason == holdfast.CauseRunnerUnauthorized
 	})
 	w.write("token", good)
-	w.kill(syscall.SIGTERM)
-	w.start()
 	w.untilRun("alpha", holdfast.RunPlan, "it is planned", is(holdfast.RunPlanned))
 }
 
@@ -183,5 +182,36 @@ func TestTicketIsGoodOnce(t *testing.T) {
 		"--id", "east/thief", "--kinds", "plan", "--isolation", "none")
 	if err == nil || !strings.Contains(out, "ticket is not good") {
 		t.Errorf("got %v: %s", errors.Unwrap(err), out)
+	}
+}
+
+// The code of a plan reads neither the ticket nor what else its agent has in the Pod: the
+// agent's folder, its memory and variables, the account of the Pod.
+func TestPlanReadsNothingOfItsAgent(t *testing.T) {
+	startNode(t, "hostile")
+	w := newWorld(t, "hostile", "real", "")
+	w.git("checkout", "-q", "-b", "add-alpha", "main")
+	w.cluster("alpha", `locals {
+  kept = [
+    "/holdfast/ticket/ticket", "/holdfast/ticket/..data/ticket", "/proc/1/environ", "/proc/1/mem", "/proc/1/root/holdfast/ticket/ticket",
+    "/proc/1/cwd/holdfast/ticket/ticket", "/var/run/secrets/kubernetes.io/serviceaccount/token",
+  ]
+  read  = [for path in local.kept : path if can(filebase64(path))]
+  found = [for file in fileset("/holdfast/work/agent", "**") : file if can(filebase64("/holdfast/work/agent/${file}")) && !startswith(file, "work/")]
+}
+resource "terraform_data" "one" {
+  lifecycle {
+    precondition {
+      condition     = length(local.read) == 0 && length(local.found) == 0
+      error_message = "the code of a plan reads ${join(" ", concat(local.read, local.found))}"
+    }
+  }
+}
+`)
+	w.commit("Add alpha")
+	w.git("checkout", "-q", "main")
+	run := w.untilRun("alpha", holdfast.RunPlan, "its plan has ended", func(r holdfast.Run) bool { return r.Status.Done() })
+	if run.Status != holdfast.RunPlanned {
+		t.Errorf("it is %s: %+v", run.Status, run.Failure)
 	}
 }

@@ -28,6 +28,7 @@ type stage struct {
 	stopped  []string
 	noted    map[string]string
 	canceled map[string]bool
+	calls    string // the run whose agent shows its ticket while the launcher looks; empty: none
 }
 
 func newStage(queued ...string) *stage {
@@ -132,6 +133,10 @@ func (s *stage) LaunchedAttempts(context.Context, string) ([]holdfast.Ticket, er
 func (s *stage) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ticket, ok := s.tickets[ref.Run]; ok && s.calls == ref.Run {
+		ticket.ExchangedAt = time.Now()
+		s.tickets[ref.Run] = ticket
+	}
 	if s.canceled[ref.Run] {
 		return holdfast.HeartbeatReply{Cancel: holdfast.ReasonRequested}, nil
 	}
@@ -288,6 +293,31 @@ func TestAdoption(t *testing.T) {
 			t.Errorf("stopped %v, ended %v", s.stopped, s.ended)
 		}
 	})
+}
+
+// An agent that calls while its attempt is about to be given up has begun: it is not stopped in
+// the middle of what may be an apply, but asked to, where somebody has canceled it.
+func TestAgentCallsAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	for name, canceled := range map[string]bool{"it is late": false, "it is canceled": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage()
+				s.running("run-1", false)
+				s.is(holdfast.Launched{Run: "run-1", Begun: true})
+				l := launcher(t, s)
+				if look(t, l, 9*time.Minute); !canceled {
+					time.Sleep(2 * time.Minute)
+				}
+				s.calls, s.canceled["run-1"] = "run-1", canceled
+				look(t, l, 0)
+				if len(s.ended) > 0 || len(s.stopped) > 0 {
+					t.Errorf("ended %v, stopped %v", s.ended, s.stopped)
+				}
+			})
+		})
+	}
 }
 
 func TestCanceledBeforeItStarts(t *testing.T) {

@@ -24,8 +24,11 @@ type OpenFunc func(ctx context.Context, runner holdfast.Runner) (jobs Jobs, run 
 
 // PoolOptions are what a Pool needs. All are required unless noted.
 type PoolOptions struct {
-	Runners    Runners
-	Open       OpenFunc
+	Runners Runners
+	Open    OpenFunc
+	// Secrets names the present values of what a runner is reached by; with others it is
+	// opened again. Nil: they never change.
+	Secrets    func(ctx context.Context, runner holdfast.Runner) (string, error)
 	Dispatcher Dispatcher
 	Runs       Runs
 	Settings   Settings
@@ -43,17 +46,18 @@ type Pool struct {
 
 // entry is a runner with its Launcher.
 type entry struct {
-	runner holdfast.Runner
-	stop   context.CancelFunc
-	err    error // why it has none
-	tried  time.Time
+	runner  holdfast.Runner
+	secrets string // as Secrets names them
+	stop    context.CancelFunc
+	err     error // why it has none
+	looked  time.Time
 }
 
 // runnersEvery is how often the runners in force are looked at.
 const runnersEvery = 2 * time.Second
 
-// openAgain is how long it takes until a runner that could not be opened is tried again: a
-// secret may have been replaced.
+// openAgain is how often it is looked at whether a secret was replaced: a runner that could not
+// be opened is tried again, and one whose token is another one by now is opened with that.
 const openAgain = 30 * time.Second
 
 // NewPool returns a Pool, or an error that names what is missing.
@@ -95,7 +99,7 @@ func (p *Pool) renew(ctx context.Context) error {
 	for _, r := range runners {
 		wanted[r.Name] = true
 		e := p.running[r.Name]
-		if e != nil && reflect.DeepEqual(e.runner, r) && (e.err == nil || time.Since(e.tried) < openAgain) {
+		if e != nil && reflect.DeepEqual(e.runner, r) && !p.outdated(ctx, e) {
 			continue
 		}
 		if e != nil {
@@ -112,10 +116,28 @@ func (p *Pool) renew(ctx context.Context) error {
 	return nil
 }
 
+// outdated reports whether a runner is to be opened again.
+func (p *Pool) outdated(ctx context.Context, e *entry) bool {
+	if time.Since(e.looked) < openAgain {
+		return false
+	}
+	e.looked = time.Now()
+	now, err := p.secrets(ctx, e.runner)
+	return e.err != nil || err == nil && now != e.secrets // what cannot be read is about to be replaced
+}
+
+func (p *Pool) secrets(ctx context.Context, r holdfast.Runner) (string, error) {
+	if p.opts.Secrets == nil {
+		return "", nil
+	}
+	return p.opts.Secrets(ctx, r)
+}
+
 // open starts the Launcher of a runner.
 func (p *Pool) open(ctx context.Context, r holdfast.Runner) *entry {
 	ctx, stop := context.WithCancel(ctx)
-	e := &entry{runner: r, stop: stop, tried: time.Now()}
+	e := &entry{runner: r, stop: stop, looked: time.Now()}
+	e.secrets, _ = p.secrets(ctx, r) // before they are used: others are noticed
 	jobs, run, err := p.opts.Open(ctx, r)
 	if err != nil {
 		// One run says to people what is wrong.

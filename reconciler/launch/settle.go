@@ -29,14 +29,13 @@ func (l *Launcher) settleWaiting(ctx context.Context, a holdfast.Ticket, one hol
 	case err != nil:
 		return err
 	case reply.Cancel != "":
-		k.stopped = true
-		return errors.Join(l.end(ctx, a.AttemptRef, holdfast.ReasonCanceled, string(reply.Cancel), true), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+		return l.endAndStop(ctx, a.AttemptRef, holdfast.ReasonCanceled, string(reply.Cancel), true)
 	case some && (one.Over || one.Dead):
 		cause, detail := one.Reason, one.Detail
 		if cause == "" {
 			cause, detail = holdfast.CauseStartTimeout, "it ended without having called the server"
 		}
-		return errors.Join(l.end(ctx, a.AttemptRef, cause, detail, false), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+		return l.endAndStop(ctx, a.AttemptRef, cause, detail, false)
 	}
 	waits := some && one.Waits || !some && k.waits
 	l.blocked = l.blocked || waits
@@ -72,8 +71,21 @@ func (l *Launcher) late(ctx context.Context, a holdfast.Ticket, one holdfast.Lau
 		}
 	}
 	detail = fmt.Sprintf("it did not start within %s: %s", l.opts.Settings.Start, detail)
-	l.knownOf(a.AttemptRef).stopped = true
-	return errors.Join(l.end(ctx, a.AttemptRef, cause, detail, false), l.opts.Jobs.Stop(ctx, a.AttemptRef))
+	return l.endAndStop(ctx, a.AttemptRef, cause, detail, false)
+}
+
+// endAndStop ends an attempt that nobody executes, and stops what was started for it. If
+// somebody began to execute it just now, its agent is not stopped in the middle of its work.
+func (l *Launcher) endAndStop(ctx context.Context, ref holdfast.AttemptRef, cause holdfast.Reason, detail string, final bool) error {
+	err := l.opts.Dispatcher.EndUnstarted(ctx, ref, cause, detail, final)
+	switch {
+	case errors.Is(err, holdfast.ErrLocked):
+		return nil // the next look sees to it as to any that is executed
+	case err != nil && !errors.Is(err, holdfast.ErrFenced):
+		return err // it is tried again, and not stopped before: somebody may have begun
+	}
+	l.knownOf(ref).stopped = true
+	return l.opts.Jobs.Stop(ctx, ref)
 }
 
 // end ends an attempt that nobody executes, unless somebody began to just now.

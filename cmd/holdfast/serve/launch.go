@@ -2,7 +2,9 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -28,7 +30,7 @@ func (s launches) newPool() (*launch.Pool, error) {
 	}
 	granted := limits(s.cfg)
 	return launch.NewPool(launch.PoolOptions{
-		Runners: launchingRunners{s}, Open: s.openJobs, Dispatcher: dispatch.Launches{Dispatcher: s.reconciler.Dispatcher()}, Runs: s.store,
+		Runners: launchingRunners{s}, Open: s.openJobs, Secrets: s.secretsOf, Dispatcher: dispatch.Launches{Dispatcher: s.reconciler.Dispatcher()}, Runs: s.store,
 		Settings: launch.Settings{
 			Replica: s.identity, Isolation: isolation, Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace,
 			Limits: func(c holdfast.Cluster) holdfast.RunLimits {
@@ -57,19 +59,47 @@ func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]holdfast.Runn
 	return list, nil
 }
 
+// agentsCA are the authorities of the certificate of our listener for agents, as Jobs get them.
+func (s launches) agentsCA() ([]byte, error) {
+	if s.cfg.Server.Agents.CAFile == "" {
+		return nil, nil
+	}
+	ca, err := os.ReadFile(s.cfg.Server.Agents.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read server.agents.caFile: %w", err)
+	}
+	return ca, nil
+}
+
+// secretsOf names the present values of the files and secrets that Jobs of a runner need.
+func (s launches) secretsOf(_ context.Context, r holdfast.Runner) (string, error) {
+	access, err := s.kubernetesAccess(r)
+	if err != nil {
+		return "", err
+	}
+	ca, err := s.agentsCA()
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal([]any{access, ca})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // openJobs makes what starts the Jobs of a runner.
 func (s launches) openJobs(_ context.Context, r holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
 	access, err := s.kubernetesAccess(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	agents := s.cfg.Server.Agents
-	var ca []byte
-	if agents.CAFile != "" {
-		if ca, err = os.ReadFile(agents.CAFile); err != nil {
-			return nil, nil, fmt.Errorf("read server.agents.caFile: %w", err)
-		}
+	ca, err := s.agentsCA()
+	if err != nil {
+		return nil, nil, err
 	}
+	agents := s.cfg.Server.Agents
 	image := s.cfg.Jobs.Image
 	if image == "" {
 		image = "holdfast:" + s.version

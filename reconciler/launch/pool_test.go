@@ -1,0 +1,53 @@
+package launch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/launch"
+)
+
+// east is the one runner in force.
+type east struct{}
+
+func (east) LaunchingRunners(context.Context) ([]holdfast.Runner, error) {
+	return []holdfast.Runner{{Name: "east"}}, nil
+}
+
+// A runner is opened again once the values of its secrets are others: a token that was replaced
+// is used without a restart. A file that cannot be read for a moment changes nothing.
+func TestReplacedSecrets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		token, unreadable := "first", error(nil)
+		var opened []string
+		p, err := launch.NewPool(launch.PoolOptions{
+			Runners: east{}, Dispatcher: newStage(), Runs: newStage(),
+			Secrets: func(context.Context, holdfast.Runner) (string, error) { return token, unreadable },
+			Open: func(context.Context, holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+				opened = append(opened, token)
+				return newStage(), nil, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- p.Run(ctx) }()
+		time.Sleep(2 * time.Minute)
+		unreadable = errors.New("it is being written")
+		time.Sleep(2 * time.Minute)
+		token, unreadable = "second", nil
+		time.Sleep(2 * time.Minute)
+		stop()
+		if err := <-ended; err != nil || !slices.Equal(opened, []string{"first", "second"}) {
+			t.Errorf("opened with %q, %v", opened, err)
+		}
+	})
+}
