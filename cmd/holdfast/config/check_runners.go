@@ -38,6 +38,7 @@ func (d contradictions) checkAllow(path string, allow []Allow) {
 		d.globs(at+".environments", entry.Environments)
 		d.globs(at+".states", entry.States)
 		d.globs(at+".runners", entry.Runners)
+		d.globs(at+".secrets", entry.Secrets)
 	}
 }
 

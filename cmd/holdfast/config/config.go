@@ -193,6 +193,7 @@ type Allow struct {
 	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`
 	States       []string `yaml:"states" default:"[\"**\"]" doc:"Clusters: globs of state locations: clusters/NAME for Holdfast's own backend, else type:... as describe cluster shows it."`
 	Runners      []string `yaml:"runners" default:"[\"*\"]" doc:"Runners and rules: globs of the runners that may be defined, or that rules may name."`
+	Secrets      []string `yaml:"secrets" default:"[\"*\"]" doc:"Runners: globs of the secrets (below secrets) that they may refer to. Whoever may merge a Runner has the server send these to an address of their choice: name those that are theirs if others define runners, too."`
 }
 
 // Credential is a part of the engine's environment, and of where secret
@@ -243,7 +244,7 @@ type Jobs struct {
 	Image        string        `yaml:"image" doc:"The image of Jobs whose runner names none. Left out: holdfast:VERSION, with the version of this server."`
 	StartTimeout time.Duration `yaml:"startTimeout" default:"10m" doc:"How long a Job may take until its agent has called the server: its node, its image, its volumes. Then it is removed, and the run is retried, as nothing of it had begun."`
 	Grace        time.Duration `yaml:"grace" default:"10m" doc:"How long an agent has, once its Pod is to end, until its engine has ended and the server has all that came of it."`
-	Flags        []string      `yaml:"flags" doc:"Further flags of holdfast agent in Jobs, such as --engines-dir /opt/engines."`
+	Flags        []string      `yaml:"flags" doc:"Further flags of holdfast agent in Jobs, such as --engine-dir=/opt/engines."`
 }
 
 // Limits bound what an engine uses.

@@ -20,10 +20,16 @@ func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
 	}
 	return reconciler.RunnerGrants{
 		Allow: func(repo string, doc runnerdoc.Document) error {
+			var beyond string
 			for _, a := range allow[repo] {
 				if allowsRunner(a, doc) {
-					return nil
+					if beyond = beyondSecrets(a, doc); beyond == "" {
+						return nil
+					}
 				}
+			}
+			if beyond != "" {
+				return fmt.Errorf("%s may not have %s refer to secret %q", repo, described(doc), beyond)
 			}
 			return fmt.Errorf("%s may not define %s in %s", repo, described(doc), doc.Path)
 		},
@@ -50,6 +56,24 @@ func allowsRunner(a config.Allow, doc runnerdoc.Document) bool {
 		return matches(a.Runners, doc.Rule.Runner) && matches(a.Projects, doc.Rule.Project) && matches(a.Environments, doc.Rule.Environment)
 	}
 	return matches(a.Runners, doc.Runner.Name)
+}
+
+// beyondSecrets is the first secret to which a document refers and an entry does not let it;
+// empty: there is none.
+func beyondSecrets(a config.Allow, doc runnerdoc.Document) string {
+	if doc.Runner == nil || doc.Runner.Kubernetes == nil {
+		return ""
+	}
+	refs := []*holdfast.ServerSecret{doc.Runner.Kubernetes.Kubeconfig}
+	if server := doc.Runner.Kubernetes.Server; server != nil {
+		refs = append(refs, server.Token, server.ClientKey)
+	}
+	for _, ref := range refs {
+		if ref != nil && !matches(a.Secrets, ref.Secret) {
+			return ref.Secret
+		}
+	}
+	return ""
 }
 
 // described is a document in a sentence.

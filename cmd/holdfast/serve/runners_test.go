@@ -20,7 +20,7 @@ repositories:
   - name: platform
     url: platform
     allow:
-      - {kinds: [Runner], paths: ["runners/**"], runners: ["eu-*"]}
+      - {kinds: [Runner], paths: ["runners/**"], runners: ["eu-*"], secrets: ["eu-*"]}
       - {kinds: [RunnerRule], paths: ["rules/**"], projects: [shop], runners: [eu-1]}
       - {kinds: [RunnerRule], paths: ["rules/**"], runners: [us]}
 `))
@@ -31,6 +31,17 @@ repositories:
 	runner := func(path, name string) runnerdoc.Document {
 		return runnerdoc.Document{Path: path, Runner: &holdfast.Runner{Name: name}}
 	}
+	reached := func(secrets ...string) runnerdoc.Document {
+		doc := runner("runners/a.yaml", "eu-1")
+		server := &holdfast.KubernetesServer{URL: "https://elsewhere.example.com", Token: &holdfast.ServerSecret{Secret: secrets[0]}}
+		if len(secrets) > 1 {
+			server.ClientKey = &holdfast.ServerSecret{Secret: secrets[1]}
+		}
+		doc.Runner.Kubernetes = &holdfast.KubernetesAccess{Server: server}
+		return doc
+	}
+	kubeconfig := runner("runners/a.yaml", "eu-1")
+	kubeconfig.Runner.Kubernetes = &holdfast.KubernetesAccess{Kubeconfig: &holdfast.ServerSecret{Secret: "us-kubeconfig"}}
 	rule := func(project, environment, runner string) runnerdoc.Document {
 		return runnerdoc.Document{Path: "rules/a.yaml", Rule: &holdfast.RunnerRule{Name: "a", Project: project, Environment: environment, Runner: runner}}
 	}
@@ -44,13 +55,17 @@ repositories:
 		"a runner":            {"platform", runner("runners/a.yaml", "eu-1"), true},
 		"another name":        {"platform", runner("runners/a.yaml", "us"), false},
 		"another place":       {"platform", runner("rules/a.yaml", "eu-1"), false},
+		"with its secret":     {"platform", reached("eu-token", "eu-key"), true},
+		"another's token":     {"platform", reached("us-token"), false},
+		"another's key":       {"platform", reached("eu-token", "us-key"), false},
+		"another's access":    {"platform", kubeconfig, false},
 		"a rule":              {"platform", rule("shop", "prod", "eu-1"), true},
 		"of another project":  {"platform", rule("web", "prod", "eu-1"), false},
 		"of all projects":     {"platform", rule("", "prod", "eu-1"), false},
 		"all to what all may": {"platform", rule("", "", "us"), true},
 		"to another runner":   {"platform", rule("shop", "", "eu-2"), false},
 	} {
-		if err := grants.Allow(tc.repo, tc.doc); (err == nil) != tc.allow || err != nil && !strings.Contains(err.Error(), "may not define") {
+		if err := grants.Allow(tc.repo, tc.doc); (err == nil) != tc.allow || err != nil && !strings.Contains(err.Error(), "may not ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
