@@ -49,7 +49,9 @@ type crewmate struct {
 // severed are peers of a replica that can be cut off from its database, as one that is dead.
 type severed struct {
 	reconciler.Peers
-	dead atomic.Bool
+	dead  atomic.Bool
+	gate  sync.RWMutex // nothing is asked while it is locked
+	looks atomic.Int32 // at pull requests, that were handed over
 }
 
 var errDead = errors.New("this replica is dead")
@@ -65,7 +67,13 @@ func (s *severed) Ask(ctx context.Context, ask holdfast.Ask) error {
 	if s.dead.Load() {
 		return errDead
 	}
-	return s.Peers.Ask(ctx, ask)
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	err := s.Peers.Ask(ctx, ask)
+	if err == nil && ask.Kind == holdfast.AskLook && ask.What != "0" {
+		s.looks.Add(1)
+	}
+	return err
 }
 
 func (s *severed) Give(ctx context.Context, owner string, names ...string) error {
@@ -376,6 +384,28 @@ func TestCrewHandsOver(t *testing.T) {
 	t.Logf("handed over after %s", time.Since(began).Round(100*time.Millisecond))
 	leads.stop()
 	c.until("it has taken the repository in", func() bool { return len(others[0].Ready()) == 0 })
+}
+
+// What a replica was told that ends in good order before it could hand it over is not lost with
+// it: it still does.
+func TestCrewHandsOverWhatItWasTold(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, twoClusters(), 2)
+	_, others := c.leading()
+	told := others[0]
+	c.until("it knows of the other one", told.HasPeers)
+	told.peers.gate.Lock()
+	const many = 20
+	for number := 1; number <= many; number++ {
+		told.Enqueue(holdfast.SourceRequest{Repo: infra, PullRequest: number})
+	}
+	told.Leave(t.Context())
+	time.AfterFunc(100*time.Millisecond, told.peers.gate.Unlock)
+	told.WorkOff(t.Context(), time.Now())
+	told.stop()
+	if asked := told.peers.looks.Load(); asked != many {
+		t.Errorf("%d of %d looks were handed over", asked, many)
+	}
 }
 
 // A claim that waits at one replica gets the run that another one queues meanwhile.

@@ -178,11 +178,22 @@ func (r *Reconciler) leave(ctx context.Context) {
 // leaveTime is the most that it takes to give back what this replica leads, when it ends.
 const leaveTime = 3 * time.Second
 
+// handOverTime is the most that a replica which ends takes to tell others which looks it was
+// asked for.
+const handOverTime = 3 * time.Second
+
 // WorkOff waits, while Run runs, until what has happened is decided about, and what is
 // to be shown of it since a time or later is shown, or ctx is done. It does not wait for
-// looks at repositories, for what was put off, nor for replies and reactions: these are
-// in the outbox for the next start.
+// looks at repositories, unless other replicas are to be told of them, for what was put off,
+// nor for replies and reactions: these are in the outbox for the next start.
 func (r *Reconciler) WorkOff(ctx context.Context, since time.Time) {
+	handing := time.Now().Add(handOverTime)
+	for ctx.Err() == nil && r.leader.Others() && time.Now().Before(handing) {
+		if looks, _ := r.agenda.Depths(); looks == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	left := func() bool { // what others lead by now is theirs to post, once they know of it
 		if !r.leader.Leads(leader.Fleet) {
 			return r.publish.Asked()
