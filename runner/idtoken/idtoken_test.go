@@ -511,6 +511,23 @@ func TestTokensWhileTheServerIsAway(t *testing.T) {
 	eventually(t, "another token", func() bool { return l.read(file) != first })
 }
 
+// TestARenewalThatIsRefused: a server that was started for a moment without what it needs for it
+// does not cost a long apply its token.
+func TestARenewalThatIsRefused(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ofAWS(), 2*time.Second)
+	_, env := l.open()
+	file := env["AWS_WEB_IDENTITY_TOKEN_FILE"]
+	first := l.read(file)
+	l.answer.Store(http.StatusNotFound)
+	eventually(t, "a word of it", func() bool { return strings.Contains(l.said.String(), "was not renewed") })
+	l.answer.Store(0)
+	eventually(t, "another token", func() bool { return l.read(file) != first })
+	if said := l.said.String(); strings.Count(said, "not renewed") != 1 {
+		t.Errorf("said %q", said)
+	}
+}
+
 func TestAFencedRunGetsNoMoreTokens(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ofAWS(), 2*time.Second)

@@ -140,16 +140,22 @@ func (k *Keeper) fetch(ctx context.Context, audience string) (holdfast.IdentityT
 	return token, nil
 }
 
-// leastPause keeps a server with a short lifetime from being asked without an end.
-const leastPause = time.Second
+const (
+	// leastPause keeps a server with a short lifetime from being asked without an end.
+	leastPause = time.Second
+	// retryPause is between two tries at a renewal that failed for another reason than that the
+	// server is away: a disk may have been full, or a server started without its issuer.
+	retryPause = 15 * time.Second
+)
 
 // renew gets another token whenever half the lifetime of the last one has passed.
 func (k *Keeper) renew(ctx context.Context, audience string, lifetime time.Duration) {
-	for {
+	failed := false
+	for pause := lifetime / 2; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(lifetime/2, leastPause)):
+		case <-time.After(max(pause, leastPause)):
 		}
 		token, err := k.fetch(ctx, audience)
 		switch {
@@ -158,11 +164,18 @@ func (k *Keeper) renew(ctx context.Context, audience string, lifetime time.Durat
 		case errors.Is(err, holdfast.ErrFenced):
 			return // the run is no longer ours: its engine is about to be stopped
 		case err != nil:
-			k.opts.Logger.ErrorContext(ctx, "token of a run was not renewed", "object", audience, "err", err)
-			k.opts.Say("the token for %s was not renewed: %v", audience, err)
-			return
+			pause = min(pause, retryPause)
+			if !failed {
+				k.opts.Logger.ErrorContext(ctx, "token of a run was not renewed", "object", audience, "err", err)
+				k.opts.Say("the token for %s was not renewed and is asked for again: %v", audience, err)
+			}
+		default:
+			pause = token.Lifetime / 2
+			if failed {
+				k.opts.Say("the token for %s was renewed", audience)
+			}
 		}
-		lifetime = token.Lifetime
+		failed = err != nil
 	}
 }
 
