@@ -14,4 +14,7 @@ type Replica struct {
 	StartedAt   time.Time // by the database's clock
 	HeartbeatAt time.Time // its last sign of life, by the same
 	Living      bool      // that was recent
+
+	Leads     []string // repositories, by name; of a server without others none is listed
+	Schedules bool     // it leads what belongs to no repository: drift checks, silent attempts
 }

@@ -51,9 +51,22 @@ func (s *ReplicaStore) Replicas(ctx context.Context) ([]holdfast.Replica, error)
 	if err != nil {
 		return nil, fmt.Errorf("list replicas: %w", err)
 	}
+	led := make(map[string][]string)
+	if peers := s.peers(); peers != nil {
+		if led, err = peers.Led(ctx); err != nil {
+			return nil, fmt.Errorf("list replicas: %w", err)
+		}
+	}
 	replicas := make([]holdfast.Replica, len(peers))
 	for i, p := range peers {
 		replicas[i] = replicaOf(p)
+		for _, repo := range led[p.Identity] {
+			if repo == "" {
+				replicas[i].Schedules = true
+			} else {
+				replicas[i].Leads = append(replicas[i].Leads, repo)
+			}
+		}
 	}
 	return replicas, nil
 }
@@ -83,7 +96,9 @@ func (s *ReplicaStore) ReplicaLives(ctx context.Context, identity string) (bool,
 
 // Peers is what this server tells others of the database, and hears of them; nil if it has
 // the database for itself.
-func (s *Store) Peers() *peers.Peers {
+func (s *Store) Peers() *peers.Peers { return s.ReplicaStore.peers() }
+
+func (s *ReplicaStore) peers() *peers.Peers {
 	if s.db.server == nil || s.alone {
 		return nil
 	}

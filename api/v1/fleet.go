@@ -43,6 +43,9 @@ type Replica struct {
 	StartedAt   time.Time `json:"startedAt"`
 	HeartbeatAt time.Time `json:"heartbeatAt"` // Its last sign of life. Times are of the database's clock.
 	Living      bool      `json:"living"`      // That was recent.
+
+	Leads     []string `json:"leads,omitempty"`     // The repositories that it leads. A server without others leads all, and lists none.
+	Schedules bool     `json:"schedules,omitempty"` // It leads what belongs to no repository: the schedule of drift checks, silent attempts.
 }
 
 // ReplicaOf returns what the API says of a replica.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -73,6 +74,23 @@ func (p *Peers) Give(ctx context.Context, owner string, names ...string) error {
 		return fmt.Errorf("give back the leases of %s: %w", owner, err)
 	}
 	return nil
+}
+
+// Led is what replicas lead now, by their identity: repositories in their order, and the empty
+// name for what belongs to none.
+func (p *Peers) Led(ctx context.Context) (map[string][]string, error) {
+	led := make(map[string][]string)
+	err := p.each(ctx, func(rows *sql.Rows) error {
+		var name, owner string
+		err := rows.Scan(&name, &owner)
+		identity := owner[:max(strings.LastIndexByte(owner, '/'), 0)] // the process follows it
+		led[identity] = append(led[identity], strings.TrimPrefix(name, lead))
+		return err
+	}, `SELECT name, owner FROM leases WHERE name LIKE $1 AND expires_at > `+clock+` ORDER BY name`, lead+"%")
+	if err != nil {
+		return nil, fmt.Errorf("list what replicas lead: %w", err)
+	}
+	return led, nil
 }
 
 // commandKept is longer than anybody asks what has become of a command.

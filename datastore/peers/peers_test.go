@@ -55,6 +55,25 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
+// What replicas lead is listed by their identities, whatever these consist of; what has ended is
+// not.
+func TestLed(t *testing.T) {
+	t.Parallel()
+	p, ctx := open(t), t.Context()
+	for name, owner := range map[string]string{
+		"lead:fleet": "one/process", "lead:": "a/b/process", "lead:acme/clusters": "a/b/process", "ready:fleet": "one/process", "member:x": "x",
+	} {
+		if ours := must[bool](t)(p.Take(ctx, name, owner, time.Minute)); !ours {
+			t.Fatalf("%s is held already", name)
+		}
+	}
+	must[bool](t)(p.Take(ctx, "lead:old", "one/process", -time.Minute))
+	led := must[map[string][]string](t)(p.Led(ctx))
+	if len(led) != 2 || !slices.Equal(led["one"], []string{"fleet"}) || !slices.Equal(led["a/b"], []string{"", "acme/clusters"}) {
+		t.Errorf("Led() = %q", led)
+	}
+}
+
 func leasesOf(t *testing.T, p *peers.Peers, owner string) (held []string) {
 	t.Helper()
 	for _, l := range must[[]holdfast.Lease](t)(p.Renew(t.Context(), owner, time.Minute)) {

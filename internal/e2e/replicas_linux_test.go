@@ -166,6 +166,10 @@ func TestReplicasSeeWhatOthersDo(t *testing.T) {
 			w.getJSON("agents", nil, &agents)
 			return len(agents.Items) == 2 && agents.Items[0].Living && agents.Items[1].Living, fmt.Sprint(agents.Items)
 		})
+		w.until(r.name+" knows who leads", func() (bool, string) {
+			out, errs, _ := w.cli("get", "replicas")
+			return strings.Count(out, w.fleet().name) == 1 && strings.Count(out, "(schedule)") == 1, out + errs
+		})
 	}
 	w.api = balanced
 }

@@ -2,7 +2,9 @@ package show
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +20,11 @@ func newGetReplicasCommand(a *app) *cobra.Command {
 	return newList(a, &conn, list[replica]{
 		use:     "replicas",
 		aliases: []string{"replica"},
-		short:   "List the servers that share the database: their versions, and when they last responded",
+		short:   "List the servers that share the database: their versions, what they lead, and when they last responded",
 		long: `List the servers that have the database: one, or several that share PostgreSQL. A
 dead one has given no sign of life for 15 seconds, and is listed for an hour; one that
-was stopped is not listed. Times are those of the database.`,
+was stopped is not listed. LEADS are the repositories that it polls and decides about;
+(schedule) is what belongs to none. Times are those of the database.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[replica]{
 			text(table.Column{Title: "REPLICA"}, func(r replica) string { return r.Identity }),
@@ -30,6 +33,7 @@ was stopped is not listed. Times are those of the database.`,
 			text(table.Column{Title: "PROTOCOL", Yields: 3}, func(r replica) string { return strconv.Itoa(r.Protocol) }),
 			text(table.Column{Title: "SCHEMA", Yields: 3}, func(r replica) string { return strconv.FormatInt(r.Schema, 10) }),
 			text(table.Column{Title: "ADDRESS", Min: 8, Yields: 4}, func(r replica) string { return r.Address }),
+			text(table.Column{Title: "LEADS", Min: 8, Yields: 5}, replicaLeads),
 			text(table.Column{Title: "STARTED", Yields: 1}, func(r replica) string { return a.Age(r.StartedAt) }),
 			text(table.Column{Title: "SEEN"}, func(r replica) string { return a.Age(r.HeartbeatAt) }),
 		},
@@ -38,6 +42,15 @@ was stopped is not listed. Times are those of the database.`,
 			return client.Replicas(ctx, cl)
 		},
 	})
+}
+
+// replicaLeads is what a replica leads, in words.
+func replicaLeads(r v1.Replica) string {
+	leads := r.Leads
+	if r.Schedules {
+		leads = append(slices.Clone(leads), "(schedule)")
+	}
+	return strings.Join(leads, ", ")
 }
 
 func replicaState(r v1.Replica) table.Cell {
