@@ -66,10 +66,11 @@ func (p *Peers) Take(ctx context.Context, name, owner string, ttl time.Duration)
 	return n > 0, err
 }
 
-// Give gives leases back that owner holds; without names, all of them.
+// Give gives leases back that owner holds; without names, all of them but those of commands:
+// owner may still be carrying one out, and nobody else is to do it again.
 func (p *Peers) Give(ctx context.Context, owner string, names ...string) error {
-	_, err := p.db.ExecContext(ctx, `DELETE FROM leases WHERE owner = $1 AND (name = ANY ($2::text[]) OR cardinality($2::text[]) = 0)`,
-		owner, append([]string{}, names...))
+	_, err := p.db.ExecContext(ctx, `DELETE FROM leases WHERE owner = $1 AND (name = ANY ($2::text[])
+		OR cardinality($2::text[]) = 0 AND name NOT LIKE $3)`, owner, append([]string{}, names...), command+"%")
 	if err != nil {
 		return fmt.Errorf("give back the leases of %s: %w", owner, err)
 	}

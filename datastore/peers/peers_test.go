@@ -74,6 +74,24 @@ func TestLed(t *testing.T) {
 	}
 }
 
+// A replica that ends gives back what it leads while it still carries out a command: the one
+// that leads next does not do it a second time.
+func TestCommandOfAReplicaThatLeaves(t *testing.T) {
+	t.Parallel()
+	p, ctx := open(t), t.Context()
+	for _, step := range []struct {
+		owner string
+		want  bool
+	}{{"one/process", true}, {"two/process", false}} {
+		if first := must[bool](t)(p.TakeCommand(ctx, "command-1", step.owner)); first != step.want {
+			t.Errorf("%s carries it out: %t", step.owner, first)
+		}
+		if err := p.Give(ctx, "one/process"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func leasesOf(t *testing.T, p *peers.Peers, owner string) (held []string) {
 	t.Helper()
 	for _, l := range must[[]holdfast.Lease](t)(p.Renew(t.Context(), owner, time.Minute)) {
