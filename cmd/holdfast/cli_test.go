@@ -235,6 +235,7 @@ func fleet() *fakeAPI {
 			v1.Replica{
 				Identity: "hf-0-abcdef", Name: "hf-0 (process 1)", Address: "hf-0:8081", Version: "1.3.0", Protocol: 2, Schema: 3,
 				StartedAt: testNow.Add(-time.Hour), HeartbeatAt: testNow.Add(-2 * time.Second), Living: true,
+				Leads: []string{"acme/clusters", "templates"}, Schedules: true,
 			},
 			v1.Replica{
 				Identity: "hf-1-ghijkl", Name: "hf-1 (process 1)", Address: "hf-1:8081", Version: "1.2.0", Protocol: 2, Schema: 2,
