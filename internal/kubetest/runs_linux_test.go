@@ -49,7 +49,7 @@ func (w *world) merge(cluster string) {
 // A pull request is planned and its merge applied, each by a Job.
 func TestRunsAsJobs(t *testing.T) {
 	startNode(t, "runs")
-	w := newWorld(t, "runs", "real", "")
+	w := newWorld(t, "runs-as-jobs", "real", "")
 	began := time.Now()
 	w.propose("alpha", one)
 	t.Logf("planned after %s", time.Since(began))
