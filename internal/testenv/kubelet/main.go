@@ -27,6 +27,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/container"
 )
 
 // options are how the stand-in is started.
@@ -37,8 +39,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == stageCommand {
-		fmt.Fprintln(os.Stderr, "kubelet: stage:", stage()) // it returns only if it fails
+	if len(os.Args) > 1 && os.Args[1] == container.StageCommand {
+		fmt.Fprintln(os.Stderr, "kubelet: stage:", container.Stage()) // it returns only if it fails
 		os.Exit(128)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -16,11 +16,13 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/container"
 )
 
 // prepare makes all that a container is started with. Until all is there the Pod says what
 // it waits for.
-func (w *worker) prepare(ctx context.Context, c *core.Container) (spec containerSpec, err error) {
+func (w *worker) prepare(ctx context.Context, c *core.Container) (spec container.Spec, err error) {
 	err = w.hold(ctx, func() (string, string) {
 		folder, ok := w.k.images[c.Image]
 		if !ok {
@@ -61,7 +63,7 @@ func (w *worker) prepare(ctx context.Context, c *core.Container) (spec container
 		if !ok {
 			return spec, fmt.Errorf("volume %q is not there", m.Name)
 		}
-		spec.Mounts = append(spec.Mounts, mount{From: filepath.Join(dir, m.SubPath), To: m.MountPath, ReadOnly: m.ReadOnly})
+		spec.Mounts = append(spec.Mounts, container.Mount{From: filepath.Join(dir, m.SubPath), To: m.MountPath, ReadOnly: m.ReadOnly})
 	}
 	spec.Log, spec.Dir = w.logFile(c.Name), c.WorkingDir
 	spec.Args = append(slices.Clone(c.Command), c.Args...)

@@ -14,6 +14,8 @@ import (
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast-dev/holdfast/internal/testenv/container"
 )
 
 // evictAnnotation has a Pod evicted.
@@ -26,8 +28,8 @@ type worker struct {
 	dir string    // of its volumes
 
 	mu       sync.Mutex
-	cmd      *container // that runs now; nil: none
-	why      string     // why it was killed: a reason of a Pod, or OOMKilled; empty: nobody has
+	cmd      *container.Container // that runs now; nil: none
+	why      string               // why it was killed: a reason of a Pod, or OOMKilled; empty: nobody has
 	killed   bool
 	deleting bool
 	evicted  string // its message
@@ -65,7 +67,7 @@ func (w *worker) saw(pod *core.Pod) {
 		return
 	}
 	if cmd != nil {
-		cmd.signal(syscall.SIGTERM)
+		cmd.Signal(syscall.SIGTERM)
 	}
 	grace := 30 * time.Second
 	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
@@ -86,7 +88,7 @@ func (w *worker) kill(why string) {
 		w.killed, w.why = true, why
 	}
 	if w.cmd != nil {
-		w.cmd.signal(syscall.SIGKILL)
+		w.cmd.Signal(syscall.SIGKILL)
 	}
 }
 
@@ -140,7 +142,7 @@ func (w *worker) execute(ctx context.Context, c *core.Container, main bool) (cor
 		w.mu.Unlock()
 		return core.ContainerStateTerminated{}, errStopped
 	}
-	cmd, err := start(spec)
+	cmd, err := container.Start(spec)
 	w.cmd = cmd
 	w.mu.Unlock()
 	if err != nil {
@@ -157,9 +159,9 @@ func (w *worker) execute(ctx context.Context, c *core.Container, main bool) (cor
 		})
 	}
 	if limit := c.Resources.Limits.Memory().Value(); limit > 0 {
-		go cmd.watchMemory(limit, func() { w.kill("OOMKilled") })
+		go cmd.WatchMemory(limit, func() { w.kill("OOMKilled") })
 	}
-	code := cmd.wait()
+	code := cmd.Wait()
 	w.mu.Lock()
 	w.cmd = nil
 	why := w.why
@@ -275,6 +277,6 @@ func (w *worker) say(ctx context.Context, change func(*core.PodStatus)) {
 	}
 }
 
-func (w *worker) logFile(container string) string {
-	return filepath.Join(w.k.dir, "logs", w.pod.Namespace, w.pod.Name, fmt.Sprintf("%s.log", filepath.Base(container)))
+func (w *worker) logFile(name string) string {
+	return filepath.Join(w.k.dir, "logs", w.pod.Namespace, w.pod.Name, fmt.Sprintf("%s.log", filepath.Base(name)))
 }

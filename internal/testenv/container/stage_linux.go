@@ -1,4 +1,4 @@
-package main
+package container
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage makes the container's file system from within, and becomes its program: the
+// Stage makes the container's file system from within, and becomes its program: the
 // machine's own folders, with the volumes over them, and the image's programs first on PATH.
-func stage() error {
-	var spec containerSpec
+func Stage() error {
+	var spec Spec
 	if err := json.Unmarshal([]byte(os.Getenv("STAGE")), &spec); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func stage() error {
 const imageDir = "/image"
 
 // build makes the root: an empty one, with the machine's top folders bound into it.
-func build(spec containerSpec) error {
+func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package container
 
 import (
 	"encoding/json"
@@ -14,25 +14,26 @@ import (
 	"time"
 )
 
-// containerSpec is what a container is made of.
-type containerSpec struct {
+// Spec is what a container is made of.
+type Spec struct {
 	Programs string // the folder that is its image
 	Args     []string
 	Env      []string
 	Dir      string
-	Mounts   []mount
+	Mounts   []Mount
 	User     int
 	Log      string `json:"-"`
 	Root     string // an empty folder
 }
 
-type mount struct {
+// Mount is a folder or file of the machine that a container sees.
+type Mount struct {
 	From, To string
 	ReadOnly bool
 }
 
-// container is a container that runs.
-type container struct {
+// Container is a container that runs.
+type Container struct {
 	cmd  *exec.Cmd
 	root string
 	log  *os.File
@@ -40,8 +41,9 @@ type container struct {
 	once sync.Once
 }
 
-// stageCommand is this program as the first one in a container.
-const stageCommand = "stage"
+// StageCommand is the argument of this program as the first one in a container: it then calls
+// Stage and nothing else.
+const StageCommand = "stage"
 
 const (
 	capSysAdmin  = 21
@@ -49,8 +51,8 @@ const (
 	capSysChroot = 18
 )
 
-// start starts a container. It ends with this process.
-func start(spec containerSpec) (*container, error) {
+// Start starts a container. It ends with this process.
+func Start(spec Spec) (*Container, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func start(spec containerSpec) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, stageCommand)
+	cmd := exec.Command(self, StageCommand)
 	cmd.Env = []string{"STAGE=" + string(text)}
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -79,7 +81,7 @@ func start(spec containerSpec) (*container, error) {
 		AmbientCaps: []uintptr{capSysAdmin, capSetPcap, capSysChroot}, // the stage gives them up
 		Setsid:      true, Pdeathsig: syscall.SIGKILL,
 	}
-	c := &container{cmd: cmd, root: spec.Root, log: log, done: make(chan struct{})}
+	c := &Container{cmd: cmd, root: spec.Root, log: log, done: make(chan struct{})}
 	started := make(chan error)
 	go func() { // Pdeathsig is about the thread
 		runtime.LockOSThread()
@@ -94,10 +96,11 @@ func start(spec containerSpec) (*container, error) {
 	return c, nil
 }
 
-func (c *container) signal(sig syscall.Signal) { _ = c.cmd.Process.Signal(sig) }
+// Signal sends a signal to process 1.
+func (c *Container) Signal(sig syscall.Signal) { _ = c.cmd.Process.Signal(sig) }
 
-// wait returns how the container ended, as its exit code.
-func (c *container) wait() int {
+// Wait returns how the container ended, as its exit code.
+func (c *Container) Wait() int {
 	_ = c.cmd.Wait()
 	c.once.Do(func() { close(c.done) })
 	_ = c.log.Close()
@@ -109,9 +112,9 @@ func (c *container) wait() int {
 	return status.ExitStatus()
 }
 
-// watchMemory calls tooMuch once all processes of the container together have more memory
+// WatchMemory calls tooMuch once all processes of the container together have more memory
 // than the limit.
-func (c *container) watchMemory(limit int64, tooMuch func()) {
+func (c *Container) WatchMemory(limit int64, tooMuch func()) {
 	for {
 		select {
 		case <-c.done:
