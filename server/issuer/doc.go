@@ -11,5 +11,6 @@
 // the database is away.
 //
 // It never signs for an audience that the configuration does not give to the run, nor
-// anything that a caller writes: all claims are of the run's record.
+// anything that an agent writes: all claims are of the run's record. Tokens of the server
+// itself, by which it starts the runs of a runner, have a subject that no run has.
 package issuer

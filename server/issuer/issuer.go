@@ -42,7 +42,7 @@ type Times struct {
 
 // Issued is a token that was given, without what would be secret of it.
 type Issued struct {
-	Kind string // of the identity: aws, gcp, azure or vault
+	Kind string // of the identity: aws, gcp, azure or vault; runner: the server's own
 	claims.Claims
 }
 
@@ -196,16 +196,28 @@ func (i *Issuer) Issue(ctx context.Context, run holdfast.Run, audience string) (
 		return holdfast.IdentityToken{}, fmt.Errorf("a %s run of this project and environment has no identity for audience %.200q: %w",
 			run.Kind, audience, holdfast.ErrForbidden)
 	}
+	said := claims.Of(run, i.opts.Runs.Origin(run))
+	if kind == "aws" && identities.AWS.SessionTags {
+		said = said.Tagged()
+	}
+	return i.sign(ctx, kind, said, audience)
+}
+
+// IssueRunner returns a token of the server itself, by which it starts the runs of a runner.
+// Only the server calls it: no listener leads here.
+func (i *Issuer) IssueRunner(ctx context.Context, origin claims.Origin, audience string) (holdfast.IdentityToken, error) {
+	return i.sign(ctx, claims.PhaseRunner, claims.OfRunner(origin), audience)
+}
+
+// sign addresses claims to an audience, and makes the token.
+func (i *Issuer) sign(ctx context.Context, kind string, of claims.Claims, audience string) (holdfast.IdentityToken, error) {
 	if err := i.mark(ctx); err != nil {
 		i.refused(RefusedURL)
 		return holdfast.IdentityToken{}, fmt.Errorf("issue token: %w", err)
 	}
 	ring := i.ring.Load()
 	now := ring.now()
-	said := claims.Of(run, i.opts.Runs.Origin(run)).For(i.opts.URL, audience, rand.Text(), now, i.opts.Times.Token)
-	if kind == "aws" && identities.AWS.SessionTags {
-		said = said.Tagged()
-	}
+	said := of.For(i.opts.URL, audience, rand.Text(), now, i.opts.Times.Token)
 	token, err := ring.sign(said, now)
 	if err != nil {
 		return holdfast.IdentityToken{}, fmt.Errorf("issue token: %w", err)

@@ -102,6 +102,39 @@ func issue(t *testing.T, i *issuer.Issuer, run holdfast.Run) string {
 	return token.Token
 }
 
+// A token of the server itself has every claim that mappings may name, and the subject of its
+// runner; it is put on record as others are.
+func TestTokenOfARunner(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	opts := options(openStore(t, c))
+	var issued []issuer.Issued
+	opts.Issued = func(_ context.Context, token issuer.Issued) { issued = append(issued, token) }
+	i := newIssuer(t, opts)
+	party := relyingparty.New(t, site, i)
+	party.Now = c.time
+	const audience = "https://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x"
+	token, err := i.IssueRunner(t.Context(), claims.Origin{Repository: "acme/platform", Ref: "refs/heads/main", Runner: "eu"}, audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := party.Verify(t.Context(), audience, token.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{
+		"sub": "holdfast:runner:eu", "phase": "runner", "runner": "eu", "repository": "acme/platform", "project": "", "environment": "",
+		"cluster": "", "run": "", "attempt": float64(0),
+	} {
+		if is, there := got[name]; !there || is != want {
+			t.Errorf("claim %s = %v, want %v", name, is, want)
+		}
+	}
+	if len(issued) != 1 || issued[0].Kind != "runner" {
+		t.Errorf("issued were %+v", issued)
+	}
+}
+
 func TestTokensAreVerifiedByDiscovery(t *testing.T) {
 	t.Parallel()
 	c := newClock()

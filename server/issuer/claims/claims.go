@@ -100,6 +100,25 @@ func Of(run holdfast.Run, origin Origin) Claims {
 	}
 }
 
+// PhaseRunner is the phase of the server itself, when it starts what executes runs.
+const PhaseRunner = "runner"
+
+// RunnerSubject is who the server is that starts the runs of a runner:
+// holdfast:runner:NAME. No run has it, as those of runs have four parts.
+func RunnerSubject(runner string) string {
+	return strings.Join([]string{"holdfast", PhaseRunner, escape(runner)}, ":")
+}
+
+// OfRunner returns what a token says of the server that starts the runs of a runner, whose
+// document comes from a repository. It has every claim that tokens of runs have, as mappings
+// of Google refuse a token that lacks one.
+func OfRunner(origin Origin) Claims {
+	return Claims{
+		Subject: RunnerSubject(origin.Runner), Phase: PhaseRunner, Kind: PhaseRunner,
+		Repository: origin.Repository, Ref: origin.Ref, Runner: origin.Runner,
+	}
+}
+
 // For addresses a token to one audience, for a while.
 func (c Claims) For(issuer, audience, id string, now time.Time, lifetime time.Duration) Claims {
 	c.Issuer, c.Audience, c.ID = issuer, audience, id

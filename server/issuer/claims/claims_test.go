@@ -31,6 +31,31 @@ func TestSubjectsDiffer(t *testing.T) {
 	}
 }
 
+// No name of a runner, project or environment makes the subject of a runner that of a run.
+func TestSubjectsOfRunners(t *testing.T) {
+	t.Parallel()
+	names := []string{"east", "runner", "a:b", "east:plan", "*", "holdfast:runner:east", "x:y:plan"}
+	runs := map[string]bool{}
+	for _, project := range append(names, "") {
+		for _, environment := range append(names, "") {
+			for _, phase := range []string{claims.PhasePlan, claims.PhaseApply} {
+				runs[claims.Subject(project, environment, phase)] = true
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		got := claims.RunnerSubject(name)
+		if runs[got] || seen[got] || strings.Count(got, ":") != 2 {
+			t.Errorf("runner %q has subject %s, which another one has", name, got)
+		}
+		seen[got] = true
+	}
+	if got := claims.RunnerSubject("eu-apps"); got != "holdfast:runner:eu-apps" {
+		t.Errorf("subject is %s", got)
+	}
+}
+
 func TestPhaseOfKinds(t *testing.T) {
 	t.Parallel()
 	want := map[holdfast.RunKind]string{
