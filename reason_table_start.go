@@ -2,23 +2,38 @@ package holdfast
 
 // startReasons are why what a runner starts for a run does not start, or has ended.
 var startReasons = map[Reason]ReasonInfo{
+	CauseCapacityUnavailable: {
+		Effect: Explains, Cause: true, Words: "AWS has no capacity for the run's task at the moment",
+		Transient: "always",
+		Hint:      "Wait, or give the runner subnets in further availability zones", See: "runners-ecs.md#when-a-task-does-not-start",
+	},
+	CauseCloudForbidden: {
+		Effect: Explains, Cause: true, Words: "what the server is in the runner's cloud lacks a permission there",
+		Transient: "always",
+		Hint:      "Read the failure: it names the permission; grant it to the role or account of the runner", See: "runners-clouds.md#when-the-cloud-refuses",
+	},
+	CauseCloudIdentityRefused: {
+		Effect: Explains, Cause: true, Words: "the runner's cloud does not accept the server's token: its role cannot be assumed, or its account not be used",
+		Transient: "always",
+		Hint:      "Read the failure; compare issuer, audience and subject with the trust policy of the role, or with the workload identity provider", See: "runners-clouds.md#when-the-cloud-refuses",
+	},
 	CauseEvicted: {
 		Effect: Explains, Cause: true, Words: "the node evicted the Pod of the run: it is short of memory or disk, is drained, or was preempted",
 		Transient: "if nothing was applied",
 		Hint:      "Read the failure; give Jobs `resources` that the node can keep, or keep them on nodes that are not drained",
 	},
 	CauseImagePullFailed: {
-		Effect: Explains, Cause: true, Words: "the image of the runner's Jobs cannot be pulled",
+		Effect: Explains, Cause: true, Words: "the image of the runner's Jobs or tasks cannot be pulled",
 		Transient: "always",
-		Hint:      "Check `job.image` and `job.pullSecrets` of the runner: the failure has the registry's answer", See: "runners-kubernetes.md#when-a-job-does-not-start",
+		Hint:      "Check the image in the runner's `job` or `ecs`, and who may pull it: the failure has the registry's answer", See: "runners-kubernetes.md#when-a-job-does-not-start",
 	},
 	CauseJobDeadline: {
-		Effect: Explains, Cause: true, Words: "the Job was active for longer than its deadline",
+		Effect: Explains, Cause: true, Words: "the Job or task was active for longer than its deadline",
 		Transient: "if nothing was applied",
 		Hint:      "Look at what the Pod waited for; raise `runs.timeout` if runs need longer", See: "runners-kubernetes.md#when-a-job-does-not-start",
 	},
 	CauseJobDeleted: {
-		Effect: Explains, Cause: true, Words: "somebody deleted the run's Job or its Pod",
+		Effect: Explains, Cause: true, Words: "somebody deleted the run's Job or its Pod, or stopped its task",
 		Transient: "if nothing was applied",
 		Hint:      "Use `holdfast cancel` instead", See: "runners-kubernetes.md#when-a-job-disappears",
 	},
@@ -38,8 +53,13 @@ var startReasons = map[Reason]ReasonInfo{
 		Hint:      "Read the failure: it has the cluster's own words; correct the runner's `job`", See: "runners-kubernetes.md#when-a-job-does-not-start",
 	},
 	CausePodTemplateRefused: {
-		Effect: Explains, Cause: true, Words: "the Job cannot be made of what the runner and the cluster ask for: a Pod template changes what is reserved, `spec.runner` exceeds what the runner allows, or the API server finds it invalid",
-		Hint: "Correct the template that the failure names", See: "runners-kubernetes.md#pod-templates",
+		Effect: Explains, Cause: true, Words: "the Job or task cannot be made of what the runner and the cluster ask for: a Pod template changes what is reserved, `spec.runner` exceeds what the runner allows, or the API finds it invalid",
+		Hint: "Correct what the failure names", See: "runners-kubernetes.md#pod-templates",
+	},
+	CauseRunnerClusterMissing: {
+		Effect: Explains, Cause: true, Words: "the cluster that the runner names does not exist in its cloud",
+		Transient: "always",
+		Hint:      "Correct name, region, location or project in the runner's document", See: "runners-clouds.md#when-the-cloud-refuses",
 	},
 	CauseRunnerForbidden: {
 		Effect: Explains, Cause: true, Words: "the server's account may not start Jobs in the runner's namespace",
@@ -47,19 +67,19 @@ var startReasons = map[Reason]ReasonInfo{
 		Hint:      "Bind the Role of `deploy/kubernetes/runner-role.yaml` to the account there", See: "runners-kubernetes.md#install",
 	},
 	CauseRunnerQuota: {
-		Effect: Explains, Cause: true, Words: "the quota of the runner's namespace is used up",
+		Effect: Explains, Cause: true, Words: "the quota of the runner's namespace, or of its account in AWS, is used up",
 		Transient: "always",
-		Hint:      "Wait for other Jobs to end, raise the ResourceQuota, or set `maxRuns` of the runner",
+		Hint:      "Wait for other Jobs or tasks to end, raise the quota, or set `maxRuns` of the runner",
 	},
 	CauseRunnerUnauthorized: {
-		Effect: Explains, Cause: true, Words: "the runner's API server does not accept the server's token: it has expired, or was revoked",
+		Effect: Explains, Cause: true, Words: "the runner's API server does not accept the server's token: it has expired or was revoked, or the cluster does not know whose it is",
 		Transient: "always",
-		Hint:      "Replace the secret that the runner's `kubernetes` refers to",
+		Hint:      "Replace the secret that the runner's `kubernetes` refers to; of EKS, give its role an access entry", See: "runners-clouds.md#when-the-cloud-refuses",
 	},
 	CauseRunnerUnreachable: {
-		Effect: Explains, Cause: true, Words: "the runner's API server cannot be reached",
+		Effect: Explains, Cause: true, Words: "the runner's API server, or its cloud, cannot be reached",
 		Transient: "always",
-		Hint:      "Look at the network between the server and that cluster, and at the address in the runner's `kubernetes`",
+		Hint:      "Read the failure: it names who does not answer; look at the network between the server and that, and at addresses in the runner's document",
 	},
 	CauseRunnerUnusable: {
 		Effect: Explains, Cause: true, Words: "the runner cannot be used as it is configured",
@@ -69,7 +89,17 @@ var startReasons = map[Reason]ReasonInfo{
 	CauseStartTimeout: {
 		Effect: Explains, Cause: true, Words: "what was started for the run has not called the server in time",
 		Transient: "always",
-		Hint:      "Look at the Pod, and whether it reaches `server.agents.url`", See: "runners-kubernetes.md#when-a-job-does-not-start",
+		Hint:      "Look at the Pod or task, and whether it reaches `server.agents.url`", See: "runners-kubernetes.md#when-a-job-does-not-start",
+	},
+	CauseTaskConfiguration: {
+		Effect: Explains, Cause: true, Words: "the task of the run was refused, or its container cannot be started: a role, a subnet, a secret, the network",
+		Transient: "always",
+		Hint:      "Read the failure: it has AWS's own words; correct the runner's `ecs`", See: "runners-ecs.md#when-a-task-does-not-start",
+	},
+	CauseTaskInterrupted: {
+		Effect: Explains, Cause: true, Words: "AWS stopped the run's task: its host was retired, or its capacity reclaimed",
+		Transient: "if nothing was applied",
+		Hint:      "Nothing, if it was once; an apply that had begun is planned again", See: "runners-ecs.md#while-it-runs",
 	},
 	CauseUnschedulable: {
 		Effect: Explains, Cause: true, Words: "no node of the runner's cluster fits the Pod of the run",

@@ -41,12 +41,13 @@ type agentFlags struct {
 
 func newAgentCommand(a *app) *cobra.Command {
 	var f agentFlags
+	var env taskEnvironment
 	c := &cobra.Command{
 		Use:   "agent",
 		Short: "Execute runs for a server (serve starts its own agents)",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.oneRun(); err != nil {
+			if err := errors.Join(env.take(&f), f.oneRun()); err != nil {
 				return err
 			}
 			return a.agent(c, f)
@@ -65,6 +66,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may continue after SIGTERM")
 	offline.AddEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
+	env.addFlags(c, &f)
 	for _, name := range []string{"server", "id", "dir"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // a flag that was not defined above

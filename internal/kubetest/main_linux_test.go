@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-dev/holdfast/internal/testenv/cloudapi"
+	"github.com/holdfast-dev/holdfast/internal/testenv/container"
 	"github.com/holdfast-dev/holdfast/internal/testenv/kubeserver"
 )
 
@@ -40,9 +43,16 @@ var (
 	api     *kubeserver.Server // nil: it is not to be had here
 	admin   client.Interface
 	program string // the stand-in kubelet
+
+	// who says whose tokens of clouds are; nobody's, unless a test asks.
+	who cloudapi.Authenticator
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == container.StageCommand {
+		fmt.Fprintln(os.Stderr, "stage:", container.Stage()) // it returns only if it fails
+		os.Exit(128)
+	}
 	flag.Parse()
 	os.Exit(runTests(m))
 }
@@ -67,7 +77,9 @@ func runTests(m *testing.M) int {
 	if err == nil {
 		program = filepath.Join(dir, "kubelet")
 		if err = os.Mkdir(filepath.Join(dir, "server"), 0o755); err == nil {
-			api, err = kubeserver.Start(filepath.Join(dir, "server"), tools)
+			authenticator := httptest.NewServer(&who)
+			defer authenticator.Close()
+			api, err = kubeserver.Start(filepath.Join(dir, "server"), tools, webhook(authenticator.URL)...)
 		}
 	}
 	if err == nil {
@@ -83,6 +95,19 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, api.Logs())
 	}
 	return code
+}
+
+// webhook has the API server ask somebody about tokens that it does not know.
+func webhook(address string) []string {
+	file := filepath.Join(dir, "authenticator.yaml")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
+		"users: [{name: a, user: {}}]\nclusters: [{name: a, cluster: {server: %q}}]\n", address)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	return []string{
+		"--authentication-token-webhook-config-file=" + file, "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=1s",
+	}
 }
 
 func build(name, from string) error {
@@ -194,7 +219,7 @@ type space struct {
 func newSpace(t *testing.T, name string) space {
 	t.Helper()
 	ctx := t.Context()
-	for _, o := range deployed(t) {
+	for _, o := range deployed(t, "runner-namespace.yaml", "runner-role.yaml") {
 		var err error
 		switch o := o.(type) {
 		case *core.Namespace:
@@ -230,12 +255,12 @@ func inSpace(o meta.Object, name string) meta.Object {
 	return o
 }
 
-// deployed are the objects of deploy/kubernetes, decoded strictly.
-func deployed(t *testing.T) []runtime.Object {
+// deployed are the objects of files of deploy/kubernetes, decoded strictly.
+func deployed(t *testing.T, names ...string) []runtime.Object {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var all []runtime.Object
-	for _, name := range []string{"runner-namespace.yaml", "runner-role.yaml"} {
+	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", name))
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package kubetest_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type world struct {
 	fleet  string // a working copy, and what the server watches
 	agents string // address of its listener for agents
 	engine string // a folder with tofu or terraform
+	public string // lines of its public listener and issuer
+	jobs   string // further settings of its Jobs
 
 	server *exec.Cmd // nil: it does not run
 	log    *logBuffer
@@ -57,30 +60,9 @@ func (b *logBuffer) String() string {
 func newWorld(t *testing.T, name, image, job string, more ...string) *world {
 	t.Helper()
 	need(t)
-	work, err := os.MkdirTemp("", "holdfast-kubetest")
-	if err == nil {
-		err = os.Chmod(work, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, space: newSpace(t, name), dir: work, fleet: filepath.Join(work, "fleet"), log: &logBuffer{}}
-	t.Cleanup(w.end)
-	if w.engine, err = w.tofu(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.agents = l.Addr().String()
-	_ = l.Close()
-	w.write("token", w.space.token)
-	w.write("fleet/runners/east.yaml", fmt.Sprintf(`apiVersion: holdfast.dev/v1
-kind: Runner
-metadata: {name: east}
-spec:
-  type: kubernetes
+	return newWorldOf(t, newSpace(t, name), func(w *world) string {
+		w.write("token", w.space.token)
+		return fmt.Sprintf(`  type: kubernetes
   kubernetes:
     server:
       url: %s
@@ -92,15 +74,44 @@ spec:
     image: holdfast:%s
     planServiceAccount: holdfast-plan
     applyServiceAccount: holdfast-apply
-%s---
+%s`, api.URL, strings.ReplaceAll(strings.TrimSpace(string(api.CA)), "\n", "\n        "), name, image, job)
+	}, more...)
+}
+
+// newWorldOf is newWorld with a runner east of any spec.
+func newWorldOf(t *testing.T, s space, spec func(*world) string, more ...string) *world {
+	t.Helper()
+	work, err := os.MkdirTemp("", "holdfast-kubetest")
+	if err == nil {
+		err = os.Chmod(work, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, space: s, dir: work, fleet: filepath.Join(work, "fleet"), log: &logBuffer{}}
+	t.Cleanup(w.end)
+	if w.engine, err = w.tofu(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.agents = l.Addr().String()
+	_ = l.Close()
+	w.write("fleet/runners/east.yaml", `apiVersion: holdfast.dev/v1
+kind: Runner
+metadata: {name: east}
+spec:
+`+spec(w)+`---
 apiVersion: holdfast.dev/v1
 kind: RunnerRule
 metadata: {name: all}
 spec: {runner: east}
-`, api.URL, strings.ReplaceAll(strings.TrimSpace(string(api.CA)), "\n", "\n        "), name, image, job))
+`)
 	w.write("holdfast.yaml", fmt.Sprintf(`dataDir: data
 server:
-  public: {address: ""}
+  %[5]s
   api: {address: "127.0.0.1:0"}
   agents: {address: %[1]q, url: "http://%[1]s"}
   grace: 5s
@@ -116,9 +127,9 @@ repositories:
       - {kinds: [Cluster], paths: ["clusters/**"]}
       - {kinds: [Runner, RunnerRule], paths: ["runners/**"], runners: ["*"]}
 runs: {retryDelay: 200ms, lease: 10s, max: 20}
-jobs: {grace: 5s, flags: ["--engine-dir=%[3]s", "--download=false"]}
+jobs: {grace: 5s, flags: ["--engine-dir=%[3]s", "--download=false"]%[6]s}
 %[4]s
-`, w.agents, w.fleet, w.engine, strings.Join(more, "\n")))
+`, w.agents, w.fleet, w.engine, strings.Join(more, "\n"), cmp.Or(w.public, `public: {address: ""}`), w.jobs))
 	w.git("init", "-q", "-b", "main", ".")
 	w.git("config", "user.name", "You")
 	w.git("config", "user.email", "you@example.com")

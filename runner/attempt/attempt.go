@@ -77,6 +77,9 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	for _, name := range a.Secrets {
 		secrets = append(secrets, a.Env[name])
 	}
+	for _, name := range e.opts.Engines.Secret {
+		secrets = append(secrets, e.opts.Engines.Env[name])
+	}
 	t := &attempt{
 		exec: e, a: a, session: s,
 		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),

@@ -48,8 +48,12 @@ type Engines struct {
 	// provider mirror. Empty means none but what HOME has.
 	CLIConfigFile string
 	// Env is the environment that every engine gets, before what an assignment
-	// adds. Nil means PATH, HOME, TMPDIR, LANG and the engine.NetworkVariables of this process.
+	// adds. Nil means PATH, HOME, TMPDIR, LANG and the engine.NetworkVariables of this process,
+	// with those that Pass and Secret name.
 	Env map[string]string
+	// Pass names further variables of this process that engines get, and Secret such whose
+	// values are taken out of all that people read.
+	Pass, Secret []string
 }
 
 // Waits are how long an attempt waits for others.
@@ -226,7 +230,7 @@ func (o *Options) setDefaults() {
 		o.Now = time.Now
 	}
 	if o.Engines.Env == nil {
-		o.Engines.Env = baseEnv(os.LookupEnv)
+		o.Engines.Env = baseEnv(os.LookupEnv, slices.Concat(o.Engines.Pass, o.Engines.Secret)...)
 	}
 	o.Engines.Env = maps.Clone(o.Engines.Env)
 	if o.Engines.Env["PATH"] == "" {
@@ -235,9 +239,9 @@ func (o *Options) setDefaults() {
 }
 
 // baseEnv is the part of a process's environment that engines may see.
-func baseEnv(lookup func(string) (string, bool)) map[string]string {
+func baseEnv(lookup func(string) (string, bool), more ...string) map[string]string {
 	env := map[string]string{}
-	for _, name := range append([]string{"PATH", "HOME", "TMPDIR", "LANG"}, engine.NetworkVariables()...) {
+	for _, name := range slices.Concat([]string{"PATH", "HOME", "TMPDIR", "LANG"}, engine.NetworkVariables(), more) {
 		if value, ok := lookup(name); ok {
 			env[name] = value
 		}

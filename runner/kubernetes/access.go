@@ -10,11 +10,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access says how an API server is reached. One of InCluster, Kubeconfig and Server is set.
+// Access says how an API server is reached. One of its fields is set.
 type Access struct {
 	InCluster  bool   // by what a Pod of this process has
 	Kubeconfig []byte // by its current context; what would start a program, or read a file, is refused
 	Server     *Server
+	Cloud      *CloudServer
 }
 
 // Server is an API server by its address. Who asks is known by a token, or by a certificate
@@ -57,6 +58,8 @@ func (a Access) base() (*rest.Config, error) {
 		return fromKubeconfig(a.Kubeconfig)
 	case a.Server != nil:
 		return a.Server.config()
+	case a.Cloud != nil:
+		return a.Cloud.config()
 	default:
 		return nil, errors.New("no way to reach the API server is given")
 	}

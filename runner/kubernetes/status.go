@@ -203,6 +203,9 @@ func (c *Cluster) refusal(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if cloud := refusedByCloud(err); cloud != nil {
+		return &holdfast.LaunchError{Reason: cloud.Reason, Waits: cloud.Waits, Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), cloud.Err)}
+	}
 	refused := &holdfast.LaunchError{Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), err)}
 	switch text := err.Error(); {
 	case apierrors.IsUnauthorized(err):

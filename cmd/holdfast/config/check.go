@@ -30,6 +30,7 @@ func (d contradictions) check(c *Config) {
 	d.checkIssuer(c)
 	d.checkRivals(c)
 	d.checkRuns(c)
+	d.checkJobs(c.Jobs)
 	d.checkSandbox(c)
 	d.checkDrift(c)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")

@@ -42,12 +42,29 @@ func (d contradictions) checkAllow(path string, allow []Allow) {
 	}
 }
 
+// checkJobs checks where clouds are: credentials are not sent there in the clear.
+func (d contradictions) checkJobs(j Jobs) {
+	for _, api := range []struct{ key, address string }{
+		{"sts", j.Google.STS}, {"iamCredentials", j.Google.IAMCredentials}, {"container", j.Google.Container},
+	} {
+		if api.address != "" && !secretive(api.address) {
+			d.at("jobs.google."+api.key, fmt.Sprintf("%q is not an https URL without query", api.address), "such as https://container-acme.p.googleapis.com")
+		}
+	}
+}
+
+// secretive reports whether what is sent to an address stays secret: by https, or on this
+// machine.
+func secretive(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery+u.Fragment == "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && loopback(net.JoinHostPort(u.Hostname(), "1")))
+}
+
 // jobsReach checks how Jobs reach the server: their tickets are not sent in the clear.
 func (d contradictions) jobsReach(a Agents) {
-	u, err := url.Parse(a.URL)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery+u.Fragment != "",
-		u.Scheme != "https" && (u.Scheme != "http" || !loopback(net.JoinHostPort(u.Hostname(), "1"))):
+	case !secretive(a.URL):
 		d.at("server.agents.url", fmt.Sprintf("%q is not an https URL without query", a.URL), "such as https://agents.holdfast.example.com")
 	case a.Address == "":
 		d.at("server.agents.url", "is of no use without an address", "add server.agents.address")

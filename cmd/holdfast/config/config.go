@@ -19,7 +19,7 @@ type Config struct {
 	Secrets      Secrets      `yaml:"secrets" doc:"The server's own secrets by name: documents of [runners](runners.md) refer to them with {secret: NAME}."`
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
-	Jobs         Jobs         `yaml:"jobs" doc:"Settings of the Jobs of all [Kubernetes runners](runners-kubernetes.md)."`
+	Jobs         Jobs         `yaml:"jobs" doc:"Settings of the Jobs of all [Kubernetes runners](runners-kubernetes.md), and of the tasks of [ECS](runners-ecs.md)."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
@@ -245,6 +245,14 @@ type Jobs struct {
 	StartTimeout time.Duration `yaml:"startTimeout" default:"10m" doc:"How long a Job may take until its agent has called the server: its node, its image, its volumes. Then it is removed, and the run is retried, as nothing of it had begun."`
 	Grace        time.Duration `yaml:"grace" default:"10m" doc:"How long an agent has, once its Pod is to end, until its engine has ended and the server has all that came of it."`
 	Flags        []string      `yaml:"flags" doc:"Further flags of holdfast agent in Jobs, such as --engine-dir=/opt/engines."`
+	Google       GoogleAPIs    `yaml:"google" doc:"Where Google's APIs are that [kubernetes-gke](runners-clouds.md#google-kubernetes-engine) needs, if that is not where everybody finds them, such as Private Service Connect. For AWS set AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL_EKS and AWS_ENDPOINT_URL_ECS in the server's environment."`
+}
+
+// GoogleAPIs are addresses of Google's APIs.
+type GoogleAPIs struct {
+	STS            string `yaml:"sts" doc:"Left out: https://sts.googleapis.com."`
+	IAMCredentials string `yaml:"iamCredentials" doc:"Left out: https://iamcredentials.googleapis.com."`
+	Container      string `yaml:"container" doc:"Left out: https://container.googleapis.com."`
 }
 
 // Limits bound what an engine uses.

@@ -42,12 +42,16 @@ func (s *services) openIssuer(ctx context.Context) error {
 func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
 	return func(ctx context.Context, token issuer.Issued) {
 		s.metrics.tokens.WithLabelValues(token.Kind, token.Phase, "").Inc()
+		actor, object := fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), "cluster "+token.Cluster
+		if token.Phase == claims.PhaseRunner {
+			actor, object = "server", "runner "+token.Runner
+		}
 		err := s.store.Audit(ctx, holdfast.AuditEntry{
-			At: s.clock.Now(), Actor: fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), Action: "token.issue", Object: "cluster " + token.Cluster,
+			At: s.clock.Now(), Actor: actor, Action: "token.issue", Object: object,
 			Detail: fmt.Sprintf("%s for %s, until %s (%s)", token.Subject, token.Audience, time.Unix(token.Expires, 0).UTC().Format(time.RFC3339), token.ID),
 		})
 		if err != nil {
-			s.logger.ErrorContext(ctx, "token was not put on record", "run", token.Run, "err", err)
+			s.logger.ErrorContext(ctx, "token was not put on record", "subject", token.Subject, "err", err)
 		}
 	}
 }
@@ -62,18 +66,25 @@ func (r issuedRuns) Identities(c holdfast.Cluster, kind holdfast.RunKind) (holdf
 
 // Origin is the repository as its code host calls it, and the branch or pull request.
 func (r issuedRuns) Origin(run holdfast.Run) claims.Origin {
-	origin := claims.Origin{Repository: run.Repo, Runner: cmp.Or(run.Runner, holdfast.LocalRunner)}
-	for _, repo := range r.cfg.Repositories {
-		if repo.Name != run.Repo {
+	origin := branchOrigin(r.cfg, run.Repo)
+	origin.Runner = cmp.Or(run.Runner, holdfast.LocalRunner)
+	if !run.PullRequest.IsZero() {
+		origin.Ref = fmt.Sprintf("refs/pull/%d", run.PullRequest.Number)
+	}
+	return origin
+}
+
+// branchOrigin is a repository as its code host calls it, and its tracked branch.
+func branchOrigin(cfg *config.Config, name string) claims.Origin {
+	origin := claims.Origin{Repository: name}
+	for _, repo := range cfg.Repositories {
+		if repo.Name != name {
 			continue
 		}
 		if repo.Forge != "local" {
 			origin.Repository = repo.FullName()
 		}
 		origin.Ref = "refs/heads/" + repo.Branch
-	}
-	if !run.PullRequest.IsZero() {
-		origin.Ref = fmt.Sprintf("refs/pull/%d", run.PullRequest.Number)
 	}
 	return origin
 }
@@ -145,6 +156,9 @@ func DescribeIssuer(w io.Writer, cfg *config.Config) {
 		return
 	}
 	fmt.Fprintf(w, "issuer: %s (clouds fetch %s/.well-known/openid-configuration)\n", url, url)
+	if cfg.Server.Agents.URL != "" {
+		fmt.Fprint(w, describeRunnerTokens())
+	}
 	for i, entry := range cfg.Credentials {
 		var phases []string
 		for _, phase := range []string{claims.PhasePlan, claims.PhaseApply} {

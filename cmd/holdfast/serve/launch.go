@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,7 +17,7 @@ import (
 
 // launching are the types of runners that this server starts something for.
 var launching = map[holdfast.RunnerType]bool{
-	holdfast.RunnerKubernetes: true, holdfast.RunnerKubernetesGKE: true, holdfast.RunnerKubernetesEKS: true,
+	holdfast.RunnerKubernetes: true, holdfast.RunnerKubernetesGKE: true, holdfast.RunnerKubernetesEKS: true, holdfast.RunnerECS: true,
 }
 
 // launches is how a server launches runs.
@@ -72,10 +73,13 @@ func (s launches) agentsCA() ([]byte, error) {
 }
 
 // secretsOf names the present values of the files and secrets that Jobs of a runner need.
-func (s launches) secretsOf(_ context.Context, r holdfast.Runner) (string, error) {
-	access, err := s.kubernetesAccess(r)
-	if err != nil {
-		return "", err
+func (s launches) secretsOf(ctx context.Context, r holdfast.Runner) (string, error) {
+	var access kubernetes.Access // clouds have no secrets of ours
+	var err error
+	if r.Type == holdfast.RunnerKubernetes {
+		if access, err = s.kubernetesAccess(ctx, r); err != nil {
+			return "", err
+		}
 	}
 	ca, err := s.agentsCA()
 	if err != nil {
@@ -89,40 +93,49 @@ func (s launches) secretsOf(_ context.Context, r holdfast.Runner) (string, error
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// openJobs makes what starts the Jobs of a runner.
-func (s launches) openJobs(_ context.Context, r holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
-	access, err := s.kubernetesAccess(r)
+// openJobs makes what starts the Jobs of a runner, or its tasks.
+func (s launches) openJobs(ctx context.Context, r holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+	start, err := s.agentStart()
 	if err != nil {
 		return nil, nil, err
 	}
-	ca, err := s.agentsCA()
+	if r.Type == holdfast.RunnerECS {
+		return s.openTasks(ctx, r, start)
+	}
+	access, err := s.kubernetesAccess(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	agents := s.cfg.Server.Agents
-	image := s.cfg.Jobs.Image
-	if image == "" {
-		image = "holdfast:" + s.version
-	}
-	cluster, err := kubernetes.Open(kubernetes.Options{
-		Runner: r, Access: access, Installation: hex.EncodeToString(s.keys.Derive("installation"))[:16],
-		Agent: kubernetes.Agent{
-			ServerURL: agents.URL, CA: ca, Image: image, Isolation: s.cfg.Isolation, Args: s.cfg.Jobs.Flags, Grace: s.cfg.Jobs.Grace,
-		},
-		Logger: s.logger,
-	})
+	cluster, err := kubernetes.Open(kubernetes.Options{Runner: r, Access: access, Installation: s.installation(), Agent: start, Logger: s.logger})
 	if err != nil {
 		return nil, nil, err
 	}
 	return cluster, cluster.Run, nil
 }
 
+// installation tells what we start from what others start in the same place.
+func (s launches) installation() string {
+	return hex.EncodeToString(s.keys.Derive("installation"))[:16]
+}
+
+// agentStart is what agents are started with.
+func (s launches) agentStart() (kubernetes.Agent, error) {
+	agents := s.cfg.Server.Agents
+	start := kubernetes.Agent{
+		ServerURL: agents.URL, Image: cmp.Or(s.cfg.Jobs.Image, "holdfast:"+s.version), Isolation: s.cfg.Isolation,
+		Args: s.cfg.Jobs.Flags, Grace: s.cfg.Jobs.Grace,
+	}
+	var err error
+	start.CA, err = s.agentsCA()
+	return start, err
+}
+
 // kubernetesAccess is how the API server of a runner is reached, with its secrets.
-func (s launches) kubernetesAccess(r holdfast.Runner) (kubernetes.Access, error) {
+func (s launches) kubernetesAccess(ctx context.Context, r holdfast.Runner) (kubernetes.Access, error) {
 	a := r.Kubernetes
 	switch {
 	case r.Type != holdfast.RunnerKubernetes:
-		return kubernetes.Access{}, fmt.Errorf("runners of type %s cannot be used yet", r.Type)
+		return s.cloudAccess(ctx, r)
 	case a == nil:
 		return kubernetes.Access{}, fmt.Errorf("runner %q does not say how its API server is reached", r.Name)
 	case a.InCluster:

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/runner/ecs"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
@@ -33,17 +34,31 @@ func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
 			}
 			return fmt.Errorf("%s may not define %s in %s", repo, described(doc), doc.Path)
 		},
-		Documents: runnerdoc.Options{Secrets: cfg.Secrets.Names(), Check: checkRunner},
+		Documents: runnerdoc.Options{Secrets: cfg.Secrets.Names(), Check: checkRunner(cfg)},
 	}
 }
 
 // checkRunner finds what only those know who start the agents of a runner.
-func checkRunner(r holdfast.Runner) []holdfast.FieldFault {
-	key, err := kubernetes.CheckRunner(r)
-	if err == nil {
-		return nil
+func checkRunner(cfg *config.Config) func(holdfast.Runner) []holdfast.FieldFault {
+	return func(r holdfast.Runner) []holdfast.FieldFault {
+		var faults []holdfast.FieldFault
+		if key, err := kubernetes.CheckRunner(r); err != nil {
+			faults = append(faults, holdfast.FieldFault{
+				Path: []string{"job", key}, Message: "spec.job." + key + ": " + err.Error(), Hint: "see runners-kubernetes.md",
+			})
+		}
+		if key, err := ecs.CheckRunner(r); err != nil {
+			faults = append(faults, holdfast.FieldFault{
+				Path: []string{"ecs", key}, Message: "spec.ecs." + key + ": " + err.Error(), Hint: "choose another name: see runners-ecs.md",
+			})
+		}
+		if provesItself(r.Type) && cfg.Server.Issuer.URL == "" {
+			faults = append(faults, holdfast.FieldFault{
+				Path: []string{"type"}, Message: fmt.Sprintf("spec.type: %s: %v", r.Type, errNoIssuer), Hint: "set server.issuer.url: see keyless.md",
+			})
+		}
+		return faults
 	}
-	return []holdfast.FieldFault{{Path: []string{"job", key}, Message: "spec.job." + key + ": " + err.Error(), Hint: "see runners-kubernetes.md"}}
 }
 
 // allowsRunner reports whether an entry allows a document. Of a rule for all projects or

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +42,7 @@ type Server struct {
 
 	dir   string
 	tools string // the folder of the programs
+	flags []string
 	mu    sync.Mutex
 	parts []*part
 }
@@ -57,9 +59,10 @@ type part struct {
 const Issuer = "https://kubernetes.default.svc"
 
 // Start starts the server in an empty folder, with the programs in a folder of tools, and
-// waits until it answers. Close ends it, as does the end of this process.
-func Start(dir, tools string) (*Server, error) {
-	s := &Server{dir: dir, tools: tools}
+// waits until it answers. Close ends it, as does the end of this process. Flags are further
+// ones of the API server.
+func Start(dir, tools string, flags ...string) (*Server, error) {
+	s := &Server{dir: dir, tools: tools, flags: flags}
 	for _, step := range []func() error{s.writeFiles, s.startEtcd, s.startControllers} {
 		if err := step(); err != nil {
 			s.Close()
@@ -118,11 +121,11 @@ func (s *Server) tryStart() error {
 		return err
 	}
 	s.URL = fmt.Sprintf("https://127.0.0.1:%d", ports[2])
-	err = s.run("kube-apiserver", filepath.Join(s.tools, "kube-apiserver"), "--etcd-servers="+clients,
+	err = s.run("kube-apiserver", filepath.Join(s.tools, "kube-apiserver"), append(slices.Clone(s.flags), "--etcd-servers="+clients,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]), "--cert-dir="+s.path("certificates"),
 		"--endpoint-reconciler-type=none", "--kubelet-preferred-address-types=InternalIP", "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer="+Issuer, "--service-account-key-file="+s.path("sa.key"), "--service-account-signing-key-file="+s.path("sa.key"),
-		"--token-auth-file="+s.path("tokens.csv"), "--authorization-mode=Node,RBAC", "--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")
+		"--token-auth-file="+s.path("tokens.csv"), "--authorization-mode=Node,RBAC", "--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")...)
 	if err != nil {
 		return err
 	}

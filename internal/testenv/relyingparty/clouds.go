@@ -1,6 +1,7 @@
 package relyingparty
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,9 +17,26 @@ import (
 type AWS struct {
 	*Party
 	Trust map[string]string // subjects by role ARN
+	Life  time.Duration     // of each session; zero: as it was asked for
 
 	mu       sync.Mutex
 	sessions []string // durations and names of sessions
+	living   map[string]Session
+}
+
+// Session is a role that was assumed.
+type Session struct {
+	Role, Name    string
+	Secret, Token string
+	Expires       time.Time
+}
+
+// Session returns the session of an access key.
+func (a *AWS) Session(accessKey string) (Session, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, ok := a.living[accessKey]
+	return s, ok
 }
 
 var awsSession = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
@@ -58,16 +76,27 @@ func (a *AWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusForbidden, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 		return
 	}
+	life := time.Duration(seconds) * time.Second
+	if a.Life > 0 {
+		life = a.Life
+	}
+	key, session := "ASIA"+rand.Text()[:16], Session{
+		Role: f.Get("RoleArn"), Name: f.Get("RoleSessionName"), Secret: rand.Text(), Token: "session of " + claims.Subject(), Expires: time.Now().Add(life),
+	}
 	a.mu.Lock()
-	a.sessions = append(a.sessions, fmt.Sprintf("%s %s %d", f.Get("RoleArn"), f.Get("RoleSessionName"), seconds))
+	a.sessions = append(a.sessions, fmt.Sprintf("%s %s %d", session.Role, session.Name, seconds))
+	if a.living == nil {
+		a.living = map[string]Session{}
+	}
+	a.living[key] = session
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "text/xml")
 	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult>
 <SubjectFromWebIdentityToken>%s</SubjectFromWebIdentityToken><Audience>sts.amazonaws.com</Audience>
 <AssumedRoleUser><Arn>%s</Arn><AssumedRoleId>AROA:session</AssumedRoleId></AssumedRoleUser>
-<Credentials><SessionToken>session of %[1]s</SessionToken><SecretAccessKey>secret</SecretAccessKey><Expiration>%[3]s</Expiration><AccessKeyId>ASIA</AccessKeyId></Credentials>
+<Credentials><SessionToken>%[4]s</SessionToken><SecretAccessKey>%[5]s</SecretAccessKey><Expiration>%[3]s</Expiration><AccessKeyId>%[6]s</AccessKeyId></Credentials>
 </AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
-		claims.Subject(), f.Get("RoleArn"), time.Now().Add(time.Duration(seconds)*time.Second).UTC().Format(time.RFC3339))
+		claims.Subject(), session.Role, session.Expires.UTC().Format(time.RFC3339), session.Token, session.Secret, key)
 }
 
 // Google is its token service and the part of IAM that impersonates. Access is granted to
@@ -77,9 +106,59 @@ type Google struct {
 	Provider string // projects/N/locations/global/workloadIdentityPools/P/providers/X
 	// Accounts are the subjects that may be a service account.
 	Accounts map[string]string
+	Life     time.Duration // of each token; zero: an hour
+
+	mu     sync.Mutex
+	tokens map[string]grant
+	count  map[string]int // of tokens, by whom they are of
+}
+
+// grant is whom a token is of.
+type grant struct {
+	principal string
+	expires   time.Time
 }
 
 const federated = "federated "
+
+// grant makes a token.
+func (g *Google) grant(text, principal string) (token string, life time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tokens == nil {
+		g.tokens, g.count = map[string]grant{}, map[string]int{}
+	}
+	if life = g.Life; life == 0 {
+		life = time.Hour
+	}
+	if g.count[text]++; g.count[text] > 1 {
+		text += fmt.Sprintf(" (%d)", g.count[text])
+	}
+	g.tokens[text] = grant{principal, time.Now().Add(life)}
+	return text, life
+}
+
+// Principal is whom a token is of that has not ended: a service account, or a subject.
+func (g *Google) Principal(token string) (string, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of, ok := g.tokens[token]
+	return of.principal, ok && time.Now().Before(of.expires)
+}
+
+// Tokens is how many tokens were made.
+func (g *Google) Tokens() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.tokens)
+}
+
+// Revoke ends all tokens.
+func (g *Google) Revoke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.tokens)
+}
 
 func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
@@ -89,16 +168,15 @@ func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	account, ok := strings.CutPrefix(r.URL.Path, "/v1/projects/-/serviceAccounts/")
 	account, generates := strings.CutSuffix(account, ":generateAccessToken")
-	subject, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "+federated)
+	subject, is := g.Principal(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	switch {
 	case !ok || !generates || r.Method != http.MethodPost:
 		http.Error(w, `{"error":{"code":404}}`, http.StatusNotFound)
 	case !is || g.Accounts[account] != subject:
 		http.Error(w, `{"error":{"code":403,"status":"PERMISSION_DENIED"}}`, http.StatusForbidden)
 	default:
-		_ = json.NewEncoder(w).Encode(map[string]string{
-			"accessToken": account + " for " + subject, "expireTime": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
-		})
+		token, life := g.grant(account+" for "+subject, account)
+		_ = json.NewEncoder(w).Encode(map[string]string{"accessToken": token, "expireTime": time.Now().Add(life).UTC().Format(time.RFC3339)})
 	}
 }
 
@@ -123,9 +201,10 @@ func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
 		return
 	}
+	token, life := g.grant(federated+claims.Subject(), claims.Subject())
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"access_token": federated + claims.Subject(), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
-		"token_type": "Bearer", "expires_in": 3600,
+		"access_token": token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		"token_type": "Bearer", "expires_in": int(life.Seconds()),
 	})
 }
 

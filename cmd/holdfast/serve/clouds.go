@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/launch"
+	"github.com/holdfast-dev/holdfast/runner/awsrole"
+	"github.com/holdfast-dev/holdfast/runner/ecs"
+	"github.com/holdfast-dev/holdfast/runner/eks"
+	"github.com/holdfast-dev/holdfast/runner/gke"
+	"github.com/holdfast-dev/holdfast/runner/kubernetes"
+	"github.com/holdfast-dev/holdfast/server/issuer/claims"
+)
+
+// provesItself reports whether the server shows tokens of its own to the cloud of such a
+// runner.
+func provesItself(t holdfast.RunnerType) bool {
+	return t == holdfast.RunnerKubernetesGKE || t == holdfast.RunnerKubernetesEKS || t == holdfast.RunnerECS
+}
+
+var errNoIssuer = errors.New("server.issuer is not set in holdfast.yaml: without it the server has no tokens to show to the cloud")
+
+// cloudAccess is how the API server of a runner is reached that a cloud runs.
+func (s launches) cloudAccess(ctx context.Context, r holdfast.Runner) (kubernetes.Access, error) {
+	if s.issuer == nil {
+		return kubernetes.Access{}, errNoIssuer
+	}
+	token := s.runnerToken(r.Name)
+	switch a := r.Kubernetes; {
+	case a != nil && a.EKS != nil:
+		cluster, err := eks.Open(ctx, *a.EKS, r.Name, func(ctx context.Context) (string, error) { return token(ctx, awsrole.Audience) })
+		return kubernetes.Access{Cloud: &kubernetes.CloudServer{Cloud: cluster}}, err
+	case a != nil && a.GKE != nil:
+		at := s.cfg.Jobs.Google
+		cluster, err := gke.Open(gke.Options{
+			Cluster: *a.GKE, Token: token, Endpoints: gke.Endpoints{STS: at.STS, IAMCredentials: at.IAMCredentials, Container: at.Container},
+		})
+		return kubernetes.Access{Cloud: &kubernetes.CloudServer{Cloud: cluster, ProxyURL: a.GKE.ProxyURL}}, err
+	default:
+		return kubernetes.Access{}, fmt.Errorf("runner %q does not say which cluster it is about", r.Name)
+	}
+}
+
+// openTasks makes what starts the tasks of a runner.
+func (s launches) openTasks(ctx context.Context, r holdfast.Runner, start kubernetes.Agent) (launch.Jobs, func(context.Context) error, error) {
+	if s.issuer == nil {
+		return nil, nil, errNoIssuer
+	}
+	token := s.runnerToken(r.Name)
+	tasks, err := ecs.Open(ctx, ecs.Options{
+		Runner: r, Agent: ecs.Agent(start), Installation: s.installation(), Logger: s.logger,
+		Token: func(ctx context.Context) (string, error) { return token(ctx, awsrole.Audience) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return tasks, tasks.Run, nil
+}
+
+// runnerToken makes tokens by which the server proves that it starts the runs of a runner.
+func (s launches) runnerToken(name string) func(ctx context.Context, audience string) (string, error) {
+	return func(ctx context.Context, audience string) (string, error) {
+		records, err := s.store.Runners(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, rec := range records {
+			if rec.Document.Name != name {
+				continue
+			}
+			origin := branchOrigin(s.cfg, rec.Place.Repo)
+			origin.Runner = name
+			token, err := s.issuer.IssueRunner(ctx, origin, audience)
+			return token.Token, err
+		}
+		return "", fmt.Errorf("runner %q is no longer in force: %w", name, holdfast.ErrNotFound)
+	}
+}
+
+// describeRunnerTokens is who the server is when it starts runs, for who registers it.
+func describeRunnerTokens() string {
+	return fmt.Sprintf("runners of types %s, %s, %s: subject %s\n",
+		holdfast.RunnerKubernetesGKE, holdfast.RunnerKubernetesEKS, holdfast.RunnerECS, claims.RunnerSubject("")+"NAME")
+}

@@ -1,0 +1,230 @@
+package ecs
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// goneKept is for how long a task that ECS does not know any longer is listed, with what
+	// was last known of it.
+	goneKept = 10 * time.Minute
+	// tagTimeout is for how long a task may exist, in seconds.
+	tagTimeout = "holdfast.dev/timeout"
+)
+
+var errNotLooked = errors.New("ECS was not asked yet")
+
+// seen is what was seen of our tasks, by ARN. It is safe for concurrent use.
+type seen struct {
+	changed *broadcast // something else is known
+	started *broadcast // there is something new to look at
+
+	mu     sync.Mutex
+	byARN  map[string]*object
+	err    error // of the last look
+	looked bool
+}
+
+// object is a task.
+type object struct {
+	ref    holdfast.AttemptRef
+	task   types.Task
+	gone   time.Time // when ECS was first found not to know it; zero: it does
+	listed bool      // in the last list
+}
+
+func newSeen() *seen {
+	return &seen{changed: newBroadcast(), started: newBroadcast(), byARN: map[string]*object{}}
+}
+
+// note remembers a task of an attempt before it was looked at.
+func (s *seen) note(ref holdfast.AttemptRef, arns ...string) {
+	s.mu.Lock()
+	for _, arn := range arns {
+		if s.byARN[arn] == nil {
+			s.byARN[arn] = &object{ref: ref, task: types.Task{TaskArn: aws.String(arn), LastStatus: aws.String(provisioning)}}
+		}
+	}
+	s.mu.Unlock()
+	s.started.wake()
+	s.changed.wake()
+}
+
+// took takes in what ECS says of tasks. One that is older than what is known is left out.
+func (s *seen) took(tasks []types.Task) {
+	s.mu.Lock()
+	for _, task := range tasks {
+		arn := aws.ToString(task.TaskArn)
+		o := s.byARN[arn]
+		if o == nil {
+			ref, ok := attemptOf(aws.ToString(task.StartedBy))
+			if !ok {
+				continue
+			}
+			o = &object{ref: ref}
+			s.byARN[arn] = o
+		}
+		if task.Version >= o.task.Version {
+			if len(task.Tags) == 0 {
+				task.Tags = o.task.Tags
+			}
+			o.task, o.gone = task, time.Time{}
+		}
+	}
+	s.mu.Unlock()
+	s.changed.wake()
+}
+
+// missing takes in that ECS does not know tasks.
+func (s *seen) missing(arns []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, arn := range arns {
+		if o := s.byARN[arn]; o != nil && o.gone.IsZero() {
+			o.gone = time.Now()
+		}
+	}
+}
+
+// toDescribe takes in a list of all our tasks, and returns those of which something new may be
+// known.
+func (s *seen) toDescribe(listed []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for arn, o := range s.byARN {
+		o.listed = slices.Contains(listed, arn)
+		// It is listed for an hour after its end.
+		if over(o.task) && !o.listed || !o.gone.IsZero() && time.Since(o.gone) > goneKept {
+			delete(s.byARN, arn)
+		}
+	}
+	var ask []string
+	for _, arn := range listed {
+		if o := s.byARN[arn]; o == nil || !ended(o.task) {
+			ask = append(ask, arn)
+		}
+	}
+	for arn, o := range s.byARN {
+		if !o.listed && o.gone.IsZero() {
+			ask = append(ask, arn)
+		}
+	}
+	return ask
+}
+
+// lookedAt notes how a look went.
+func (s *seen) lookedAt(err error) {
+	s.mu.Lock()
+	s.err, s.looked = err, true
+	s.mu.Unlock()
+	s.changed.wake()
+}
+
+// alive are the tasks of an attempt that have not ended.
+func (s *seen) alive(ref holdfast.AttemptRef) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var arns []string
+	for arn, o := range s.byARN {
+		if o.ref.Run == ref.Run && o.ref.Attempt == ref.Attempt && !over(o.task) && o.gone.IsZero() {
+			arns = append(arns, arn)
+		}
+	}
+	return arns
+}
+
+// late are the tasks that exist for longer than they may.
+func (s *seen) late(now time.Time) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var arns []string
+	for arn, o := range s.byARN {
+		seconds, err := strconv.Atoi(tagged(o.task.Tags, tagTimeout))
+		if err != nil || o.task.CreatedAt == nil || over(o.task) || aws.ToString(o.task.DesiredStatus) == stopped {
+			continue
+		}
+		if now.Sub(*o.task.CreatedAt) > time.Duration(seconds)*time.Second {
+			arns = append(arns, arn)
+		}
+	}
+	return arns
+}
+
+// pace is how soon what is known may have changed.
+func (s *seen) pace() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pace := idlePace
+	for _, o := range s.byARN {
+		switch {
+		case over(o.task) || !o.gone.IsZero():
+		case !begun(o.task) || aws.ToString(o.task.DesiredStatus) == stopped:
+			return startPace
+		default:
+			pace = runPace
+		}
+	}
+	return pace
+}
+
+// list is what there is, one for each attempt; an error if the last look has failed, or there
+// was none.
+func (s *seen) list() ([]holdfast.Launched, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byRef := map[holdfast.AttemptRef]holdfast.Launched{}
+	for _, o := range s.byARN {
+		now := o.launched()
+		if was, several := byRef[now.Ref()]; several {
+			// The end of one says nothing of another.
+			dead := was.Dead && now.Dead
+			if was.Over && !now.Over {
+				was = now
+			}
+			now = was
+			now.Dead = dead
+		}
+		byRef[now.Ref()] = now
+	}
+	var list []holdfast.Launched
+	for _, l := range byRef {
+		list = append(list, l)
+	}
+	switch {
+	case s.err != nil:
+		return list, s.err
+	case !s.looked:
+		return list, &holdfast.LaunchError{Err: errNotLooked}
+	}
+	return list, nil
+}
+
+// broadcast wakes all who wait.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newBroadcast() *broadcast { return &broadcast{ch: make(chan struct{})} }
+
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ch
+}
+
+func (b *broadcast) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.ch)
+	b.ch = make(chan struct{})
+}
