@@ -119,7 +119,7 @@ func (t *Tasks) Start(ctx context.Context, l holdfast.Launch) error {
 		case len(out.Tasks) == 0:
 			return failed(out.Failures)
 		}
-		t.seen.took(out.Tasks)
+		t.seen.took(out.Tasks, false)
 		t.seen.started.wake()
 		return nil
 	}

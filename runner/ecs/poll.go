@@ -97,7 +97,7 @@ func (t *Tasks) look(ctx context.Context) error {
 		if err != nil {
 			return explain("look at tasks", err)
 		}
-		t.seen.took(out.Tasks)
+		t.seen.took(out.Tasks, true)
 		var missing []string
 		for _, f := range out.Failures {
 			if aws.ToString(f.Reason) == "MISSING" {

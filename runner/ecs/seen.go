@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,9 +13,13 @@ import (
 )
 
 const (
-	// goneKept is for how long a task that ECS does not know any longer is listed, with what
-	// was last known of it.
+	// goneKept is for how long a task that has ended, or that ECS does not know any longer, is
+	// listed at least, with what was last known of it: lists of ECS lag behind.
 	goneKept = 10 * time.Minute
+	// A task is taken for gone when ECS does not know it several times in a row, and one that it
+	// has never shown only after a while: for a moment it does not know what it has started.
+	missedOften = 3
+	shownWithin = 2 * time.Minute
 	// tagTimeout is for how long a task may exist, in seconds.
 	tagTimeout = "holdfast.dev/timeout"
 )
@@ -38,8 +41,11 @@ type seen struct {
 type object struct {
 	ref    holdfast.AttemptRef
 	task   types.Task
-	gone   time.Time // when ECS was first found not to know it; zero: it does
-	listed bool      // in the last list
+	since  time.Time // it was first seen, or started
+	shown  bool      // ECS has shown it since it was started
+	missed int       // how often in a row ECS did not know it
+	over   time.Time // it was first seen to be over, or gone; zero: it is neither
+	gone   bool
 }
 
 func newSeen() *seen {
@@ -51,7 +57,7 @@ func (s *seen) note(ref holdfast.AttemptRef, arns ...string) {
 	s.mu.Lock()
 	for _, arn := range arns {
 		if s.byARN[arn] == nil {
-			s.byARN[arn] = &object{ref: ref, task: types.Task{TaskArn: aws.String(arn), LastStatus: aws.String(provisioning)}}
+			s.byARN[arn] = &object{ref: ref, since: time.Now(), task: types.Task{TaskArn: aws.String(arn), LastStatus: aws.String(provisioning)}}
 		}
 	}
 	s.mu.Unlock()
@@ -59,8 +65,9 @@ func (s *seen) note(ref holdfast.AttemptRef, arns ...string) {
 	s.changed.wake()
 }
 
-// took takes in what ECS says of tasks. One that is older than what is known is left out.
-func (s *seen) took(tasks []types.Task) {
+// took takes in what ECS says of tasks: when they are started, or later. What is older than
+// what is known is left out.
+func (s *seen) took(tasks []types.Task, later bool) {
 	s.mu.Lock()
 	for _, task := range tasks {
 		arn := aws.ToString(task.TaskArn)
@@ -70,14 +77,21 @@ func (s *seen) took(tasks []types.Task) {
 			if !ok {
 				continue
 			}
-			o = &object{ref: ref}
+			o = &object{ref: ref, since: time.Now()}
 			s.byARN[arn] = o
 		}
+		o.shown, o.missed = o.shown || later, 0
 		if task.Version >= o.task.Version {
 			if len(task.Tags) == 0 {
 				task.Tags = o.task.Tags
 			}
-			o.task, o.gone = task, time.Time{}
+			o.task, o.gone = task, false
+		}
+		switch {
+		case !over(o.task):
+			o.over = time.Time{}
+		case o.over.IsZero():
+			o.over = time.Now()
 		}
 	}
 	s.mu.Unlock()
@@ -89,8 +103,12 @@ func (s *seen) missing(arns []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, arn := range arns {
-		if o := s.byARN[arn]; o != nil && o.gone.IsZero() {
-			o.gone = time.Now()
+		o := s.byARN[arn]
+		if o == nil || o.gone || !o.shown && time.Since(o.since) < shownWithin {
+			continue
+		}
+		if o.missed++; o.missed >= missedOften {
+			o.gone, o.over = true, time.Now()
 		}
 	}
 }
@@ -100,21 +118,20 @@ func (s *seen) missing(arns []string) {
 func (s *seen) toDescribe(listed []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for arn, o := range s.byARN {
-		o.listed = slices.Contains(listed, arn)
-		// It is listed for an hour after its end.
-		if over(o.task) && !o.listed || !o.gone.IsZero() && time.Since(o.gone) > goneKept {
-			delete(s.byARN, arn)
-		}
-	}
+	in := make(map[string]bool, len(listed))
 	var ask []string
 	for _, arn := range listed {
+		in[arn] = true
 		if o := s.byARN[arn]; o == nil || !ended(o.task) {
 			ask = append(ask, arn)
 		}
 	}
 	for arn, o := range s.byARN {
-		if !o.listed && o.gone.IsZero() {
+		switch {
+		case in[arn]: // for an hour after its end
+		case !o.over.IsZero() && time.Since(o.over) > goneKept:
+			delete(s.byARN, arn)
+		case !ended(o.task) && !o.gone:
 			ask = append(ask, arn)
 		}
 	}
@@ -135,7 +152,7 @@ func (s *seen) alive(ref holdfast.AttemptRef) []string {
 	defer s.mu.Unlock()
 	var arns []string
 	for arn, o := range s.byARN {
-		if o.ref.Run == ref.Run && o.ref.Attempt == ref.Attempt && !over(o.task) && o.gone.IsZero() {
+		if o.ref.Run == ref.Run && o.ref.Attempt == ref.Attempt && !over(o.task) && !o.gone {
 			arns = append(arns, arn)
 		}
 	}
@@ -166,7 +183,7 @@ func (s *seen) pace() time.Duration {
 	pace := idlePace
 	for _, o := range s.byARN {
 		switch {
-		case over(o.task) || !o.gone.IsZero():
+		case over(o.task) || o.gone:
 		case !begun(o.task) || aws.ToString(o.task.DesiredStatus) == stopped:
 			return startPace
 		default:

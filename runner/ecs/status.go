@@ -50,7 +50,7 @@ func (o *object) launched() holdfast.Launched {
 	arn := aws.ToString(o.task.TaskArn)
 	l := holdfast.Launched{
 		Run: o.ref.Run, Attempt: o.ref.Attempt, Name: nameOf(arn), Place: "task " + nameOf(arn),
-		Over: over(o.task) || !o.gone.IsZero(), Dead: over(o.task) && containerOf(o.task).ExitCode != nil, Begun: begun(o.task),
+		Over: over(o.task) || o.gone, Dead: over(o.task) && containerOf(o.task).ExitCode != nil, Begun: begun(o.task),
 	}
 	switch {
 	case l.Over && !over(o.task):
@@ -67,7 +67,7 @@ var words = []struct {
 	reason holdfast.Reason
 }{
 	{"CannotPull", holdfast.CauseImagePullFailed},
-	{"OutOfMemory", holdfast.CauseOutOfMemory},
+	{"OutOfMemoryError", holdfast.CauseOutOfMemory},
 	{"ResourceInitializationError", holdfast.CauseTaskConfiguration},
 	{"Capacity is unavailable", holdfast.CauseCapacityUnavailable},
 	{"reached the limit", holdfast.CauseRunnerQuota},

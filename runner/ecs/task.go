@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// deliverWait is how long before its end by force an agent that was asked to stop gives up to
-// deliver what came of its engine.
-const deliverWait = 90 * time.Second
+// deliverWait is how long an agent that was asked to stop tries to deliver what came of its
+// engine, which it has interrupted and killed after a minute: both have mostGrace.
+const deliverWait = 50 * time.Second
 
 // passed are variables of a task that engines get: with them SDKs find the task's role.
 var passed = []string{

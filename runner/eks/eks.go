@@ -93,11 +93,15 @@ func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err 
 	return aws.ToString(out.Cluster.Endpoint), ca, nil
 }
 
-// Token returns a token for the API server.
-func (c *Cluster) Token(ctx context.Context) (string, time.Time, error) {
+// Token returns a token for the API server. If one was refused, the role is assumed again: its
+// session may have been revoked.
+func (c *Cluster) Token(ctx context.Context, refused string) (string, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	what := "make a token for cluster " + c.of.Name
+	if sessions, ok := c.config.Credentials.(*aws.CredentialsCache); ok && refused != "" {
+		sessions.Invalidate()
+	}
 	session, err := c.config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", time.Time{}, awsrole.Explain(what, err, nil)

@@ -71,7 +71,7 @@ func TestClusterIsFoundAndItsTokensAreGood(t *testing.T) {
 	if err != nil || address != api || string(ca) != "the authority" {
 		t.Fatalf("found %q, %q, %v", address, ca, err)
 	}
-	token, until, err := c.Token(t.Context())
+	token, until, err := c.Token(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +93,31 @@ func TestClusterIsFoundAndItsTokensAreGood(t *testing.T) {
 	}
 }
 
+// A token that the API server has refused is not made from the same session again.
+func TestTokenThatWasRefused(t *testing.T) {
+	l := newLab(t)
+	c := l.open(t)
+	token, _, err := c.Token(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		refused  string
+		sessions int
+	}{{"", 1}, {token, 2}, {"", 2}} {
+		if _, _, err := c.Token(t.Context(), test.refused); err != nil || len(l.aws.STS.Sessions()) != test.sessions {
+			t.Errorf("refused %t: %d sessions, %v", test.refused != "", len(l.aws.STS.Sessions()), err)
+		}
+	}
+}
+
 // A session that is about to end is replaced, before a token would end with it.
 func TestSessionIsRenewed(t *testing.T) {
 	l := newLab(t)
 	l.aws.STS.Life = 3 * time.Second
 	c := l.open(t)
 	for range 2 {
-		token, until, err := c.Token(t.Context())
+		token, until, err := c.Token(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +167,7 @@ func TestRefused(t *testing.T) {
 	t.Run("nobody answers", func(t *testing.T) {
 		l := newLab(t)
 		t.Setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
-		_, _, err := l.open(t).Token(t.Context())
+		_, _, err := l.open(t).Token(t.Context(), "")
 		var refused *holdfast.LaunchError
 		if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable {
 			t.Errorf("got %v", err)

@@ -43,8 +43,8 @@ func (c *Cluster) call(ctx context.Context, r request, into any) error {
 	for try := 1; ; try++ {
 		err := c.once(ctx, r, into)
 		var answer *answerError
-		passing := err != nil && (!errors.As(err, &answer) || answer.status == http.StatusTooManyRequests || answer.status >= http.StatusInternalServerError)
-		if !passing || try == tries || ctx.Err() != nil {
+		transient := err != nil && (!errors.As(err, &answer) || answer.status == http.StatusTooManyRequests || answer.status >= http.StatusInternalServerError)
+		if !transient || try == tries || ctx.Err() != nil {
 			return err
 		}
 		select {

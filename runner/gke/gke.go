@@ -92,14 +92,19 @@ type found struct {
 func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err error) {
 	g := c.opts.Cluster
 	what := fmt.Sprintf("find cluster %s of GKE in %s of project %s", g.Name, g.Location, g.Project)
-	token, _, err := c.Token(ctx)
-	if err != nil {
-		return "", nil, err
-	}
 	at := fmt.Sprintf("%s/v1/projects/%s/locations/%s/clusters/%s", c.opts.Endpoints.Container,
 		url.PathEscape(g.Project), url.PathEscape(g.Location), url.PathEscape(g.Name))
 	var said found
-	err = c.call(ctx, request{address: at, bearer: token}, &said)
+	var answer *answerError
+	for token, again := "", false; ; again = true {
+		if token, _, err = c.Token(ctx, token); err != nil {
+			return "", nil, err
+		}
+		err = c.call(ctx, request{address: at, bearer: token}, &said)
+		if again || !errors.As(err, &answer) || answer.status != http.StatusUnauthorized {
+			break // else the token may have been revoked
+		}
+	}
 	if err != nil {
 		return "", nil, explain(what, err, map[int]holdfast.Reason{
 			http.StatusNotFound: holdfast.CauseRunnerClusterMissing, http.StatusForbidden: holdfast.CauseCloudForbidden,
@@ -125,15 +130,16 @@ func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err 
 	}
 }
 
-// Token returns an access token, which the API server takes as Google's APIs do.
-func (c *Cluster) Token(ctx context.Context) (string, time.Time, error) {
+// Token returns an access token, which the API server takes as Google's APIs do: another one
+// than refused.
+func (c *Cluster) Token(ctx context.Context, refused string) (string, time.Time, error) {
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
 		return "", time.Time{}, context.Cause(ctx)
 	}
 	defer func() { c.turn <- struct{}{} }()
-	if c.last.text != "" && time.Now().Before(c.last.until) {
+	if c.last.text != "" && c.last.text != refused && time.Now().Before(c.last.until) {
 		return c.last.text, c.last.until, nil
 	}
 	token, err := c.exchange(ctx)

@@ -73,7 +73,7 @@ func TestClusterIsFoundAndItsTokensAreGood(t *testing.T) {
 			if err != nil || address != "https://10.0.0.1" || string(ca) != "the authority" {
 				t.Fatalf("found %q, %q, %v", address, ca, err)
 			}
-			token, until, err := c.Token(t.Context())
+			token, until, err := c.Token(t.Context(), "")
 			who, ok := l.google.Tokens.Principal(token)
 			if err != nil || !ok || who != test.who {
 				t.Errorf("the token is of %q, %t, %v", who, ok, err)
@@ -82,10 +82,33 @@ func TestClusterIsFoundAndItsTokensAreGood(t *testing.T) {
 				t.Errorf("it is used for %s of its hour", left)
 			}
 			before := l.google.Tokens.Tokens()
-			if again, _, err := c.Token(t.Context()); err != nil || again != token || l.google.Tokens.Tokens() != before {
+			if again, _, err := c.Token(t.Context(), ""); err != nil || again != token || l.google.Tokens.Tokens() != before {
 				t.Errorf("another token was made: %q, %v", again, err)
 			}
 		})
+	}
+}
+
+// A token that was revoked is replaced, by whoever has found that out.
+func TestTokenIsRevoked(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	c := l.open(t)
+	token, _, err := c.Token(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.google.Tokens.Revoke()
+	if again, _, err := c.Token(t.Context(), ""); err != nil || again != token {
+		t.Errorf("without a word it is %q, %v", again, err)
+	}
+	other, _, err := c.Token(t.Context(), token)
+	if _, ok := l.google.Tokens.Principal(other); err != nil || !ok {
+		t.Errorf("then it is %q, %v", other, err)
+	}
+	l.google.Tokens.Revoke()
+	if _, _, err := c.Endpoint(t.Context()); err != nil {
+		t.Errorf("the cluster is not found with a new one: %v", err)
 	}
 }
 
@@ -94,12 +117,12 @@ func TestTokenIsRenewed(t *testing.T) {
 	l := newLab(t)
 	l.google.Tokens.Life = 2 * time.Second
 	c := l.open(t)
-	first, until, err := c.Token(t.Context())
+	first, until, err := c.Token(t.Context(), "")
 	if err != nil || time.Until(until) > time.Second {
 		t.Fatalf("a token for two seconds is used until %s, %v", until, err)
 	}
 	for {
-		token, _, err := c.Token(t.Context())
+		token, _, err := c.Token(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}

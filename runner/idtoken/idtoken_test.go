@@ -265,7 +265,7 @@ func TestGoogleByItsSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, err := found.TokenSource.Token()
-	if err != nil || token.AccessToken != "plan@p.iam.gserviceaccount.com for "+planner {
+	if err != nil || token.AccessToken != "plan@p.iam.gserviceaccount.com-for-"+planner {
 		t.Fatalf("token = %+v, %v", token, err)
 	}
 	other := strings.Replace(string(found.JSON), "plan@p", "apply@p", 1)

@@ -21,8 +21,9 @@ type Cloud interface {
 	// Endpoint asks where the API server is now: an https address, and the authority of its
 	// certificate, PEM; none means the system's.
 	Endpoint(ctx context.Context) (address string, ca []byte, err error)
-	// Token returns a bearer token, and until when it is to be used.
-	Token(ctx context.Context) (token string, until time.Time, err error)
+	// Token returns a bearer token, and until when it is to be used. It is another one than
+	// refused, which the API server did not accept; empty: there is none.
+	Token(ctx context.Context, refused string) (token string, until time.Time, err error)
 }
 
 // CloudServer is an API server that a cloud runs.
@@ -46,7 +47,7 @@ const (
 	// failureKept is for how long a failed question at the cloud is not asked again.
 	failureKept = 3 * time.Second
 	// endpointKept is for how long an API server that cannot be reached is looked for where
-	// it was: a cluster may have been made anew.
+	// it was: another cluster may have got its name.
 	endpointKept = 30 * time.Second
 	// freshToken is the age below which a token that was refused is not replaced.
 	freshToken = 10 * time.Second
@@ -68,6 +69,8 @@ type known struct {
 	token string
 	made  time.Time
 	until time.Time
+	// refused is a token that is no longer good, although it should be.
+	refused string
 
 	failed time.Time // when it was last asked in vain
 	err    error
@@ -132,11 +135,11 @@ func (r *route) complete(ctx context.Context, k *known) error {
 		}
 	}
 	if k.token == "" || !time.Now().Before(k.until) {
-		token, until, err := r.cloud.Token(ctx)
+		token, until, err := r.cloud.Token(ctx, k.refused)
 		if err != nil {
 			return err
 		}
-		k.token, k.until, k.made = token, until, time.Now()
+		k.token, k.until, k.made, k.refused = token, until, time.Now(), ""
 	}
 	return nil
 }
@@ -231,7 +234,7 @@ func (r *route) refused(ctx context.Context, token string) {
 	}
 	defer r.give()
 	if r.known.token == token {
-		r.known.token = ""
+		r.known.token, r.known.refused = "", token
 	}
 }
 

@@ -22,6 +22,7 @@ type cloud struct {
 	life             time.Duration
 	err              error
 	endpoints, tokes int
+	kept             bool // tokens are the same until one is refused
 }
 
 func (c *cloud) Endpoint(context.Context) (string, []byte, error) {
@@ -31,10 +32,12 @@ func (c *cloud) Endpoint(context.Context) (string, []byte, error) {
 	return c.server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw}), c.err
 }
 
-func (c *cloud) Token(context.Context) (string, time.Time, error) {
+func (c *cloud) Token(_ context.Context, refused string) (string, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tokes++
+	if c.tokes++; c.kept && refused == "" {
+		c.tokes = max(c.tokes-1, 1)
+	}
 	return strings.Repeat("t", c.tokes), time.Now().Add(c.life), c.err
 }
 
@@ -99,7 +102,7 @@ func TestTokensOfACloudAreRenewed(t *testing.T) {
 // with its body; one that was made just now is not.
 func TestTokenOfACloudThatIsRefused(t *testing.T) {
 	t.Parallel()
-	c := &cloud{server: apiServer(t, func(token string) bool { return token == "t" }), life: time.Hour}
+	c := &cloud{server: apiServer(t, func(token string) bool { return token == "t" }), life: time.Hour, kept: true}
 	r := newRoute(c, nil)
 	if got, err := say(t, r, "x"); err != nil || !strings.HasPrefix(got, "401") || c.tokes != 1 {
 		t.Errorf("a fresh one: %q, %v, %d tokens", got, err, c.tokes)

@@ -279,6 +279,10 @@ func TestFaults(t *testing.T) {
 			"server: {agents: {address: \"127.0.0.1:9\", url: \"http://example.com\"}}\n",
 			[]string{"f:1:48: server.agents.url: \"http://example.com\" is not an https URL without query"},
 		},
+		"tokens of Google in the clear": {
+			"jobs: {google: {sts: \"http://example.com\", container: \"http://127.0.0.1:1\"}}\n",
+			[]string{"f:1:22: jobs.google.sts: \"http://example.com\" is not an https URL without query"},
+		},
 		"Jobs that reach nobody": {
 			"server: {agents: {url: \"https://example.com\"}}\n", []string{"f:1:24: server.agents.url: is of no use without an address"},
 		},

@@ -44,7 +44,7 @@ func TestSubjectOfRunnersIsShown(t *testing.T) {
 	var out bytes.Buffer
 	DescribeIssuer(&out, parsed(t, `server:
   issuer: {url: "https://holdfast.example.com"}
-  agents: {address: ":8082", url: "http://127.0.0.1:8082", tls: {}}
+  agents: {address: "127.0.0.1:8082", url: "http://127.0.0.1:8082"}
 `))
 	if !strings.Contains(out.String(), "serverless-ecs: subject holdfast:runner:NAME\n") {
 		t.Errorf("it says\n%s", &out)

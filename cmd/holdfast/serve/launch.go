@@ -113,7 +113,7 @@ func (s launches) openJobs(ctx context.Context, r holdfast.Runner) (launch.Jobs,
 	return cluster, cluster.Run, nil
 }
 
-// installation tells what we start from what others start in the same place.
+// installation distinguishes what we start from what others start in the same place.
 func (s launches) installation() string {
 	return hex.EncodeToString(s.keys.Derive("installation"))[:16]
 }

@@ -14,8 +14,7 @@ import (
 type task struct {
 	e         *ECS
 	arn       string
-	token     string
-	request   string // as it was made, to compare
+	asked     struct{ token, body string } // by which it was started
 	startedBy string
 	family    string
 	tags      []keyValue
@@ -48,8 +47,8 @@ func (e *ECS) runTask(a *AWS, body []byte) (any, error) {
 	}
 	for _, t := range e.tasks {
 		switch {
-		case t.token != in.ClientToken:
-		case t.request == string(body):
+		case t.asked.token != in.ClientToken:
+		case t.asked.body == string(body):
 			return map[string]any{"tasks": []any{t.json(true)}, "failures": []any{}}, nil
 		default:
 			refusal := refuse(400, "ConflictException", "The clientToken was used with other parameters.")
@@ -66,11 +65,12 @@ func (e *ECS) runTask(a *AWS, body []byte) (any, error) {
 	}
 	c, override := d.said.Containers[0], in.Overrides.Containers[0]
 	t := &task{
-		e: e, arn: fmt.Sprintf("arn:aws:ecs:%s:%s:task/%s/%s", a.Region, account, e.Cluster, strings.ToLower(rand.Text())), token: in.ClientToken,
-		request: string(body), startedBy: in.StartedBy, family: d.family, tags: in.Tags, made: time.Now(), version: 1,
+		e: e, arn: fmt.Sprintf("arn:aws:ecs:%s:%s:task/%s/%s", a.Region, account, e.Cluster, strings.ToLower(rand.Text())),
+		startedBy: in.StartedBy, family: d.family, tags: in.Tags, made: time.Now(), version: 1,
 		last: "PROVISIONING", desired: "RUNNING", grace: time.Duration(c.StopTimeout) * time.Second,
 		spec: TaskSpec{Role: in.Overrides.Role, Image: c.Image, Args: slices.Concat(c.EntryPoint, override.Command)},
 	}
+	t.asked.token, t.asked.body = in.ClientToken, string(body)
 	if e.Grace > 0 {
 		t.grace = min(t.grace, e.Grace)
 	}
@@ -297,7 +297,7 @@ func (e *ECS) describeTasks(body []byte) (any, error) {
 	tasks, failures := []any{}, []any{}
 	for _, arn := range in.Tasks {
 		i := slices.IndexFunc(e.tasks, func(t *task) bool { return t.arn == arn })
-		if i < 0 {
+		if i < 0 || time.Since(e.tasks[i].made) < e.Lag {
 			failures = append(failures, map[string]string{"arn": arn, "reason": "MISSING"})
 			continue
 		}

@@ -119,7 +119,7 @@ type grant struct {
 	expires   time.Time
 }
 
-const federated = "federated "
+const federated = "federated-"
 
 // grant makes a token.
 func (g *Google) grant(text, principal string) (token string, life time.Duration) {
@@ -132,7 +132,7 @@ func (g *Google) grant(text, principal string) (token string, life time.Duration
 		life = time.Hour
 	}
 	if g.count[text]++; g.count[text] > 1 {
-		text += fmt.Sprintf(" (%d)", g.count[text])
+		text += fmt.Sprintf("-%d", g.count[text])
 	}
 	g.tokens[text] = grant{principal, time.Now().Add(life)}
 	return text, life
@@ -175,7 +175,7 @@ func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !is || g.Accounts[account] != subject:
 		http.Error(w, `{"error":{"code":403,"status":"PERMISSION_DENIED"}}`, http.StatusForbidden)
 	default:
-		token, life := g.grant(account+" for "+subject, account)
+		token, life := g.grant(account+"-for-"+subject, account)
 		_ = json.NewEncoder(w).Encode(map[string]string{"accessToken": token, "expireTime": time.Now().Add(life).UTC().Format(time.RFC3339)})
 	}
 }
