@@ -171,7 +171,7 @@ func fargate(t *testing.T) func(cloudapi.TaskSpec) (cloudapi.Process, error) {
 		}
 		c, err := container.Start(container.Spec{
 			Programs: filepath.Join(dir, "image"), Args: spec.Args, Env: append(spec.Env, "HOME=/var/lib/holdfast"), Dir: "/var/lib/holdfast",
-			Mounts: []container.Mount{{From: filepath.Join(home, "lib"), To: "/var/lib"}}, Log: filepath.Join(home, "log"),
+			Mounts: []container.Mount{{From: filepath.Join(home, "lib"), To: "/var/lib"}}, Log: filepath.Join(home, "log"), User: 10001,
 		})
 		if err != nil {
 			return nil, err

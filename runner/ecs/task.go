@@ -153,8 +153,13 @@ var smallest = size{256, 512}
 // fargate are the sizes that Fargate has: for each number of shares the memory from, to and in
 // which steps.
 var fargate = []struct{ shares, from, to, step int }{
-	{256, 512, 2048, 512}, {512, 1024, 4096, 1024}, {1024, 2048, 8192, 1024}, {2048, 4096, 16384, 1024},
-	{4096, 8192, 30720, 1024}, {8192, 16384, 61440, 4096}, {16384, 32768, 122880, 8192},
+	{256, 512, 2048, 512},
+	{512, 1024, 4096, 1024},
+	{1024, 2048, 8192, 1024},
+	{2048, 4096, 16384, 1024},
+	{4096, 8192, 30720, 1024},
+	{8192, 16384, 61440, 4096},
+	{16384, 32768, 122880, 8192},
 }
 
 // agentMemory is what an agent needs besides its engine, in MiB.
