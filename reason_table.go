@@ -195,13 +195,6 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
-	ReasonNewState: {
-		Effect: Blocks, Words: "it would use another state, and the resources in its current state would be left behind",
-		More: "The code or `spec.state` names another backend, or another place in it. The plan uses the new state: resources in the current one are not changed or destroyed, but are no longer managed",
-		One:  "would get another state", Many: "would get other states", Early: true,
-		Next: []Verb{VerbApply}, Does: "confirms it and applies the plan that was shown",
-		Hint: "To keep what exists, copy the state to its new place first: if the plan then has no changes and finds every known resource of the cluster, the merge is not held",
-	},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no running agent executes such runs; it resumes automatically when one does",
 		More: "Such runs are those of this kind, of clusters of this project, in environments of this runner. It is reported after 30 s",
@@ -308,6 +301,13 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "It is pushed as soon as the backend accepts it. `holdfast state push` does so now, `holdfast state get` writes the file, `holdfast state waive` discards it",
 		Line: "holdfast state push CLUSTER",
 	},
+	ReasonStateWouldMove: {
+		Effect: Blocks, Who: operators, Words: "its state would move to another place; nothing is planned or applied until it is migrated",
+		More: "The state stays where it was at the first apply. The code, `spec.state`, another environment or the storage of a runner says another place",
+		One:  "would get another state", Many: "would get other states", Early: true,
+		Hint: "Merge, then run `holdfast state migrate`, which moves the state and proves that nothing changes; or take the change back",
+		Line: "holdfast state migrate CLUSTER", See: "lifecycle.md#another-state",
+	},
 	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
 	ReasonSuspended: {
 		Effect: Blocks, Who: operators, Words: "runs of this cluster are suspended",
@@ -386,6 +386,10 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	CauseInvalidOutcome: {
 		Effect: Explains, Cause: true, Words: "the agent reported something impossible: a plan that applied something, a reason that does not exist",
 		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered instead of it. The whole report is discarded",
+	},
+	CauseMigrationUnproven: {
+		Effect: Explains, Cause: true, Words: "the state was not moved: what was applied last would be changed, or another state is at the new place",
+		Hint: "Read the failure. The former place counts, as before; `holdfast state migrate` can be repeated", See: "lifecycle.md#another-state",
 	},
 	CauseNetwork: {
 		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",

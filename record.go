@@ -101,8 +101,10 @@ type Desired struct {
 	Revision     Revision `json:"revision"`
 	SourceDigest Digest   `json:"sourceDigest"` // empty: Faults say why
 	Document     Cluster  `json:"document"`
-	// StateLocation is where the state is to be; empty if it is not known.
-	StateLocation string `json:"stateLocation,omitempty"`
+	// StateLocation is where the state is to be; empty if it is not known. Stored says how it
+	// is reached, if that is in the storage of a runner.
+	StateLocation string       `json:"stateLocation,omitempty"`
+	Stored        *StoredState `json:"stored,omitempty"`
 	// SecretEnv are the names of credentials that the root module's secret variables refer
 	// to. With Faults, they are those that the document and the last root module refer to.
 	SecretEnv   []string `json:"secretEnv,omitempty"`
@@ -134,9 +136,13 @@ type Applied struct {
 	Bundle        Digest   `json:"bundle"`
 	Dir           string   `json:"dir"`
 	StateLocation string   `json:"stateLocation,omitempty"`
-	Template      string   `json:"template,omitempty"` // "name@version" and its commit, for people
-	EngineName    string   `json:"engineName"`
-	EngineVersion string   `json:"engineVersion"`
+	// Stored says how the state is reached, if it is in the storage of a runner; Migrated, that
+	// the state has moved since: what was applied says where it was before.
+	Migrated      bool         `json:"migrated,omitempty"`
+	Stored        *StoredState `json:"stored,omitempty"`
+	Template      string       `json:"template,omitempty"` // "name@version" and its commit, for people
+	EngineName    string       `json:"engineName"`
+	EngineVersion string       `json:"engineVersion"`
 	// Document is the one that was applied, or a later one that came to the same content.
 	Document Cluster   `json:"document"`
 	At       time.Time `json:"at"`

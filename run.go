@@ -149,6 +149,7 @@ type RunSpec struct {
 	Dir           string         `json:"dir"`                  // the root module's folder inside the bundle
 	Document      Cluster        `json:"document"`             // the cluster as it was planned or applied
 	StateLocation string         `json:"stateLocation"`        // see StateKey
+	Stored        *StoredState   `json:"stored,omitempty"`     // how it is reached, if that is in the storage of a runner
 	Template      string         `json:"template,omitempty"`   // "name@version" and its commit, for people
 	// OutputRoles says which outputs mean something to Holdfast: OutputRoleEndpoint and its
 	// like to the output's name.
@@ -207,18 +208,15 @@ type RunProgress struct {
 
 // RunOutcome is what came of a run. The plan itself is a document of its own.
 type RunOutcome struct {
-	InputDigest   Digest   `json:"inputDigest,omitempty"`
-	EngineName    string   `json:"engineName,omitempty"`
-	EngineVersion string   `json:"engineVersion,omitempty"`
-	Fingerprint   Digest   `json:"fingerprint,omitempty"`
-	PlanDigest    Digest   `json:"planDigest,omitempty"` // of the plan document; empty: there is none
-	Counts        Counts   `json:"counts,omitzero"`
-	Matched       string   `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
-	Failure       *Failure `json:"failure,omitempty"`
-	// Copied: the plan was made with another state than the cluster's present one, which
-	// has all that is known to be in that, and has no changes.
-	Copied   bool      `json:"copied,omitempty"`
-	PostedAt time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
+	InputDigest   Digest    `json:"inputDigest,omitempty"`
+	EngineName    string    `json:"engineName,omitempty"`
+	EngineVersion string    `json:"engineVersion,omitempty"`
+	Fingerprint   Digest    `json:"fingerprint,omitempty"`
+	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the plan document; empty: there is none
+	Counts        Counts    `json:"counts,omitzero"`
+	Matched       string    `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
+	Failure       *Failure  `json:"failure,omitempty"`
+	PostedAt      time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
 }
 
 // AttemptRef names one attempt of a run, with the fence that its writes carry.

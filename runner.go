@@ -263,6 +263,9 @@ type RunnerRecord struct {
 	// Faults say why what the repository says now is not in force; none: it is.
 	Faults    Faults    `json:"faults,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
+	// Next is what the repository says now, if nothing keeps it from being in force but
+	// states that it would move; nil: something else does, or nothing.
+	Next *Runner `json:"next,omitempty"`
 }
 
 // RunnerRuleRecord is a rule in force, as RunnerRecord is a runner.

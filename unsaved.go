@@ -33,6 +33,8 @@ type StateAction string
 const (
 	StatePush   StateAction = "push"   // push a state that an engine could not save
 	StateUnlock StateAction = "unlock" // force-unlock the backend
+
+	StateMigrate StateAction = "migrate" // move the state to another place
 )
 
 // StateJob is what a run of kind RunState or RunUnlock does with the state of a cluster.
@@ -47,7 +49,12 @@ type StateJob struct {
 	LockID string `json:"lockID,omitempty"`
 	// Unsaved is what push pushes; zero for another action.
 	Unsaved UnsavedState `json:"unsaved,omitzero"`
+	// Move is what migrate does; nil for another action.
+	Move *StateMove `json:"move,omitempty"`
 }
+
+// Migrates reports whether it moves the state; nil does not.
+func (j *StateJob) Migrates() bool { return j != nil && j.Action == StateMigrate && j.Move != nil }
 
 // Unlocks reports whether it releases a lock; nil does not.
 func (j *StateJob) Unlocks() bool { return j != nil && j.Action == StateUnlock }

@@ -103,6 +103,11 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 	case slices.ContainsFunc(running, here):
 		return fmt.Errorf("another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
 	}
+	if moves, err := migrates(ctx, q, run); err != nil {
+		return fmt.Errorf("look for runs of %q: %w", run.Cluster, err)
+	} else if moves {
+		return fmt.Errorf("the state of %q is being moved: %w", run.Cluster, holdfast.ErrConflict)
+	}
 	return limit.admit(len(running))
 }
 

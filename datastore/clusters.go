@@ -198,6 +198,11 @@ func (s *ClusterStore) saveCluster(
 		if err := storeCluster(ctx, q, next, doc); err != nil {
 			return err
 		}
+		if len(trail) > 0 { // it was applied, or is gone
+			if err := (placing{s.records}).notePlace(ctx, q, next); err != nil {
+				return err
+			}
+		}
 		for _, entry := range trail {
 			if err := s.audit(ctx, q, entry); err != nil {
 				return fmt.Errorf("record %s: %w", entry.Action, err)

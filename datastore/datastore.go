@@ -58,6 +58,7 @@ type Store struct {
 	*TemplateStore
 	*RepositoryStore
 	*IssuerStore
+	*PlaceStore
 	*RunnerStore
 	*ArtefactStore
 	*LogStore
@@ -116,6 +117,7 @@ func newStore(opts Options) *Store {
 		TemplateStore:    &TemplateStore{r},
 		RepositoryStore:  &RepositoryStore{r},
 		IssuerStore:      &IssuerStore{r},
+		PlaceStore:       &PlaceStore{placing{r}},
 		RunnerStore:      &RunnerStore{r},
 		ArtefactStore:    artefacts,
 		LogStore:         &LogStore{r},

@@ -87,6 +87,7 @@ func TestStore(t *testing.T) {
 		"impacts":         testImpacts,
 		"upgrades":        testUpgrades,
 		"samples":         testSamples,
+		"places":          testPlaces,
 		"rename":          testRename,
 		"rename refusals": testRenameRefusals,
 		"rename, empty":   testRenameOverEmpty,

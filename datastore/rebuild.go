@@ -26,6 +26,7 @@ func (s *rebuilder) rebuild(ctx context.Context) error {
 		{"logs", s.rebuildLogs},
 		{"merges", s.rebuildMerges},
 		{"environments", s.rebuildEnvironments}, // after clusters
+		{"places", s.rebuildPlaces},
 	} {
 		name, fill := step.name, step.fill
 		var wanted int

@@ -54,6 +54,9 @@ func (s *ClusterStore) renameCluster(ctx context.Context, from, to holdfast.Clus
 		if err := moveBelongings(ctx, q, from.Name, to.Name); err != nil {
 			return err
 		}
+		if err := s.renamePlace(ctx, q, from.Name, to.Name); err != nil {
+			return err
+		}
 		if err := s.addHistory(ctx, q, to.Name, history); err != nil {
 			return err
 		}
@@ -205,6 +208,24 @@ func (s *records) sealedFor(location string, c content) (string, error) {
 	}
 	origin, err := s.keys.Unseal(originPurpose, contentName(location, c.key), c.origin)
 	return string(origin), err
+}
+
+// renamePlace gives another name where the state is. It stays there, but in our own backend.
+func (s *ClusterStore) renamePlace(ctx context.Context, q querier, from, to string) error {
+	places := placing{s.records}
+	place, err := places.statePlace(ctx, q, from, q.forUpdate)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if place.Cluster = to; place.Location == locationOf(from) {
+		place.Location = locationOf(to)
+	}
+	if _, err := q.exec(ctx, `DELETE FROM state_places WHERE cluster = ?`, from); err != nil {
+		return fmt.Errorf("move where the state is: %w", err)
+	}
+	return places.putPlace(ctx, q, place)
 }
 
 // moveBelongings gives resources and history to another name. What is left of a

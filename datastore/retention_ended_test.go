@@ -32,6 +32,7 @@ var kept = map[string]string{
 	"runners":           "a row for each document",
 	"runner_rules":      "a row for each document",
 	"environments":      "a row for each environment that has ever run: it stays where it is",
+	"state_places":      "a row for each cluster that is applied",
 	"upgrades":          "a row for each version that was proposed: what people declined is not proposed again",
 
 	"clusters":             "a row for each cluster that there ever was: its name and history stay",

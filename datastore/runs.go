@@ -136,6 +136,9 @@ func (s *RunStore) CreateRunAfter(ctx context.Context, run holdfast.Run, newest 
 		if now != newest {
 			return fmt.Errorf("run %s was queued meanwhile: %w", now, holdfast.ErrConflict)
 		}
+		if err := inPlace(ctx, q, run); err != nil {
+			return err
+		}
 		return also(ctx, q)
 	})
 }
@@ -318,6 +321,15 @@ func (s *RunStore) replaceRun(ctx context.Context, q querier, old, run holdfast.
 		return run, err
 	}
 	if err := dropDeadLocks(ctx, q, old.StateKey()); err != nil {
+		return run, err
+	}
+	places := placing{s.records}
+	if run.Kind == holdfast.RunApply && run.Begun {
+		if err := places.fixPlace(ctx, q, places.placeOf(run)); err != nil {
+			return run, err
+		}
+	}
+	if err := places.noteMoved(ctx, q, run); err != nil {
 		return run, err
 	}
 	return run, s.noteUnsaved(ctx, q, run)

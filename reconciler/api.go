@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 )
 
@@ -15,6 +16,20 @@ func (r *Reconciler) Dispatcher() *dispatch.Dispatcher { return r.dispatcher }
 
 // Rescue returns who puts states right that engines could not save.
 func (r *Reconciler) Rescue() *rescue.Keeper { return r.rescue }
+
+// States puts states right, and moves them.
+type States struct {
+	*rescuer
+	*placer
+}
+
+type (
+	rescuer = rescue.Keeper
+	placer  = places.Keeper
+)
+
+// States returns who puts states right and who moves them.
+func (r *Reconciler) States() States { return States{r.rescue, r.places} }
 
 // CommandStored says that a command is in the store. It never blocks.
 func (r *Reconciler) CommandStored() { r.commands.CommandStored() }

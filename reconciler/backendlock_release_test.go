@@ -138,8 +138,9 @@ func TestUnlockAfterItsPullRequest(t *testing.T) {
 	}
 }
 
-// TestUnlockOfOneIDInTwoStates: code of a pull request may print the ID of any lock. That of
-// the tracked branch's state is released, with the tracked branch's code.
+// TestUnlockOfOneIDInTwoStates: a pull request that names another state is not planned, so that
+// its code prints the ID of no lock. That of the tracked branch's state is released, with the
+// tracked branch's code.
 func TestUnlockOfOneIDInTwoStates(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, foreignState())
@@ -155,8 +156,8 @@ func TestUnlockOfOneIDInTwoStates(t *testing.T) {
 	found := f.execute(func(holdfast.Assignment) holdfast.Result { return foundLocked(made) })
 	f.open(1, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
 	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(f.clock.Now()) })
-	if plan := f.newest("prod"); plan.PullRequest.Number != 1 || plan.StateLocation == found.StateLocation {
-		t.Fatalf("the plan of the pull request is %+v", plan.RunSpec)
+	if run := f.newest("prod"); run.PullRequest.Number != 0 {
+		t.Fatalf("the pull request has the run %+v", run.RunSpec)
 	}
 	job, err := f.unlockBackend("prod", "left-1", false)
 	if err != nil || job.Kind != holdfast.RunState || !job.PullRequest.IsZero() || job.StateLocation != found.StateLocation {

@@ -104,8 +104,7 @@ func TestAnotherEngineIsReported(t *testing.T) {
 	}
 }
 
-// TestAnotherStateIsReported: the comment says that a merge gives a cluster another state,
-// also if the plan, which is of that one, changes nothing.
+// TestAnotherStateIsReported: the comment says that a merge would give a cluster another state.
 func TestAnotherStateIsReported(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "terraform {\n  backend \"s3\" {\n    bucket = \"b\"\n    key    = \"k\"\n    region = \"eu-west-1\"\n  }\n}\n"
@@ -121,7 +120,7 @@ func TestAnotherStateIsReported(t *testing.T) {
 			return result
 		})
 		f.post()
-		if got := strings.Contains(f.comment(1), "**moves the state of prod** from `clusters/prod` to `s3:bucket=b,key=k`"); got != change.moved {
+		if got := strings.Contains(f.comment(1), "`prod`: its state is clusters/prod and would be s3:bucket=b,key=k"); got != change.moved {
 			t.Errorf("%s: the comment says\n%s", name, f.comment(1))
 		}
 	}

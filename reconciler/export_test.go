@@ -127,3 +127,6 @@ func (r *Reconciler) LeadsRepository(repo string) bool { return r.leader.Leads(r
 
 // HasPeers reports whether other replicas lived a moment ago.
 func (r *Reconciler) HasPeers() bool { return r.leader.Others() }
+
+// Again takes in again the documents of runners that have faults.
+func (r *Reconciler) Again(ctx context.Context) error { return r.runners.Again(ctx) }

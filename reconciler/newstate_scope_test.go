@@ -20,7 +20,7 @@ func inEnvironment(environment string, spec ...string) map[string]string {
 func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ backend, spec, was, is string }{
-		"pg":         {`backend "pg" { schema_name = "prod" }`, "", "pg:conn_str=of p/e,", "pg:conn_str=of p/live,"},
+		"pg":         {`backend "pg" { schema_name = "prod" }`, "", "pg:conn_str=of p/e", "pg:conn_str=of p/live"},
 		"consul":     {`backend "consul" { path = "prod" }`, "", "consul:path=prod of p/e", "consul:path=prod of p/live"},
 		"http":       {`backend "http" {}`, "", "http:infra/prod of p/e", "http:infra/prod of p/live"},
 		"kubernetes": {"", "state: {type: kubernetes, secret_suffix: prod}", "secret_suffix=prod of p/e", "secret_suffix=prod of p/live"},
@@ -39,11 +39,11 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 			before := f.cluster("prod").Applied
 			f.open(1, inEnvironment("live", spec...))
 			f.executeAll(good)
-			if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+			if status := f.planStatus(1); !strings.HasPrefix(status, "success StateWouldMove will hold prod") {
 				t.Errorf("the plan's status is %s", status)
 			}
-			for _, want := range []string{"moves the state of prod", tt.was, tt.is} {
-				if comment := f.forge.comment(1); !strings.Contains(comment, want) {
+			for _, want := range []string{"StateWouldMove", tt.was, tt.is} {
+				if comment := strings.ReplaceAll(f.forge.comment(1), `\_`, "_"); !strings.Contains(comment, want) {
 					t.Errorf("the comment lacks %q:\n%s", want, comment)
 				}
 			}
@@ -52,7 +52,7 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 				t.Fatalf("a %s of %s was handed out", a.Kind, a.Cluster)
 			}
 			rec := f.cluster("prod")
-			if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.WaitingDetail, tt.was) || !strings.Contains(rec.WaitingDetail, tt.is) {
+			if rec.Waiting != holdfast.ReasonStateWouldMove || !strings.Contains(rec.WaitingDetail, tt.was) || !strings.Contains(rec.WaitingDetail, tt.is) {
 				t.Fatalf("merged, prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
 			if rec.Applied.StateLocation != before.StateLocation || rec.Applied.Document.Environment != "e" {
@@ -61,14 +61,25 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 			if run := f.drift(scaled("5")); run.Document.Environment != "e" {
 				t.Errorf("the drift check of what was applied is one in %s", run.Document.Environment)
 			}
-			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonStateWouldMove {
 				t.Errorf("after it, prod waits for %q: %v", rec.Waiting, f.runs("prod"))
 			}
-			f.api("alice", holdfast.VerbApply, "prod")
-			f.executeAll(good)
+			if _, err := f.r.States().Migrate(t.Context(), holdfast.StateMigration{Cluster: "prod", Actor: "alice"}); err == nil || !strings.Contains(err.Error(), "--copied") {
+				t.Errorf("without a copy, a migration is refused with %v", err)
+			}
+			m, err := f.r.States().Migrate(t.Context(), holdfast.StateMigration{Cluster: "prod", Actor: "alice", Copied: true})
+			f.must(err)
+			a := f.claim()
+			if a.Run != m.Run || !a.State.Move.Copied {
+				t.Fatalf("handed out is %+v", a)
+			}
+			f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+			f.executeAll(func(holdfast.Assignment) holdfast.Result {
+				return holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+			})
 			rec = f.cluster("prod")
 			if rec.Waiting != "" || rec.Applied.Document.Environment != "live" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
-				t.Errorf("confirmed, prod waits for %q (%s), applied in %s", rec.Waiting, rec.WaitingDetail, rec.Applied.Document.Environment)
+				t.Errorf("copied, prod waits for %q (%s), applied in %s", rec.Waiting, rec.WaitingDetail, rec.Applied.Document.Environment)
 			}
 		})
 	}
@@ -99,12 +110,12 @@ func TestAnotherEnvironmentMayBeAnotherBucket(t *testing.T) {
 	f.adopt()
 	f.open(1, inEnvironment("live", oldState))
 	f.executeAll(good)
-	if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+	if status := f.planStatus(1); !strings.HasPrefix(status, "success StateWouldMove will hold prod") {
 		t.Errorf("the plan's status is %s", status)
 	}
 	f.merge(1, byMerge)
 	rec := f.cluster("prod")
-	if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.WaitingDetail, "store=environment of p/live") {
+	if rec.Waiting != holdfast.ReasonStateWouldMove || !strings.Contains(rec.WaitingDetail, "store=environment of p/live") {
 		t.Errorf("merged, prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 	}
 }
@@ -158,7 +169,7 @@ func TestAStateIsTheSameWhenCredentialsChange(t *testing.T) {
 			f.lookAt(1)
 			f.executeAll(good)
 			f.post()
-			if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status, "NewState") || strings.Contains(comment, "moves the state") {
+			if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status+comment, "StateWouldMove") {
 				t.Errorf("the status is %s, and the comment:\n%s", status, comment)
 			}
 			f.merge(1, byMerge)
@@ -274,7 +285,7 @@ func TestAStateUnderItsFormerNameIsTheSame(t *testing.T) {
 		f.look()
 		f.lookAt(1)
 		f.post()
-		if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status, "NewState") || strings.Contains(comment, "moves the state") {
+		if status, comment := f.planStatus(1), f.forge.comment(1); strings.Contains(status+comment, "StateWouldMove") {
 			t.Errorf("the status is %s, and the comment:\n%s", status, comment)
 		}
 	})
@@ -296,7 +307,7 @@ func TestAStateUnderItsFormerNameIsTheSame(t *testing.T) {
 		f.restart()
 		f.look()
 		f.executeAll(good)
-		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonStateWouldMove {
 			t.Errorf("prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 		}
 	})

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
@@ -16,16 +14,18 @@ const (
 	newState = "state: {type: s3, bucket: states, key: new, region: eu-west-1}"
 )
 
-// stateMoves is a fleet with an open pull request that gives prod another state,
-// planned as result says.
-func stateMoves(t *testing.T, spec []string, result func(holdfast.Assignment) holdfast.Result) *fleet {
+// stateMoves is a fleet with an open pull request that gives prod another state.
+func stateMoves(t *testing.T, spec []string) *fleet {
 	t.Helper()
 	files := twoClusters()
 	files["clusters/prod.yaml"] = document("prod", append(spec, oldState)...)
 	f := newFleet(t, files)
 	f.adopt()
 	f.open(1, map[string]string{"clusters/prod.yaml": document("prod", append(spec, newState)...)})
-	f.executeAll(result)
+	if a := f.claim(); a.Run != "" {
+		t.Errorf("a %s of %s is handed out with the state at %s", a.Kind, a.Cluster, a.StateLocation)
+	}
+	f.post()
 	return f
 }
 
@@ -39,33 +39,42 @@ func (f *fleet) planStatus(number int) string {
 	return told[len(told)-1]
 }
 
-// A merge that would leave all that a cluster has behind in another state is held until
-// a person confirms it, and the pull request says so before.
+// A pull request that would move the state is not planned, and says so; nor is its merge
+// applied, whoever asks for it, before the state is migrated. Then it is, with what was applied
+// before: nothing waits, and the next plan is made at the new place.
 func TestAMergeThatMovesTheStateIsHeld(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string][]string{"by merge": nil, "by hand": {"apply: {onMerge: false}"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := stateMoves(t, spec, good)
-			if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
+			f := stateMoves(t, spec)
+			if status := f.planStatus(1); !strings.HasPrefix(status, "success StateWouldMove will hold prod") {
 				t.Errorf("the plan's status is %s", status)
 			}
-			comment := f.forge.comment(1)
-			for _, want := range []string{"NewState", "key=old", "key=new", "After the merge: `/holdfast apply -c prod` confirms", "**Next:** merge, then `/holdfast apply`"} {
-				if !strings.Contains(comment, want) {
+			for _, want := range []string{"StateWouldMove", "key=old", "key=new", "holdfast state migrate"} {
+				if comment := f.forge.comment(1); !strings.Contains(comment, want) {
 					t.Errorf("the comment lacks %q:\n%s", want, comment)
 				}
+			}
+			if c := f.command(1, "alice", "/holdfast plan"); c.Status != holdfast.CommandRefused {
+				t.Errorf("a plan that alice asks for is %s: %s", c.Status, c.Reply)
 			}
 			f.merge(1, byMerge)
 			f.look()
 			rec := f.cluster("prod")
-			if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.WaitingDetail, "key=old") || !strings.Contains(rec.WaitingDetail, "key=new") {
+			if rec.Waiting != holdfast.ReasonStateWouldMove || !strings.Contains(rec.WaitingDetail, "key=old") || !strings.Contains(rec.WaitingDetail, "key=new") {
 				t.Fatalf("merged, prod waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
-			f.api("alice", holdfast.VerbApply, "prod")
-			f.executeAll(good)
-			if rec := f.cluster("prod"); rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") {
-				t.Errorf("confirmed, prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
+			if c := f.api("alice", holdfast.VerbApply, "prod"); c.Status != holdfast.CommandRefused {
+				t.Errorf("an apply that alice asks for is %s: %s", c.Status, c.Reply)
+			}
+			f.migrated("prod", "key=old", "key=new")
+			f.executeAll(func(holdfast.Assignment) holdfast.Result {
+				return holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+			})
+			rec = f.cluster("prod")
+			if rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("migrated, prod waits for %q (%s), with its state at %s: %v", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation, f.runs("prod"))
 			}
 		})
 	}
@@ -90,68 +99,6 @@ func keeping(t *testing.T, addresses ...string) *fleet {
 	}
 	f.without(addresses...)
 	return f
-}
-
-// A state that was copied to its new place first leaves nothing behind: its plan has no
-// changes, and it has all that the present one has.
-func TestAStateThatWasCopiedIsNotHeld(t *testing.T) {
-	t.Parallel()
-	f := keeping(t, "a.a", "a.b")
-	f.open(1, map[string]string{"clusters/prod.yaml": document("prod", newState)})
-	f.without("a.a", "a.b", "a.c")
-	if status := f.planStatus(1); strings.Contains(status, "NewState") {
-		t.Errorf("the plan's status is %s", status)
-	}
-	f.merge(1, byMerge)
-	f.without("a.a", "a.b", "a.c")
-	if rec := f.cluster("prod"); rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") {
-		t.Errorf("prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
-	}
-}
-
-// A plan without changes is not a copy: nothing in an empty state, and nothing that the
-// document asks for, agree. A person may confirm it all the same.
-func TestAnEmptyStateIsNotACopy(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ has, found []string }{
-		"empty":                {[]string{"a.a", "a.b"}, nil},
-		"a part":               {[]string{"a.a", "a.b"}, []string{"a.a"}},
-		"as many others":       {[]string{"a.a", "a.b"}, []string{"a.a", "a.c"}},
-		"another object":       {[]string{"a.a", "a.b"}, []string{"a.a", "a.b=other"}},
-		"nobody knows of what": {nil, []string{"a.a"}},
-	} {
-		for _, how := range []string{"merged", "pushed"} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				f := keeping(t, c.has...)
-				before := f.inventory()
-				if how == "pushed" {
-					f.repo.Commit(master, "move", map[string]string{"clusters/prod.yaml": document("prod", newState)})
-					f.look()
-					f.without(c.found...)
-				} else {
-					f.open(1, map[string]string{"clusters/prod.yaml": document("prod", newState)})
-					f.without(c.found...)
-					if status := f.planStatus(1); !strings.HasPrefix(status, "success NewState will hold prod") {
-						t.Errorf("the plan's status is %s", status)
-					}
-					f.merge(1, byMerge)
-				}
-				rec := f.cluster("prod")
-				if rec.Waiting != holdfast.ReasonNewState || !strings.Contains(rec.Applied.StateLocation, "key=old") {
-					t.Fatalf("prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
-				}
-				if diff := cmp.Diff(before, f.inventory()); diff != "" {
-					t.Errorf("what prod has (-before +now):\n%s", diff)
-				}
-				f.api("alice", holdfast.VerbApply, "prod")
-				f.without(c.found...)
-				if rec := f.cluster("prod"); rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") {
-					t.Errorf("confirmed, prod waits for %q (%s), with its state at %s", rec.Waiting, rec.WaitingDetail, rec.Applied.StateLocation)
-				}
-			})
-		}
-	}
 }
 
 // A cluster on record whose state an earlier version has called otherwise has the same
@@ -179,7 +126,7 @@ func TestAStateOnRecordUnderAnotherName(t *testing.T) {
 	}
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
-	if status := f.planStatus(1); strings.Contains(status, "NewState") {
+	if status := f.planStatus(1); strings.Contains(status, "StateWouldMove") {
 		t.Errorf("the plan's status is %s", status)
 	}
 	f.merge(1, byMerge)
@@ -191,7 +138,7 @@ func TestAStateOnRecordUnderAnotherName(t *testing.T) {
 	f.open(2, map[string]string{"infra/prod/backend.tf": strings.Replace(code["infra/prod/backend.tf"], "one", "two", 1)})
 	f.executeAll(good)
 	f.merge(2, byMerge)
-	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonStateWouldMove {
 		t.Errorf("with another schema, prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 }
@@ -231,11 +178,11 @@ func TestAStateOnRecordUnderAnotherNameIsAnothersToo(t *testing.T) {
 // A push that moves the state waits for that, and not as any other.
 func TestAPushThatMovesTheState(t *testing.T) {
 	t.Parallel()
-	f := stateMoves(t, nil, good)
+	f := stateMoves(t, nil)
 	f.repo.Commit(master, "move", map[string]string{"clusters/prod.yaml": document("prod", newState)})
 	f.look()
 	f.executeAll(good)
-	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNewState {
+	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonStateWouldMove {
 		t.Errorf("prod waits for %q (%s)", rec.Waiting, rec.WaitingDetail)
 	}
 }
@@ -258,11 +205,11 @@ func TestARenameAndTheState(t *testing.T) {
 			}
 			f.open(1, map[string]string{"clusters/prod.yaml": renamed, "infra/live/main.tf": module("two")})
 			f.executeAll(good)
-			if status := f.planStatus(1); strings.Contains(status, "NewState") != c.held {
+			if status := f.planStatus(1); strings.Contains(status, "StateWouldMove") != c.held {
 				t.Errorf("the plan's status is %s", status)
 			}
 			f.merge(1, byMerge)
-			if rec := f.cluster("live"); rec.Waiting == holdfast.ReasonNewState != c.held {
+			if rec := f.cluster("live"); rec.Waiting == holdfast.ReasonStateWouldMove != c.held {
 				t.Errorf("live waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("live"))
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/relay"
@@ -44,6 +45,7 @@ type Store interface {
 	Impacts
 	Upgrades
 	Runners
+	StatePlaces
 	rescue.Tries
 	rescue.Unsaved
 	record.Trail
@@ -224,6 +226,15 @@ type Artefacts interface {
 	// digest is that of its content, as templates computes it.
 	PutBundle(ctx context.Context, digest holdfast.Digest, data []byte) error
 	HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error)
+}
+
+// StatePlaces are where the states of clusters are.
+type StatePlaces interface {
+	places.Places
+	// Environment is an ErrNotFound of one that has not run.
+	Environment(ctx context.Context, key holdfast.EnvironmentKey) (holdfast.Environment, error)
+	// Bundle opens what PutBundle has stored.
+	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
 }
 
 // StateLocks are the locks on states in Holdfast's own backend.

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -59,6 +60,7 @@ type leaves struct {
 	gates     *gate.Keeper
 	lineage   *lineage.Reader
 	outputs   *outputs.Reader
+	places    *places.Keeper
 	records   *record.Writer
 	releases  *releases.Reader
 	resolver  *templates.Resolver
@@ -128,6 +130,10 @@ func newLeaves(r *Reconciler) leaves {
 	l.catalogs = catalog.NewReader(catalog.Options{
 		Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden,
 		Runners: runnerGlobs, RunnerDocuments: r.opts.Grants.Runners.Documents,
+	})
+	l.places = places.NewKeeper(places.Options{
+		Store: store, Catalogs: l.catalogs, Resolver: l.resolver, Logger: logger, Now: now,
+		Queued: func(ctx context.Context) { r.dispatcher.Queued(ctx) },
 	})
 	l.artefacts = history.NewPatient(store, logger, now)
 	l.lineage = lineage.NewReader(patientStore{store, l.artefacts}, l.catalogs)

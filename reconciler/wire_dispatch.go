@@ -121,7 +121,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		}
 		if !r.leader.Leads(leader.Fleet) {
 			unsaved.Over()
-		} else if err := r.rescue.Pass(ctx); err == nil {
+		} else if err := errors.Join(r.rescue.Pass(ctx), r.runners.Again(ctx)); err == nil {
 			unsaved.Over()
 		} else if ctx.Err() == nil && unsaved.Says(err, r.opts.Now()) {
 			r.opts.Telemetry.Logger.ErrorContext(ctx, "unsaved states were not checked", "err", err)

@@ -22,7 +22,8 @@ func newIntake(r *Reconciler) *intake.Intake {
 	return intake.New(intake.Options{
 		Store: r.opts.Store, Sources: sources, Leading: leading{r.leader, r}, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 		Rooms: intake.Rooms{
-			Catalogs: r.catalogs, Lineage: r.lineage, Records: r.records, Agenda: r.agenda, Traces: r.traces, Looking: &r.looking,
+			Catalogs: r.catalogs, Lineage: r.lineage, Records: r.records, Agenda: r.agenda, Places: r.places, Traces: r.traces,
+			Looking: &r.looking,
 		},
 		Peers: intake.Peers{
 			Publisher: r.publish, Impacts: r.impacts, Runners: r.runners, Gates: r.gates, Upgrades: proposing{r}, Commands: reading{r},

@@ -49,17 +49,12 @@ func (w *writer) danger() {
 	w.caution(lines, most)
 }
 
-// stateLines are for a cluster whose state would be another one, which is then the one
-// that the plan is of, or would be written by another engine.
+// stateLines are for a cluster whose state would be written by another engine.
 func stateLines(o outcome) (lines []string) {
 	if o.run == nil {
 		return nil
 	}
-	name, was, is := markdown.Text(o.cluster.Name), o.cluster.State, o.cluster.NewState
-	if is != "" {
-		lines = append(lines, fmt.Sprintf("**moves the state of %s** from %s to %s: the plan uses the new one; resources in the old state are kept but no longer managed. To keep managing them, move the state first",
-			name, markdown.Code(markdown.Shorten(visible(was), 120)), markdown.Code(markdown.Shorten(visible(is), 120))))
-	}
+	name := markdown.Text(o.cluster.Name)
 	if wrote, _, _ := strings.Cut(o.cluster.Engine, " "); wrote != "" && o.run.EngineName != "" && o.run.EngineName != wrote {
 		lines = append(lines, fmt.Sprintf("**changes the engine of %s** from %s to %s: once it has written the state, the other engine may not be able to read it",
 			name, markdown.Text(markdown.Shorten(o.cluster.Engine, 60)), markdown.Text(markdown.Shorten(o.run.EngineName+" "+o.run.EngineVersion, 60))))

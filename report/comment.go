@@ -127,6 +127,8 @@ func (w *writer) clustersHeadline(head string) string {
 		return fmt.Sprintf("⏳ Planning %s · %s%s", head, progress(t.all, t.by[stageWorking]), w.retried())
 	case t.by[stageFailed]+t.by[stageHeld] > 0 || len(pr.Faults) > 0:
 		return fmt.Sprintf("❌ Plan for %s · %s%s", head, w.breakdown("changes", "change", len(distinct(pr.Faults))), countsPhrase(t.counts, false))
+	case staying(w.outcomes) > 0:
+		return fmt.Sprintf("✋ Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	case t.by[stageDone] == 0:
 		return fmt.Sprintf("✅ Plan for %s: no changes in %s", head, markdown.Plural(t.all, "cluster"))
 	case t.counts.Replace+t.counts.Delete+t.counts.Forget > 0:
@@ -134,6 +136,16 @@ func (w *writer) clustersHeadline(head string) string {
 	default:
 		return fmt.Sprintf("🔵 Plan for %s · %s%s", head, w.breakdown("changes", "change", 0), countsPhrase(t.counts, false))
 	}
+}
+
+// staying counts the clusters that are not planned since their states would move.
+func staying(outcomes []outcome) (n int) {
+	for _, o := range outcomes {
+		if o.notice == holdfast.ReasonStateWouldMove {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *writer) mergedHeadline(head string) string {
@@ -190,6 +202,8 @@ func (w *writer) breakdown(one, many string, faults int) string {
 		switch {
 		case o.stage == stageFailed, o.stage == stageHeld:
 			word, _ = o.needs()
+		case o.notice == holdfast.ReasonStateWouldMove:
+			word = reasonOf(o.notice).One
 		case o.stage == stageLeft && o.cluster.Superseded != "":
 			word = "is " + o.result
 		}
@@ -210,7 +224,9 @@ func (w *writer) breakdown(one, many string, faults int) string {
 	add(t.destroy, w.destroyWord(1), w.destroyWord(2))
 	add(t.by[stageDone]-t.destroy, one, many)
 	add(t.by[stageUnchanged], "has no changes", "have no changes")
-	add(t.by[stageLeft], "is left unchanged", "are left unchanged")
+	moves := reasonOf(holdfast.ReasonStateWouldMove)
+	add(staying(w.outcomes), moves.One, moves.Many)
+	add(t.by[stageLeft]-staying(w.outcomes), "is left unchanged", "are left unchanged")
 	add(faults, "error in the files", "errors in the files")
 	if alike, ok := strings.CutPrefix(strings.Join(parts, ", "), fmt.Sprintf("%d ", t.all)); ok && len(parts) == 1 {
 		return markdown.Plural(t.all, "cluster") + " " + alike
@@ -320,7 +336,7 @@ func (w *writer) next() {
 	case working > 0:
 		parts = append(parts, "this comment is updated when the plans are done")
 	default:
-		if w.total.by[stageDone] > 0 {
+		if w.total.by[stageDone]+staying(w.outcomes) > 0 {
 			merge := w.mergeWord()
 			if len(missingGates(w.outcomes)) > 0 {
 				merge = "get what is required, then " + merge
@@ -332,7 +348,7 @@ func (w *writer) next() {
 			all = append(all, "plan each cluster: "+planAll)
 		}
 	}
-	if len(w.outcomes)+samples > 0 {
+	if len(w.outcomes)+samples > staying(w.outcomes) {
 		parts = append(parts, "plan again: "+command(holdfast.VerbPlan))
 	}
 	if len(w.outcomes) > 1 {
@@ -372,6 +388,8 @@ func (w *writer) mergeWord() string {
 		return "merge, then " + command(holdfast.VerbApply) + " to destroy"
 	case apply <= 0 && w.total.destroy > 0:
 		return "merge to destroy"
+	case apply <= 0 && staying(w.outcomes) > 0:
+		return "merge, then `holdfast state migrate`"
 	case w.total.destroy > 0 && manual == 0:
 		return "merge to apply and destroy"
 	case manual == 0:

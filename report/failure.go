@@ -104,6 +104,9 @@ func stateChoices(run holdfast.Run) []choice {
 			does:     "retries, once the cause is fixed",
 		}}
 	}
+	if run.State.Migrates() {
+		return []choice{{terminal: "holdfast state migrate " + run.Cluster, does: "begins again, once the cause is fixed: the former place of the state counts"}}
+	}
 	choices := []choice{
 		{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},
 		{terminal: "holdfast state get " + run.Cluster, does: "writes it to a file"},

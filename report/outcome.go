@@ -80,6 +80,9 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	case c.Waiting == holdfast.CauseStateUnsaved:
 		o.plan = nil
 		return o.held(c.Waiting, c.WaitingDetail)
+	case c.Waiting == holdfast.ReasonStateWouldMove:
+		o.plan, o.notice, o.detail = nil, c.Waiting, c.WaitingDetail
+		return o.as(stageLeft, "✋", "not planned: its state would move")
 	case c.Removed && c.Plan == nil && r.PullRequest.Reason == "":
 		return o.as(stageWorking, "⏳", "removed; waiting for its destroy plan")
 	case r.PullRequest.Reason != "" && c.Plan == nil:

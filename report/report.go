@@ -49,10 +49,6 @@ type Cluster struct {
 	// Engine is what has written the state so far, such as "terraform 1.11.4"; empty if
 	// nobody knows.
 	Engine string
-	// State is where its state is since the last apply; empty if nobody knows. NewState is
-	// where it would be instead, by the plan; empty if it stays.
-	State, NewState string
-
 	// Waiting is the reason why nothing happens, such as Unreviewed, and
 	// WaitingDetail the same in a sentence; empty if something does. Of an open
 	// pull request with a good plan it is what a merge would wait for, such as

@@ -166,13 +166,16 @@ func gated(outcomes []outcome, merged bool, description string) string {
 }
 
 // confirmed are the reasons for which a merge whose plan looks like any other waits
-// for a person.
-var confirmed = []holdfast.Reason{holdfast.ReasonNewState, holdfast.ReasonMayExist}
+// for a person's confirmation.
+var confirmed = []holdfast.Reason{holdfast.ReasonMayExist}
+
+// holding are the reasons for which a merge will wait for a person, whatever it brings.
+var holding = append([]holdfast.Reason{holdfast.ReasonStateWouldMove}, confirmed...)
 
 // heldLater says which clusters a merge will not be applied to before a person has
-// confirmed it, and why; empty if there are none.
+// acted, and why; empty if there are none.
 func heldLater(outcomes []outcome) string {
-	for _, reason := range confirmed {
+	for _, reason := range holding {
 		var names []string
 		for _, o := range outcomes {
 			if o.notice == reason {

@@ -372,12 +372,12 @@ func TestPlanStatusOfWhatWillBeHeld(t *testing.T) {
 		want     string
 	}{
 		"another state": {[]report.Cluster{
-			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonNewState}, {Name: "b", Plan: plan, Summary: summary},
-		}, "NewState will hold a: it would use another state"},
+			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonStateWouldMove}, {Name: "b", Plan: plan, Summary: summary},
+		}, "StateWouldMove will hold a: its state would move to another place"},
 		"another state, and an approval is missing": {[]report.Cluster{
-			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonNewState},
+			{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonStateWouldMove},
 			{Name: "b", Plan: plan, Summary: summary, Gates: []holdfast.Gate{{Name: holdfast.GateApproved}}},
-		}, "approval missing; NewState will hold a: it would use another state"},
+		}, "approval missing; StateWouldMove will hold a: its state would move to another place"},
 		"may exist":         {[]report.Cluster{{Name: "a", Plan: &dead, Summary: summary}}, "MayExist will hold a: the apply would create resources"},
 		"nothing, or order": {[]report.Cluster{{Name: "a", Plan: plan, Summary: summary, Waiting: holdfast.ReasonDependencyMissing}}, "1 cluster: 1 to create"},
 	} {

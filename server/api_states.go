@@ -27,6 +27,14 @@ type Rescuer interface {
 	PushUnsaved(ctx context.Context, cluster, actor string, data []byte) (holdfast.Run, error)
 	WaiveUnsaved(ctx context.Context, cluster, actor, reason string) (holdfast.UnsavedState, error)
 	Unlocker
+	Migrator
+}
+
+// Migrator moves states.
+type Migrator interface {
+	// Migrate queues the run that moves the state of a cluster to where it is to be, or says
+	// what it would do. ErrConflict, with the reason, if that cannot be now.
+	Migrate(ctx context.Context, ask holdfast.StateMigration) (holdfast.StateMigration, error)
 }
 
 // Unlocker deals with locks of backends that are not Holdfast's.
@@ -48,6 +56,7 @@ func (s *stateAPI) routes(view, operate *gin.RouterGroup) {
 	operate.GET("/states/:cluster/file", s.getUnsavedFile)
 	operate.POST("/states/:cluster/push", s.postStatePush)
 	operate.POST("/states/:cluster/waive", s.postStateWaive)
+	operate.POST("/states/:cluster/migrate", s.postStateMigrate)
 }
 
 func (s *stateAPI) getUnsaved(c *gin.Context) {
@@ -157,4 +166,20 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusAccepted, v1.RunOf(run))
+}
+
+func (s *stateAPI) postStateMigrate(c *gin.Context) {
+	var req v1.MigrateStateRequest
+	if err := decode(c, &req, true); err != nil {
+		s.fail(c, err)
+		return
+	}
+	m, err := s.opts.Rescuer.Migrate(c.Request.Context(), holdfast.StateMigration{
+		Cluster: c.Param("cluster"), Actor: caller(c).Name, DryRun: req.DryRun, Copied: req.Copied,
+	})
+	if err != nil {
+		s.fail(c, named(fmt.Sprintf("state of cluster %q", c.Param("cluster")), err))
+		return
+	}
+	c.JSON(http.StatusOK, v1.StateMigrationOf(m))
 }

@@ -132,6 +132,7 @@ func TestAuthorization(t *testing.T) {
 		{"DELETE", "/api/v1/locks/prod-eu", "", no, no, forbidden, ok, ok},
 		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", no, no, forbidden, forbidden, ok},
 		{"GET", "/api/v1/states/prod-eu/lock", "", no, no, ok, ok, ok},
+		{"POST", "/api/v1/states/prod-eu/migrate", `{"dryRun":true}`, no, no, forbidden, ok, ok},
 		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, no, no, forbidden, 202, 202},
 		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1","force":true}`, no, no, forbidden, forbidden, 202},
 	} {

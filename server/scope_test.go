@@ -90,6 +90,15 @@ func (r rescuer) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) 
 	return holdfast.Run{ID: lock.Run}, err
 }
 
+// What a migration would do, and that it is queued unless it is a dry run.
+func (rescuer) Migrate(_ context.Context, ask holdfast.StateMigration) (holdfast.StateMigration, error) {
+	ask.From, ask.To = "clusters/"+ask.Cluster, "s3:bucket=b,key=k"
+	if !ask.DryRun {
+		ask.Run = "run-9"
+	}
+	return ask, nil
+}
+
 // A token that is bound to projects reads of these alone, and commands these alone.
 func TestTokenBoundToProjects(t *testing.T) {
 	t.Parallel()
@@ -114,6 +123,7 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/states/proposed/lock", "", ok, gone, ok},
 		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, 202, forbidden, 202},
 		{"POST", "/api/v1/states/proposed/unlock", `{"lock":"left-1"}`, 202, gone, 202},
+		{"POST", "/api/v1/states/prod-eu/migrate", `{"dryRun":true}`, ok, forbidden, ok},
 		{"POST", "/api/v1/states/proposed/push", "", gone, gone, gone},
 		{"GET", "/api/v1/runs/run-1", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/plan", "", ok, gone, ok},

@@ -88,7 +88,7 @@ func (r *Resolver) assemble(from source, p *provider, c holdfast.Cluster, g give
 	own := renderCluster(c, b.kind, b.config, p.name, shared.fields)
 	root := &Root{
 		Dir: rootDir, tree: from.tree, shared: shared.digest,
-		StateLocation: b.location, OwnState: b.own, Backend: b.kind,
+		StateLocation: b.location, OwnState: b.own, state: b,
 		Template: label, TemplateRevision: from.revision,
 		EngineConstraint: c.Engine.Version, Variables: g.plain, Secrets: g.secrets, OutputRoles: shared.means,
 		files: append(slices.Clone(shared.files),

@@ -37,8 +37,7 @@ type Root struct {
 	// StateLocation says where the state is; two clusters with the same one
 	// must not run at once. It has no secrets in it.
 	StateLocation string
-	OwnState      bool   // the state is in Holdfast's own backend
-	Backend       string // http, s3, ... or cloud
+	OwnState      bool // the state is in Holdfast's own backend
 	// Template is "kubernetes@1.4.2 (abc1234)" for people; empty for a custom
 	// module.
 	Template         string
@@ -64,6 +63,7 @@ type Root struct {
 	// none of them changes, nor the cluster's file, Resolve gives the same.
 	Reads []string
 
+	state   backend
 	files   []File          // by name
 	entries []modules.Entry // from the tree, sorted by path
 	tree    holdfast.Tree
@@ -86,20 +86,28 @@ var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }} //no
 // The same content gives the same bytes. A file that cannot be bundled, such as
 // one that is too large, is a holdfast.Faults.
 func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
-	type item struct {
-		modules.Entry
-		data []byte
-		made bool
-	}
 	items := make([]item, 0, len(r.entries)+len(r.files))
 	for _, e := range r.entries {
-		items = append(items, item{Entry: e})
+		items = append(items, item{path: e.Path, exec: e.Exec, source: e.Source})
 	}
 	for _, f := range r.files {
-		items = append(items, item{Entry: modules.Entry{Path: path.Join(r.Dir, f.Name)}, data: f.Data, made: true})
+		items = append(items, item{path: path.Join(r.Dir, f.Name), data: f.Data, made: true})
 	}
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Path, b.Path) })
+	return pack(items, r.tree.ReadFile)
+}
 
+// item is a file of a bundle.
+type item struct {
+	path   string
+	exec   bool
+	source string // where it is read from, unless it was made
+	data   []byte
+	made   bool
+}
+
+// pack writes a bundle.
+func pack(items []item, read func(source string) ([]byte, error)) (data []byte, digest holdfast.Digest, err error) {
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.path, b.path) })
 	var out bytes.Buffer
 	zip := compressors.Get().(*gzip.Writer)
 	zip.Reset(&out)
@@ -111,29 +119,29 @@ func (r *Root) Bundle() (data []byte, digest holdfast.Digest, err error) {
 	total := 0
 	for _, it := range items {
 		if !it.made {
-			if it.data, err = r.tree.ReadFile(it.Source); err != nil {
+			if it.data, err = read(it.source); err != nil {
 				if why, ok := modules.Refused(err); ok {
-					return nil, "", holdfast.Faults{{File: it.Source, Message: why}}
+					return nil, "", holdfast.Faults{{File: it.source, Message: why}}
 				}
-				return nil, "", fmt.Errorf("read %s: %w", it.Source, err)
+				return nil, "", fmt.Errorf("read %s: %w", it.source, err)
 			}
 		}
 		if total += len(it.data); total > maxBundleBytes {
-			return nil, "", holdfast.Faults{{File: it.Source, Message: fmt.Sprintf("root module and its modules have more than %d bytes", maxBundleBytes)}}
+			return nil, "", holdfast.Faults{{File: it.source, Message: fmt.Sprintf("root module and its modules have more than %d bytes", maxBundleBytes)}}
 		}
 		mode := int64(0o644)
-		if it.Exec {
+		if it.exec {
 			mode = 0o755
 		}
 		head := &tar.Header{
-			Typeflag: tar.TypeReg, Name: it.Path, Size: int64(len(it.data)), Mode: mode,
+			Typeflag: tar.TypeReg, Name: it.path, Size: int64(len(it.data)), Mode: mode,
 			ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
 		}
 		if err := archive.WriteHeader(head); err != nil {
-			return nil, "", fmt.Errorf("bundle %s: %w", it.Path, err)
+			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
 		}
 		if _, err := archive.Write(it.data); err != nil {
-			return nil, "", fmt.Errorf("bundle %s: %w", it.Path, err)
+			return nil, "", fmt.Errorf("bundle %s: %w", it.path, err)
 		}
 	}
 	if err := archive.Close(); err != nil {

@@ -393,7 +393,7 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 		}
 	}
 	faults = append(faults, secretFaults(doc, g, dir)...)
-	for _, name := range []string{backendFile, variablesFile} {
+	for _, name := range []string{backendFile, variablesFile, holdfast.StateOverrideFile} {
 		if _, taken := g.Entries[path.Join(dir, name)]; taken {
 			faults = append(faults, holdfast.Fault{
 				File: path.Join(dir, name), Message: "a file of this name is written by Holdfast", Hint: "rename it",
@@ -458,7 +458,7 @@ func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, dir s
 			Data: slices.Concat(header("the cluster's document"), renderCluster(holdfast.Cluster{}, b.kind, b.config, "", nil)),
 		})
 	}
-	root.StateLocation, root.OwnState, root.Backend = b.location, b.own, b.kind
+	root.StateLocation, root.OwnState, root.state = b.location, b.own, b
 	if len(root.Variables) > 0 {
 		values, err := renderVariables(root.Variables)
 		if err != nil {

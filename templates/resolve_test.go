@@ -126,8 +126,8 @@ func TestResolveTemplate(t *testing.T) {
 
 	tr := tree(demoFiles())
 	root := resolve(t, tr, clusterOf(t, "clusters/prod-eu.yaml", demoCluster))
-	if got, want := root.StateLocation, "clusters/prod-eu"; got != want || !root.OwnState || root.Backend != "http" {
-		t.Errorf("state is %q, own %v, in %s", got, root.OwnState, root.Backend)
+	if got, want := root.StateLocation, "clusters/prod-eu"; got != want || !root.OwnState || !strings.Contains(root.StateCode(), `backend "http"`) {
+		t.Errorf("state is %q, own %v, in %s", got, root.OwnState, root.StateCode())
 	}
 	if got, want := root.Template, "kubernetes at templates/kubernetes"; got != want {
 		t.Errorf("template is %q, want %q", got, want)

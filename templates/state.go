@@ -2,6 +2,7 @@ package templates
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -13,6 +14,7 @@ import (
 type backend struct {
 	kind     string
 	config   map[string]any // of the block that Holdfast writes
+	code     string         // the block that stands in the code
 	location string
 	own      bool // Holdfast's own
 }
@@ -40,7 +42,41 @@ func (r *Resolver) backendIn(b *modules.Backend, dir string, c holdfast.Cluster)
 	at := location.Of(location.Backend{
 		Kind: b.Kind, Config: b.Attributes, Unread: b.Unread, Home: dir, Scope: location.ScopeOf(c), Varied: r.varied,
 	})
-	return backend{kind: b.Kind, location: at}
+	return backend{kind: b.Kind, code: b.Code, location: at}
+}
+
+// StateCode is the block that says where the state is, as it is written; empty if it is not in
+// the engines' own language.
+func (r *Root) StateCode() string {
+	if r.state.config == nil && !r.OwnState {
+		if r.state.code == "" {
+			return ""
+		}
+		return "terraform {\n  " + r.state.code + "\n}\n"
+	}
+	return BackendCode(r.state.kind, r.state.config)
+}
+
+// BackendCode is a block that says where the state is.
+func BackendCode(kind string, arguments map[string]any) string {
+	return string(renderCluster(holdfast.Cluster{}, kind, arguments, "", nil))
+}
+
+// KeptIn is the root module with its state elsewhere than its code says, which has no other
+// source therefore: whatever a plan of it says but for that, it is the same.
+func (r *Root) KeptIn(stored holdfast.StoredState) *Root {
+	kept := *r
+	code := append(header("the storage of the runner"), BackendCode(stored.Backend())...)
+	kept.files = append(slices.Clone(r.files), File{Name: holdfast.StateOverrideFile, Data: code})
+	return &kept
+}
+
+// LocationOf names a state in the storage of a runner.
+func (r *Resolver) LocationOf(stored holdfast.StoredState, c holdfast.Cluster) string {
+	kind, arguments := stored.Backend()
+	return location.Of(location.Backend{
+		Kind: kind, Config: arguments, Home: c.Name, Scope: location.ScopeOf(c), Varied: r.varied,
+	})
 }
 
 // identify gives a root module the digests of its code and of which state it has: where

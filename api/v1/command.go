@@ -118,6 +118,25 @@ type BackendLock struct {
 // BackendLockOf returns what the API says of a backend's lock.
 func BackendLockOf(l holdfast.BackendLock) BackendLock { return BackendLock(l) }
 
+// MigrateStateRequest asks for the migration of a state to where it is to be.
+type MigrateStateRequest struct {
+	DryRun bool `json:"dryRun,omitempty"` // Only say what would be.
+	Copied bool `json:"copied,omitempty"` // Somebody has copied the state already: the run only proves that.
+}
+
+// StateMigration is what comes of it.
+type StateMigration struct {
+	Cluster string `json:"cluster"`
+	From    string `json:"from"`          // Where the state is.
+	To      string `json:"to"`            // Where it is to be.
+	Run     string `json:"run,omitempty"` // The run that moves it; absent: it is a dry run.
+}
+
+// StateMigrationOf returns what the API says of a migration.
+func StateMigrationOf(m holdfast.StateMigration) StateMigration {
+	return StateMigration{Cluster: m.Cluster, From: m.From, To: m.To, Run: m.Run}
+}
+
 // UnsavedState is a state that an engine wrote and that its backend does not have. Nothing
 // is planned or applied with that state before it is pushed or given up.
 type UnsavedState struct {

@@ -214,6 +214,7 @@ func changes() []Operation {
 		{ID: "getUnsavedStateFile", Method: "GET", Path: "/states/{cluster}/file", Role: operator, Summary: "The file of a state that could not be saved, with what is secret in it", Status: 200, Answer: of[map[string]any]()},
 		{ID: "pushState", Method: "POST", Path: "/states/{cluster}/push", Role: operator, Summary: "Queue the push of a state that could not be saved, or of the one in the body", Body: of[map[string]any](), Status: 202, Answer: of[Run]()},
 		{ID: "waiveState", Method: "POST", Path: "/states/{cluster}/waive", Role: operator, Summary: "Give up a state that could not be saved", Body: of[WaiveRequest](), Status: 200, Answer: of[UnsavedState]()},
+		{ID: "migrateState", Method: "POST", Path: "/states/{cluster}/migrate", Role: operator, Summary: "Queue the run that moves a state to where it is to be, or say what it would do", Body: of[MigrateStateRequest](), Status: 200, Answer: of[StateMigration]()},
 		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Role: operator, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
 	}
 }

@@ -120,6 +120,9 @@ func runSpecOf(r holdfast.RunSpec) RunSpec {
 	}
 	if r.State != nil {
 		spec.State = &StateJob{Action: r.State.Action, From: r.State.From, LockID: r.State.LockID}
+		if r.State.Move != nil {
+			spec.State.MovedFrom, spec.State.MovedTo = r.State.Move.From, r.State.Move.To
+		}
 	}
 	return spec
 }
@@ -156,6 +159,9 @@ func (r Run) Run() holdfast.Run {
 	}
 	if r.State != nil {
 		run.State = &holdfast.StateJob{Action: r.State.Action, From: r.State.From, LockID: r.State.LockID}
+		if r.State.MovedTo != "" {
+			run.State.Move = &holdfast.StateMove{From: r.State.MovedFrom, To: r.State.MovedTo}
+		}
 	}
 	return run
 }
@@ -165,6 +171,9 @@ type StateJob struct {
 	Action holdfast.StateAction `json:"action"`
 	From   string               `json:"from"`             // The run whose root module, credentials and engine it has.
 	LockID string               `json:"lockId,omitempty"` // What unlock releases.
+	// Of migrate: the places of the state.
+	MovedFrom string `json:"movedFrom,omitempty"`
+	MovedTo   string `json:"movedTo,omitempty"`
 }
 
 // Review is a plan that people have seen before they merged, or approved.

@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 )
 
 func newStateCommand(a *app) *cobra.Command {
-	c := cli.NewGroup("state", "Recover a state that could not be saved",
-		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a))
-	c.Long = `Manage states that could not be saved (StateUnsaved) because the backend failed
+	c := cli.NewGroup("state", "Recover a state that could not be saved, or migrate one",
+		newStateGetCommand(a), newStatePushCommand(a), newStateWaiveCommand(a), newStateMigrateCommand(a))
+	c.Long = `Move states to another place (migrate), and manage states that could not be saved (StateUnsaved) because the backend failed
 during an apply. Nothing is planned or applied on such a cluster until the state is
 pushed, which Holdfast retries automatically, or given up. The commands require the
 role operator.`
@@ -147,5 +149,45 @@ created again, unless they are imported. The reason is recorded.`,
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&reason, "reason", "", "why it may be given up")
+	return c
+}
+
+func newStateMigrateCommand(a *app) *cobra.Command {
+	var conn cli.Connection
+	var format string
+	var req v1.MigrateStateRequest
+	c := &cobra.Command{
+		Use:   "migrate CLUSTER",
+		Short: "Move a cluster's state to where it is to be",
+		Long: `Queue the run that moves the state of a cluster to where its code, its document or its
+runner says that it is to be (StateWouldMove). An agent that applies does it, with the
+cluster's credentials: a plan of what was applied last must have no changes, the state
+is copied with its lineage and serial, and the same plan must have none at the new place.
+Only then does the new place count. If anything fails, or the run dies, the present
+place counts, and the command can be repeated. The state at the former place is kept.`,
+		Example: "  holdfast state migrate prod-eu --dry-run",
+		Args:    cli.Exactly(1, "a cluster's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.Connect(conn)
+			if err != nil {
+				return err
+			}
+			m, err := client.MigrateState(c.Context(), cl, args[0], req)
+			if err != nil {
+				return err
+			}
+			return a.Print(format, m, func() string {
+				if m.Run == "" {
+					return fmt.Sprintf("the state of %s would move from %s to %s\n", m.Cluster, m.From, m.To)
+				}
+				return fmt.Sprintf("%s moves the state of %s from %s to %s; follow it with: holdfast logs %s --follow\n", m.Run, m.Cluster, m.From, m.To, m.Run)
+			})
+		},
+	}
+	cli.AddConnectionFlags(c, &conn)
+	a.Complete(c, &conn, 1, cli.ClusterNames)
+	cli.AddFormatFlag(c, &format)
+	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "only say from where to where the state would move")
+	c.Flags().BoolVar(&req.Copied, "copied", false, "the state was copied to its new place by hand: only prove that")
 	return c
 }

@@ -81,6 +81,13 @@ func (f *filler) fillRoot(
 	if len(faults) > 0 {
 		return fmt.Errorf("resolve: %w", faults)
 	}
+	place, err := f.Places.Of(ctx, doc.Cluster, root.StateLocation)
+	if err != nil {
+		return fmt.Errorf("look where the state is: %w", err)
+	}
+	if place.Stored != nil {
+		root = root.KeptIn(*place.Stored)
+	}
 	data, digest, err := root.Bundle()
 	if err != nil {
 		return fmt.Errorf("bundle root module: %w", err)
@@ -89,7 +96,7 @@ func (f *filler) fillRoot(
 		return fmt.Errorf("store bundle: %w", err)
 	}
 	run.SourceDigest, run.Bundle, run.Dir = root.Digest, digest, root.Dir
-	run.Document, run.StateLocation, run.Template = doc.Cluster, root.StateLocation, root.Template
+	run.Document, run.StateLocation, run.Stored, run.Template = doc.Cluster, place.Location, place.Stored, root.Template
 	run.OutputRoles = root.OutputRoles
 	return nil
 }

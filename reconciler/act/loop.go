@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
@@ -43,6 +44,7 @@ type Rooms struct {
 	Agenda   *agenda.Agenda
 	Traces   *trace.Memory
 	Gates    *gate.Keeper
+	Places   *places.Keeper
 	Deciding *queue.Locks // decisions about one thing are made in turn
 }
 

@@ -251,7 +251,7 @@ func mergeOf(
 ) (m decision.Merge, plan holdfast.Run, found bool) {
 	desired := decision.Desired(decision.Input{Cluster: rec, Last: decision.LastApplied(rec, branch)})
 	if plan, found = decision.ReviewedPlan(runs, pr, desired, rec.Desired.Removed); found {
-		m.Review, m.Copied = decision.ReviewOf(plan), plan.Copied
+		m.Review = decision.ReviewOf(plan)
 	}
 	m.Review.PullRequest, m.At = pr.PullRequestRef, pr.MergedAt
 	return m, plan, found

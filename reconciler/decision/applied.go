@@ -54,6 +54,9 @@ func Projects(rec holdfast.ClusterRecord, branch []holdfast.Run) []string {
 // may have recorded another name. What says which state it is is part of the source, and
 // so the state is the same one where that is the same.
 func Relocated(last holdfast.Applied, desired holdfast.Desired) holdfast.Applied {
+	if last.Migrated || last.Stored != nil || desired.Stored != nil { // the source does not say it
+		return last
+	}
 	named := OtherState(last, desired.StateLocation, desired.Document) || location.Same(last.StateLocation, desired.StateLocation)
 	if last.SourceDigest.Equal(desired.SourceDigest) && named {
 		last.StateLocation = desired.StateLocation
@@ -65,7 +68,7 @@ func Relocated(last holdfast.Applied, desired holdfast.Desired) holdfast.Applied
 func AppliedBy(run holdfast.Run) holdfast.Applied {
 	return holdfast.Applied{
 		Run: run.ID, Revision: run.Revision, SourceDigest: run.SourceDigest, InputDigest: run.InputDigest,
-		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Template: run.Template,
+		Bundle: run.Bundle, Dir: run.Dir, StateLocation: run.StateLocation, Stored: run.Stored, Template: run.Template,
 		EngineName: run.EngineName, EngineVersion: run.EngineVersion, Document: run.Document, At: run.FinishedAt,
 		OutputRoles: run.OutputRoles,
 	}

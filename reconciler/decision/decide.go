@@ -96,7 +96,6 @@ type Unsaved struct {
 // Merge is a merged pull request with the plan that was reviewed in it.
 type Merge struct {
 	Review holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
-	Copied bool            // the plan that was reviewed has found all that there is in another state
 	At     time.Time       // of the merge, as the forge says
 	// Met are the names of the conditions of apply.requires that are met: one that is
 	// not among them is not.

@@ -44,7 +44,7 @@ func waitingPlans(in Input) (newest *holdfast.Run, merge *Merge) {
 
 // hasPlan reports whether the newest run has ended with a plan that can be applied.
 func hasPlan(in Input, newest holdfast.Run) bool {
-	return newest.Status == holdfast.RunPlanned || newest.Status == holdfast.RunNoChanges && leftBehind(in, newest)
+	return newest.Status == holdfast.RunPlanned
 }
 
 // revertingPlan is the plan by which drift would be reverted: the one of the last check, or

@@ -44,8 +44,6 @@ func RecordOutcome(in Input) (Decision, bool) {
 	switch {
 	case last.Status == holdfast.RunApplied:
 		return d, true
-	case leftBehind(in, last):
-		return Decision{}, false
 	case last.Status == holdfast.RunNoChanges && (last.Kind.Writes() || last.SourceDigest.Equal(Desired(in))):
 		if last.Kind == holdfast.RunPlan && !last.Destroy {
 			d.Reason = holdfast.ReasonAdopted

@@ -36,32 +36,33 @@ func afterUnsaved(in Input, d Decision) Decision {
 	return held
 }
 
-// inPlace holds an apply back that would begin with another state, until a person has
-// asked for it: what is in the present one would be left behind. A state that was copied
-// to its new place has what is in the present one. That a plan has no changes says less:
-// an empty state and a document that asks for nothing agree as well.
+// inPlace lets nothing begin that would have another state than the present one, whoever asks
+// for it: what is in that would be left behind, and made again. A person has it migrated.
 func inPlace(in Input, d Decision) Decision {
-	begins := d.Action == ActionApply || d.Action == ActionWait && slices.Contains(awaitApproval, d.Reason)
-	to := in.Cluster.Desired
-	if !begins || in.Ask != nil || to.Removed || !OtherState(in.Last, to.StateLocation, to.Document) {
+	begins := d.Action == ActionPlan || d.Action == ActionApply || d.Action == ActionWait && slices.Contains(awaitApproval, d.Reason)
+	to, document, ok := Destination(in)
+	if !begins || !ok || !OtherState(in.Last, to, document) {
 		return d
 	}
-	if merge := reviewed(in.Merges); merge != nil && merge.Copied {
-		return d
+	held := heldBack(in, holdfast.ReasonStateWouldMove, OtherStateText(in.Last, to, document))
+	held.Cancel = d.Cancel
+	return held
+}
+
+// Destination is where the state of a cluster is to be as the tracked branch, or a pull
+// request, says; false if it says nothing of that.
+func Destination(in Input) (to string, document holdfast.Cluster, ok bool) {
+	if in.PullRequest == nil {
+		want := in.Cluster.Desired
+		return want.StateLocation, want.Document, !want.Removed
 	}
-	return Decision{Action: ActionWait, Reason: holdfast.ReasonNewState, Detail: OtherStateText(in.Last, to.StateLocation, to.Document), Cancel: d.Cancel}
+	want, ok := Affected(in)
+	return want.StateLocation, want.Document, ok && !want.Removed && !want.Sample
 }
 
 // awaitApproval are reasons to wait that end as soon as a person approves the plan.
 var awaitApproval = []holdfast.Reason{ //nolint:gochecknoglobals // a constant list
 	holdfast.ReasonUnreviewed, holdfast.ReasonManual, holdfast.ReasonReplanned,
-}
-
-// leftBehind reports whether a plan of what is desired was made with another state than
-// the present one, and does not have what is in that.
-func leftBehind(in Input, plan holdfast.Run) bool {
-	last := LastApplied(in.Cluster, in.Runs)
-	return plan.Kind == holdfast.RunPlan && !plan.Destroy && !plan.Copied && OtherState(last, plan.StateLocation, plan.Document)
 }
 
 // OtherState reports whether a document whose state has a location would give its cluster

@@ -161,7 +161,6 @@ func (d *Dispatcher) saveOutcome(
 	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result holdfast.Result, store endFunc,
 ) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
-	copied := false
 	if run.Kind.OnlyPlans() && d.opts.Store.MayLack(ref) {
 		result = lacking(result)
 	}
@@ -169,12 +168,10 @@ func (d *Dispatcher) saveOutcome(
 		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
 			return run, err
 		}
-		copied = result.Status == holdfast.RunNoChanges && d.results.copied(ctx, run)
 	}
 	for {
 		ended := outcome(run, result, plan, d.opts.Now(), d.opts.Limits)
 		d.results.nameEngine(ctx, &ended)
-		ended.Copied = copied && ended.Status == holdfast.RunNoChanges
 		inventory := d.results.inventory(ctx, ended)
 		saved, err := store(ctx, ref, ended, inventory.resources)
 		if errors.Is(err, holdfast.ErrUnsaved) {

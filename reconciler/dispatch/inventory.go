@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -44,7 +45,7 @@ type inventory struct {
 // inventory reads what a run that ends has found. That is recorded with the end: a server
 // that is killed loses neither. What cannot be read is not part of the run's outcome.
 func (r results) inventory(ctx context.Context, run holdfast.Run) inventory {
-	if !takesInventory(run) || run.Kind == holdfast.RunPlan && !run.Copied && r.elsewhere(ctx, run) {
+	if !takesInventory(run) || run.Kind == holdfast.RunPlan && r.elsewhere(ctx, run) {
 		return inventory{}
 	}
 	resources, err := r.resources(ctx, run)
@@ -281,4 +282,14 @@ func completed(run holdfast.Run) []string {
 		}
 	}
 	return addresses
+}
+
+// elsewhere reports whether a run was made with another state than the one that its
+// cluster has.
+func (r results) elsewhere(ctx context.Context, run holdfast.Run) bool {
+	rec, err := r.store.Cluster(ctx, run.Cluster)
+	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		r.logger.WarnContext(ctx, "cluster of a run was not read", "run", run.ID, "cluster", run.Cluster, "err", err)
+	}
+	return err == nil && decision.OtherState(rec.Applied, run.StateLocation, run.Document)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -452,11 +453,24 @@ func (w *drawnWorld) pullRequests(git *gitsource.Source) *pullRequests {
 	})
 	refs := make(map[string]holdfast.Refs)
 	return &pullRequests{shared{
-		Rooms: Rooms{Catalogs: catalogs, Lineage: lineage.NewReader(store, catalogs)},
+		Rooms: Rooms{Catalogs: catalogs, Lineage: lineage.NewReader(store, catalogs), Places: places.NewKeeper(places.Options{Store: drawnPlaces{}})},
 		Peers: Peers{Impacts: drawnImpacts{}, Runners: drawnRunners{}},
 		opts:  Options{Store: store, Sources: Sources{Git: drawnGit{git, refs}}, Logger: slog.New(slog.DiscardHandler), Now: time.Now},
 		marks: newMarks(), origins: newOrigins(), mirror: &mirror{refs: refs, git: drawnGit{git, refs}, outages: newOutages()},
 	}}
+}
+
+// drawnPlaces has no runners, and no states but in Holdfast's own backend.
+type drawnPlaces struct{ places.Store }
+
+func (drawnPlaces) Runners(context.Context) ([]holdfast.RunnerRecord, error) { return nil, nil }
+
+func (drawnPlaces) StatePlace(context.Context, string) (holdfast.StatePlace, error) {
+	return holdfast.StatePlace{}, holdfast.ErrNotFound
+}
+
+func (drawnPlaces) Cluster(context.Context, string) (holdfast.ClusterRecord, error) {
+	return holdfast.ClusterRecord{}, holdfast.ErrNotFound
 }
 
 // drawnGit has a forge without merge results.

@@ -62,7 +62,11 @@ func (p *pullRequests) compare(
 			}
 			c.Document = res.Doc.Cluster
 			if len(faults) == 0 {
-				c.SourceDigest, c.StateLocation = res.Digest, res.Location
+				place, err := p.Places.Of(ctx, res.Doc.Cluster, res.Location)
+				if err != nil {
+					return fmt.Errorf("look where the state of %q is: %w", name, err)
+				}
+				c.SourceDigest, c.StateLocation = res.Digest, place.Location
 			}
 			rec.Faults = append(rec.Faults, faults...)
 		}

@@ -228,6 +228,9 @@ func (b *branches) desireOnce(
 		Document: ownDocument(now.cat.Named(name), before.Desired.Document.Path), StateLocation: res.Location,
 		SecretEnv: res.SecretEnv, Faults: slices.Concat(res.Faults, faults),
 	}
+	if rec.Desired, err = b.Places.Desired(ctx, rec.Desired); err != nil {
+		return taken{}, err
+	}
 	if len(res.Faults) > 0 { // the defaults of its template may not be known
 		rec.Desired.SecretEnv = slices.Compact(slices.Sorted(slices.Values(slices.Concat(res.SecretEnv, before.Desired.SecretEnv))))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
@@ -55,6 +56,7 @@ type Rooms struct {
 	Lineage  *lineage.Reader
 	Records  *record.Writer
 	Agenda   *agenda.Agenda
+	Places   *places.Keeper
 	Traces   *trace.Memory
 	Looking  *queue.Locks // looks at one pull request are made in turn
 }

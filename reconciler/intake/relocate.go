@@ -19,8 +19,8 @@ import (
 func (b *branches) present(
 	ctx context.Context, repo Repository, rec holdfast.ClusterRecord, res *catalog.Resolution,
 ) (holdfast.Applied, error) {
-	last := asResolved(rec.Applied, res)
-	if last.SourceDigest.Equal(res.Digest) || !decision.OtherState(last, res.Location, res.Doc.Cluster) || rec.Owner != repo.Name {
+	last := asResolved(rec.Applied, res, rec.Desired)
+	if last.SourceDigest.Equal(res.Digest) || !decision.OtherState(last, rec.Desired.StateLocation, res.Doc.Cluster) || rec.Owner != repo.Name {
 		return last, nil
 	}
 	cat, err := b.Catalogs.Read(ctx, repo.Name, string(last.Revision))
@@ -36,14 +36,15 @@ func (b *branches) present(
 	if was == nil {
 		return last, nil
 	}
-	return asResolved(last, was), nil
+	return asResolved(last, was, holdfast.Desired{SourceDigest: was.Digest, StateLocation: was.Location, Document: was.Doc.Cluster}), nil
 }
 
-// asResolved is what was applied, as a document that has the same source has it.
-func asResolved(last holdfast.Applied, res *catalog.Resolution) holdfast.Applied {
+// asResolved is what was applied, as a document that has the same source has it: to is what
+// that asks for.
+func asResolved(last holdfast.Applied, res *catalog.Resolution, to holdfast.Desired) holdfast.Applied {
 	known := last.SourceDigest != "" && res.Digest != ""
 	if known && slices.ContainsFunc(res.Others, last.SourceDigest.Equal) && location.ScopeOf(last.Document) == location.ScopeOf(res.Doc.Cluster) {
 		last.SourceDigest = res.Digest
 	}
-	return decision.Relocated(last, holdfast.Desired{SourceDigest: res.Digest, StateLocation: res.Location, Document: res.Doc.Cluster})
+	return decision.Relocated(last, to)
 }

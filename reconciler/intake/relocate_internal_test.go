@@ -21,6 +21,7 @@ func TestWhatAnEarlierVersionHasRecorded(t *testing.T) {
 		Doc:    document.Document{Cluster: of("e")},
 		Digest: "sha256:digest", Others: []holdfast.Digest{"sha256:code", "sha256:bound"}, Location: "pg:conn_str=of p/e,schema_name=s",
 	}
+	to := holdfast.Desired{SourceDigest: res.Digest, StateLocation: res.Location, Document: res.Doc.Cluster}
 	for name, c := range map[string]struct{ was, want holdfast.Applied }{
 		"as now":         {holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
 		"another name":   {holdfast.Applied{SourceDigest: res.Digest, StateLocation: "pg:a"}, holdfast.Applied{SourceDigest: res.Digest, StateLocation: res.Location}},
@@ -31,12 +32,12 @@ func TestWhatAnEarlierVersionHasRecorded(t *testing.T) {
 		for _, applied := range []*holdfast.Applied{&c.was, &c.want} {
 			applied.InputDigest, applied.Bundle, applied.Document = "sha256:input", "sha256:bundle", of("e")
 		}
-		if diff := cmp.Diff(c.want, asResolved(c.was, res)); diff != "" {
+		if diff := cmp.Diff(c.want, asResolved(c.was, res, to)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	moved := holdfast.Applied{SourceDigest: "sha256:code", StateLocation: "pg:a", Document: of("f"), InputDigest: "sha256:input", Bundle: "sha256:bundle"}
-	if diff := cmp.Diff(moved, asResolved(moved, res)); diff != "" {
+	if diff := cmp.Diff(moved, asResolved(moved, res, to)); diff != "" {
 		t.Errorf("of another environment (-want +got):\n%s", diff)
 	}
 }

@@ -44,7 +44,7 @@ func (v *viewer) viewApply(
 		rc.Apply, rc.Failed = &mine[0], failedBefore(mine)
 	}
 	if known {
-		showState(rc, rec, runs, c)
+		showEngine(rc, rec, runs)
 	}
 	failed := failedItself(mine)
 	superseded := known && failed != nil && rec.Desired.Revision != "" && rec.Desired.Revision != failed.Revision
@@ -281,7 +281,7 @@ func (v *viewer) replaced(
 			return fmt.Sprintf("#%d", by), nil
 		}
 	}
-	if len(mine) > 0 || rec.Waiting != holdfast.ReasonManual && rec.Waiting != holdfast.ReasonNewState {
+	if len(mine) > 0 || rec.Waiting != holdfast.ReasonManual && rec.Waiting != holdfast.ReasonStateWouldMove {
 		return "", nil
 	}
 	if waits, err := v.unapplied(ctx, rec, pr); err != nil || !waits {

@@ -51,7 +51,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 				return view, false, err
 			}
 		} else if rc.Plan != nil { // without one there is nothing to compare with
-			if err := v.viewState(ctx, &rc, pr, c, own); err != nil {
+			if err := v.viewEngine(ctx, &rc, pr, own); err != nil {
 				return view, false, err
 			}
 		}
@@ -154,7 +154,7 @@ func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster
 
 // unplannable are the reasons why nothing is planned of a cluster, or not its
 // destruction.
-var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved} //nolint:gochecknoglobals // a constant list
+var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNeverApplied, holdfast.ReasonStateUnsaved, holdfast.ReasonStateWouldMove} //nolint:gochecknoglobals // a constant list
 
 // onRecord is what is on record of a cluster.
 type onRecord struct {
@@ -187,6 +187,9 @@ func (v *viewer) viewRelated(
 			rc.Document.RenamedFrom = "" // it continues under the new name already, or there is nothing to continue
 		}
 		rc.Waiting, rc.WaitingDetail = decision.Held(in.Parents)
+		if to, document, ok := decision.Destination(in); ok && decision.OtherState(in.Last, to, document) {
+			rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateWouldMove, decision.OtherStateText(in.Last, to, document)
+		}
 		return own, nil
 	}
 	if in.Last.Run == "" {
@@ -258,15 +261,12 @@ var lostPlan = holdfast.Failure{ //nolint:gochecknoglobals // a constant
 	Hint: "plan it again; if this recurs, check the server's disk or object store",
 }
 
-// viewState shows the state of a cluster whose records were not read for its applies:
-// under its former name, if it has none yet. An open pull request shows that its merge
-// will be held if it would get another one. Own is what was read of the cluster before;
-// nil: nothing was.
-func (v *viewer) viewState(
-	ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, own *onRecord,
-) error {
+// viewEngine shows which engine has written the state of a cluster whose records were not
+// read for its applies: under its former name, if it has none yet. Own is what was read of
+// the cluster before; nil: nothing was.
+func (v *viewer) viewEngine(ctx context.Context, rc *report.Cluster, pr holdfast.PullRequestRecord, own *onRecord) error {
 	for _, name := range []string{rc.Name, rc.Document.RenamedFrom} {
-		if name == "" || rc.State != "" {
+		if name == "" || rc.Engine != "" {
 			break
 		}
 		found := own
@@ -280,12 +280,7 @@ func (v *viewer) viewState(
 		if rec.Name == "" || name != rc.Name && (rec.Deletion != nil || rec.Owner != pr.Repo) {
 			continue
 		}
-		showState(rc, rec, found.branch, c)
-	}
-	ended := rc.Plan.Status == holdfast.RunPlanned || rc.Plan.Status == holdfast.RunNoChanges && !rc.Plan.Copied
-	applies := ended && !rc.Removed && !rc.Sample && pr.State == holdfast.PullRequestOpen
-	if applies && rc.NewState != "" {
-		rc.Waiting, rc.WaitingDetail = holdfast.ReasonNewState, decision.MoveText(rc.State, rc.NewState)
+		showEngine(rc, rec, found.branch)
 	}
 	return nil
 }
@@ -302,20 +297,10 @@ func (v *viewer) recorded(ctx context.Context, name string) (*onRecord, error) {
 	return &onRecord{cluster: rec, branch: branch}, err
 }
 
-// showState takes from the records of a cluster where its state is, and which engine
-// has written it; and where it would be, as the pull request's cluster says: its plan may
-// be one of an earlier version, which called states otherwise.
-func showState(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run, c holdfast.PullRequestCluster) {
+// showEngine takes from the records of a cluster which engine has written its state.
+func showEngine(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfast.Run) {
 	wrote := decision.LastApplied(rec, branch)
-	rc.State = wrote.StateLocation
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
-	to := c.StateLocation
-	if to == "" && rc.Plan != nil {
-		to = rc.Plan.StateLocation
-	}
-	if !rc.Removed && decision.OtherState(wrote, to, rc.Document) {
-		rc.State, rc.NewState = decision.StateNames(wrote, to, rc.Document)
-	}
 }
 
 // viewQueue says for whom a run that is not executed yet waits.

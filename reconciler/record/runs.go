@@ -119,6 +119,6 @@ func FillApplied(rec holdfast.ClusterRecord, run *holdfast.Run) {
 	last := rec.Applied
 	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document
 	run.Bundle, run.Dir, run.StateLocation, run.Template = last.Bundle, last.Dir, last.StateLocation, last.Template
-	run.OutputRoles = last.OutputRoles
+	run.OutputRoles, run.Stored = last.OutputRoles, last.Stored
 	run.Exact = true
 }

@@ -55,6 +55,7 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 	if err != nil {
 		return seen, fmt.Errorf("list runs of %q: %w", ask.Cluster, err)
 	}
+	runs = lockedAt(runs)
 	branch, err := k.branch(ctx, ask.Cluster)
 	if err != nil {
 		return seen, err
@@ -76,6 +77,18 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 	tried, err := k.tried(ctx, runs)
 	seen.Dead = deadHolder(seen, tried)
 	return seen, err
+}
+
+// lockedAt are runs with the state whose lock they may leave, or find. Of one that moves a
+// state that is the new place, which no other run uses.
+func lockedAt(runs []holdfast.Run) []holdfast.Run {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		if runs[i].State.Migrates() {
+			runs[i].StateLocation = runs[i].State.Move.To
+		}
+	}
+	return runs
 }
 
 // rather reports whether a lock is the one that is asked about rather than another, which
@@ -110,6 +123,9 @@ func releaserOf(seen sighting, branch []holdfast.Run) releaser {
 		if run.Kind.Writes() && run.Begun {
 			break
 		}
+	}
+	if seen.in.State.Migrates() { // its root module is what was applied, with the new place
+		return releaser{seen.in, holdfast.RunState}
 	}
 	return releaser{seen.in, holdfast.RunUnlock}
 }
@@ -311,7 +327,7 @@ func (k *Keeper) running(ctx context.Context, ask holdfast.BackendUnlock, seen s
 	if err != nil {
 		return nil, fmt.Errorf("list running runs of %q: %w", ask.Cluster, err)
 	}
-	return slices.DeleteFunc(running, func(run holdfast.Run) bool {
+	return slices.DeleteFunc(lockedAt(running), func(run holdfast.Run) bool {
 		elsewhere := seen.ID == ask.Lock && !location.Same(run.StateLocation, seen.in.StateLocation)
 		return elsewhere || awaits(run, ask.Lock)
 	}), nil

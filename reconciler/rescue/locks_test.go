@@ -176,3 +176,23 @@ func TestReleaserOf(t *testing.T) {
 		}
 	}
 }
+
+// TestLockOfAMigration: a lock that a migration finds is that of the new place, and is released
+// with the code that has it, which is what was applied.
+func TestLockOfAMigration(t *testing.T) {
+	t.Parallel()
+	applied := holdfast.Run{ID: "applied", Kind: holdfast.RunApply}
+	applied.Attempt, applied.Begun, applied.StateLocation = 1, true, "clusters/prod"
+	moves := holdfast.Run{ID: "moves", Kind: holdfast.RunState, Status: holdfast.RunErrored}
+	moves.Attempt, moves.StateLocation = 1, "clusters/prod"
+	moves.State = &holdfast.StateJob{Action: holdfast.StateMigrate, Move: &holdfast.StateMove{From: "clusters/prod", To: "s3:there"}}
+	moves.Failure = &holdfast.Failure{Step: "push", Cause: holdfast.CauseStateLocked, Detail: "Lock Info:\n  ID:        left\n"}
+	seen := sightings(lockedAt([]holdfast.Run{moves, applied}))
+	if len(seen) != 1 || seen[0].ID != "left" {
+		t.Fatalf("the locks are %+v", seen)
+	}
+	by := releaserOf(seen[0], []holdfast.Run{applied})
+	if by.from.ID != "moves" || by.kind != holdfast.RunState || by.from.StateLocation != "s3:there" || moves.StateLocation != "clusters/prod" {
+		t.Errorf("the lock is released by %s of %s at %s", by.kind, by.from.ID, by.from.StateLocation)
+	}
+}

@@ -2,6 +2,7 @@ package runners
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -30,13 +31,15 @@ type judging struct {
 	verdict
 	// of are the faults of each document, by its number.
 	of []holdfast.Faults
+	// next are the documents that are at fault for states alone, by their numbers.
+	next map[int]bool
 	// names are those of runners that are in force after this.
 	names map[string]bool
 }
 
 // judge holds a tree's documents to one another and to what is on record.
-func (k *Keeper) judge(said tree, is known) verdict {
-	j := &judging{Keeper: k, tree: said, known: is, of: make([]holdfast.Faults, len(said.docs)), names: map[string]bool{holdfast.LocalRunner: true}}
+func (k *Keeper) judge(ctx context.Context, said tree, is known) (verdict, error) {
+	j := &judging{Keeper: k, tree: said, known: is, of: make([]holdfast.Faults, len(said.docs)), names: map[string]bool{holdfast.LocalRunner: true}, next: make(map[int]bool)}
 	j.change.Unwatched = j.unwatched()
 	for i, doc := range said.docs {
 		j.of[i] = slices.Clone(doc.Faults)
@@ -54,11 +57,14 @@ func (k *Keeper) judge(said tree, is known) verdict {
 	}
 	j.unknownRunners()
 	j.equalRules()
+	if err := j.statesStay(ctx); err != nil {
+		return j.verdict, err
+	}
 	j.records()
 	j.removed()
 	j.faults = slices.Concat(append(j.of, said.unnamed, j.faults)...)
 	decode.SortFaults(j.faults)
-	return j.verdict
+	return j.verdict, nil
 }
 
 func (j *judging) unwatched() (repos []string) {
@@ -155,6 +161,60 @@ func (j *judging) unknownRunners() {
 	}
 }
 
+// statesStay finds fault with runners that would have states elsewhere than these are: what is
+// in them would be left behind. They come into force once the states are migrated.
+func (j *judging) statesStay(ctx context.Context) error {
+	for i, doc := range j.docs {
+		if doc.Runner == nil || len(j.of[i]) > 0 {
+			continue
+		}
+		rec, known := j.runner(doc.Name())
+		if !known || !j.ours(rec.Place) || rec.Document.Storage.SameStore(doc.Runner.Storage) {
+			continue
+		}
+		moves, err := j.moves(ctx, doc.Name(), doc.Runner.Storage)
+		if err != nil {
+			return err
+		}
+		if len(moves) == 0 {
+			continue
+		}
+		fault := doc.Fault(fmt.Sprintf("%s: %s", holdfast.ReasonStateWouldMove, MovesText(moves)),
+			"the last document stays in force until these are moved: holdfast state migrate CLUSTER", "spec", "storage")
+		j.of[i], j.next[i] = append(j.of[i], fault), true
+	}
+	return nil
+}
+
+// moves are the states of a runner's environments that another storage would move.
+func (j *judging) moves(ctx context.Context, runner string, to *holdfast.StateStorage) ([]holdfast.StateMigration, error) {
+	var names []string
+	for _, env := range j.environments {
+		if env.Runner != runner {
+			continue
+		}
+		clusters, err := j.clustersOf(ctx, env.EnvironmentKey)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, clusters...)
+	}
+	return j.opts.Moves(ctx, names, to)
+}
+
+// MovesText says in words which states would move.
+func MovesText(moves []holdfast.StateMigration) string {
+	const most = 3
+	parts := make([]string, 0, len(moves))
+	for _, m := range moves[:min(len(moves), most)] {
+		parts = append(parts, fmt.Sprintf("the state of %s is %s and would be %s", m.Cluster, m.From, m.To))
+	}
+	if more := len(moves) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more would move", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // scope is what a rule is about.
 func scope(r holdfast.RunnerRule) holdfast.EnvironmentKey {
 	return holdfast.EnvironmentKey{Project: r.Project, Name: r.Environment}
@@ -224,20 +284,25 @@ func (j *judging) records() {
 		if doc.Rule != nil {
 			j.recordRule(*doc.Rule, place, j.of[i])
 		} else {
-			j.recordRunner(*doc.Runner, place, j.of[i])
+			j.recordRunner(*doc.Runner, place, j.of[i], j.next[i])
 		}
 	}
 }
 
-func (j *judging) recordRunner(is holdfast.Runner, place holdfast.DocumentPlace, faults holdfast.Faults) {
+func (j *judging) recordRunner(is holdfast.Runner, place holdfast.DocumentPlace, faults holdfast.Faults, waits bool) {
 	before, known := j.runner(is.Name)
 	rec := holdfast.RunnerRecord{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
 	if len(faults) > 0 {
-		if !known || slices.Equal(before.Faults, faults) {
+		if !known {
 			return // what was never in force has no record
 		}
 		rec = before
-		rec.Faults = faults
+		if rec.Faults, rec.Next = faults, nil; waits {
+			rec.Next = &is
+		}
+		if slices.Equal(before.Faults, faults) && reflect.DeepEqual(before.Next, rec.Next) {
+			return
+		}
 	} else if known && len(before.Faults) == 0 && reflect.DeepEqual(before.Document, is) && samePlace(before.Place, place) {
 		return
 	}

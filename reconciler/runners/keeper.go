@@ -47,7 +47,10 @@ type Refresh interface {
 type Options struct {
 	Store Store
 	// Allow returns why a repository may not define a runner or a rule.
-	Allow        func(repo string, doc runnerdoc.Document) error
+	Allow func(repo string, doc runnerdoc.Document) error
+	// Moves returns which of the clusters have their states where a runner keeps them, and
+	// would have them elsewhere with one that keeps them in one of the storages.
+	Moves        func(ctx context.Context, clusters []string, storages ...*holdfast.StateStorage) ([]holdfast.StateMigration, error)
 	Repositories []string // those that are watched
 	Sources      Sources
 	// Moved is notified of runs that wait for another runner than before.
@@ -113,6 +116,18 @@ func (k *Keeper) Take(ctx context.Context, revision holdfast.Revision, cat *cata
 	return nil
 }
 
+// Again takes in again what has faults: states that were in the way may have been migrated.
+func (k *Keeper) Again(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, said := range k.said {
+		if _, err := k.take(ctx, said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // take takes in one tree, and reports whether something is in force that was not before.
 func (k *Keeper) take(ctx context.Context, said tree) (news bool, err error) {
 	for again := false; ; again = true {
@@ -120,7 +135,10 @@ func (k *Keeper) take(ctx context.Context, said tree) (news bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		v := k.judge(said, is)
+		v, err := k.judge(ctx, said, is)
+		if err != nil {
+			return false, err
+		}
 		if delete(k.said, said.repo); len(v.faults) > 0 {
 			k.said[said.repo] = said
 		}

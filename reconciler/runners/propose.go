@@ -212,7 +212,11 @@ func (k *Keeper) foresee(ctx context.Context, cat *catalog.Catalog, e editing, f
 	said.docs, said.unnamed = append(said.docs, docs...), unnamed
 	said.spoiled = func(string) bool { return false }
 	var faults holdfast.Faults
-	for _, fault := range k.judge(said, is).faults {
+	v, err := k.judge(ctx, said, is)
+	if err != nil {
+		return err
+	}
+	for _, fault := range v.faults {
 		if fault.File == e.path {
 			faults = append(faults, fault)
 		}

@@ -24,7 +24,10 @@ func (k *Keeper) Assess(ctx context.Context, from, to *catalog.Catalog, rec *hol
 	if err != nil {
 		return err
 	}
-	v := k.judge(after, is)
+	v, err := k.judge(ctx, after, is)
+	if err != nil {
+		return err
+	}
 	for _, fault := range v.faults {
 		if concerns(fault, changes, before, after) {
 			rec.Faults = append(rec.Faults, fault)

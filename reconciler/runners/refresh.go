@@ -13,6 +13,9 @@ func (k *Keeper) Refresh(
 	ctx context.Context, env holdfast.EnvironmentKey, dry bool, actor string,
 ) (before, after holdfast.Environment, err error) {
 	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, true)
+	if err == nil && before.Runner != after.Runner {
+		err = k.keepsStates(ctx, env, after.Runner)
+	}
 	if err != nil || dry || before == after {
 		return before, after, err
 	}
@@ -26,4 +29,31 @@ func (k *Keeper) Refresh(
 		k.opts.Moved(ctx)
 	}
 	return before, after, err
+}
+
+// keepsStates refuses a runner for an environment that would have its states elsewhere than
+// these are.
+func (k *Keeper) keepsStates(ctx context.Context, env holdfast.EnvironmentKey, runner string) error {
+	is, err := k.known(ctx)
+	if err != nil {
+		return err
+	}
+	storages := []*holdfast.StateStorage{nil}
+	if rec, ok := is.runner(runner); ok {
+		if storages[0] = rec.Document.Storage; rec.Next != nil {
+			storages = append(storages, rec.Next.Storage)
+		}
+	}
+	clusters, err := k.clustersOf(ctx, env)
+	if err != nil {
+		return err
+	}
+	moves, err := k.opts.Moves(ctx, clusters, storages...)
+	if err != nil || len(moves) == 0 {
+		return err
+	}
+	return &holdfast.RefusedError{
+		Reason: holdfast.ReasonStateWouldMove, Command: "holdfast state migrate " + moves[0].Cluster,
+		Text: fmt.Sprintf("environment %s cannot move to runner %s: %s", env, runner, MovesText(moves)),
+	}
 }

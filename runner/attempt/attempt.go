@@ -92,6 +92,9 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 		t.watched = true
 		w.WatchState(t.learn)
 	}
+	if a.State.Migrates() {
+		t.beginMigration(*a.State.Move)
+	}
 	return t
 }
 
@@ -124,7 +127,7 @@ func (t *attempt) run(ctx context.Context) (err error) {
 		return err
 	}
 	if t.a.State != nil {
-		return (&stateJob{t}).putRight(ctx, *t.a.State)
+		return (&stateJob{t}).putRight(ctx, t.a.State)
 	}
 	p := &planning{t}
 	if err := p.noteState(ctx); err != nil {

@@ -117,7 +117,7 @@ func (t *space) chooseBackend() error {
 		return nil
 	}
 	t.module.Backend, t.module.BareBackend = kind, true
-	t.backend = backendFile{name: name, code: fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)}
+	t.backend.name, t.backend.code = name, fmt.Sprintf("terraform {\n  backend %q {}\n}\n", kind)
 	return t.writeBackend()
 }
 

@@ -58,7 +58,7 @@ func (t *space) layOut(ctx context.Context) error {
 	if info, err := os.Stat(t.root); err != nil || !info.IsDir() {
 		return &failure.Error{Cause: holdfast.CauseBundleUnusable, Err: fmt.Errorf("root module: no folder %q in the bundle", t.a.Dir)}
 	}
-	return nil
+	return t.layState()
 }
 
 // openBundle opens the packed bundle, which is fetched once.
@@ -172,7 +172,10 @@ func (t *space) writeConfig() error {
 }
 
 // backendFile is a file of ours in the root module.
-type backendFile struct{ name, code string }
+type backendFile struct {
+	name, code string
+	side       side // with which place of its state the attempt works
+}
 
 func (t *space) writeBackend() error {
 	if t.backend.name == "" {

@@ -19,7 +19,14 @@ type stateJob struct{ *attempt }
 
 // putRight does what a run of kind state is for. Nothing is planned, and no
 // resource is touched.
-func (t *stateJob) putRight(ctx context.Context, job holdfast.StateJob) error {
+func (t *stateJob) putRight(ctx context.Context, job *holdfast.StateJob) error {
+	if job.Migrates() {
+		err := (&migrating{t.attempt}).move(ctx, *job.Move)
+		if err == nil {
+			t.result.Status = holdfast.RunApplied
+		}
+		return err
+	}
 	if t.a.Kind.Writes() { // others get no leave: losing the lease ends them
 		t.begin(stepWait)
 		if err := t.awaitLeave(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
@@ -19,6 +20,7 @@ type Backend struct {
 	Unread     map[string]string // the expressions of those that are not
 	File       string
 	Line       int
+	Code       string // the block as it is written; empty: it is not in the engines' own language
 }
 
 // Backend returns the block that counts, as it does for the engines: of files that
@@ -94,6 +96,15 @@ func (b *Backend) Words() string {
 		return "cloud block"
 	}
 	return fmt.Sprintf("backend %q", b.Kind)
+}
+
+// codeOf is a block as it is written.
+func codeOf(block *hcl.Block, data []byte) string {
+	body, ok := block.Body.(*hclsyntax.Body)
+	if !ok || body.EndRange.End.Byte > len(data) {
+		return ""
+	}
+	return string(data[block.DefRange.Start.Byte:body.EndRange.End.Byte])
 }
 
 func (b *Backend) read(body hcl.Body, kind string, code []byte) {

@@ -378,6 +378,7 @@ func (m *Module) settings(file string, data []byte, block *hcl.Block) {
 		}
 		found := &Backend{
 			Kind: kind, Attributes: map[string]any{}, Unread: map[string]string{}, File: file, Line: b.DefRange.Start.Line,
+			Code: codeOf(b, data),
 		}
 		found.read(b.Body, kind, data)
 		m.backends = append(m.backends, found)

@@ -54,3 +54,10 @@ func (c *Client) UnlockBackend(ctx context.Context, cluster string, req v1.Unloc
 	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/unlock", nil, req, &run)
 	return run, err
 }
+
+// MigrateState queues the run that moves a cluster's state to where it is to be, or says what
+// it would do.
+func MigrateState(ctx context.Context, c *Client, cluster string, req v1.MigrateStateRequest) (m v1.StateMigration, err error) {
+	err = c.call(ctx, http.MethodPost, "states/"+url.PathEscape(cluster)+"/migrate", nil, req, &m)
+	return m, err
+}

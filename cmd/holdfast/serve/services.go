@@ -401,7 +401,7 @@ func (s *services) openServer(context.Context) error {
 	agents := s.reconciler.Dispatcher()
 	opts := server.Options{
 		API: server.API{
-			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.Rescue(),
+			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.States(),
 			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler},
 		},
 		Agents: server.Agents{
