@@ -159,7 +159,7 @@ type Proposal struct {
 	Branch     string            `json:"branch"`
 	Base       Revision          `json:"base"`          // head of the tracked branch
 	BaseBranch string            `json:"baseBranch"`    // the tracked branch
-	Files      map[string][]byte `json:"files"`         // new contents by path; the files are there already, unless New
+	Files      map[string][]byte `json:"files"`         // new contents by path, nil: it is removed; the files are there already, unless New
 	New        bool              `json:"new,omitempty"` // files that are not there are made
 	Message    string            `json:"message"`       // of the commit
 	Title      string            `json:"title"`

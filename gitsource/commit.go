@@ -28,7 +28,7 @@ const (
 // ref. The same proposal always gives the same commit, whoever makes it: its time
 // is that of Base. ErrNotFound if Base is not there; a file that is not there, or
 // is not a file, is an error, and so is a proposal that changes nothing. With New, files
-// and folders that are not there are made.
+// and folders that are not there are made. A folder that is left without files is gone, too.
 func (s *Source) Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error) {
 	m, err := s.mirror(repo)
 	if err != nil {
@@ -74,6 +74,9 @@ func (o *objects) propose(ctx context.Context, p holdfast.Proposal) (plumbing.Ha
 	return o.put(plumbing.CommitObject, b.Bytes())
 }
 
+// emptyTree is the tree of a folder without files, which Git does not have in another one.
+var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
+
 // overwrite returns a folder's tree with files, by their paths below it, in place
 // of those that are there, and, if that is allowed, made where there are none. What it is made
 // of is stored first: a crash leaves objects that nothing leads to.
@@ -110,6 +113,10 @@ func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash,
 		if err := refusal(entries[i].fileMode()); err != nil {
 			return zero, &fs.PathError{Op: "write", Path: path.Join(dir, name), Err: err}
 		}
+		if data == nil {
+			entries = slices.Delete(entries, i, i+1)
+			continue
+		}
 		if entries[i].hash, err = o.put(plumbing.BlobObject, data); err != nil {
 			return zero, err
 		}
@@ -121,6 +128,9 @@ func (o *objects) overwrite(ctx context.Context, dir string, tree plumbing.Hash,
 		}
 		if entries[i].hash, err = o.overwrite(ctx, path.Join(dir, name), entries[i].hash, files, makes); err != nil {
 			return zero, err
+		}
+		if entries[i].hash == emptyTree {
+			entries = slices.Delete(entries, i, i+1)
 		}
 	}
 	return o.put(plumbing.TreeObject, encodeTree(entries))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +119,24 @@ func TestCommitAndPush(t *testing.T) {
 	push(t, s, next, "")
 	if refs := fetch(t, s); refs["refs/heads/"+ours] != "" || len(refs) != 2 {
 		t.Errorf("refs after the deletion: %v", refs)
+	}
+}
+
+// A proposal can remove files, with the folders that are left without any.
+func TestCommitRemoves(t *testing.T) {
+	t.Parallel()
+	_, repo, s := served(t)
+	base := repo.Commit("main", "first", map[string]string{"a": "1", "dir/b": "2", "dir/deep/c": "3", "kept/d": "4", "kept/e": "5"})
+	fetch(t, s)
+	p := upgrade(base, map[string]string{"a": "2"})
+	p.Files["dir/b"], p.Files["dir/deep/c"], p.Files["kept/e"] = nil, nil, nil
+	push(t, s, "", commit(t, s, p))
+	repo.Git("fsck", "--strict", "--no-dangling")
+	if got := strings.Fields(repo.Git("ls-tree", "-r", "--name-only", ours)); !slices.Equal(got, []string{"a", "kept/d"}) {
+		t.Errorf("what is left is %q", got)
+	}
+	if got := repo.Git("ls-tree", "--name-only", ours); strings.Contains(got, "dir") {
+		t.Errorf("an empty folder is left: %q", got)
 	}
 }
 

@@ -267,6 +267,7 @@ func TestRunnersLastGood(t *testing.T) {
 func TestRunnersAreProposed(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()
+	files["runners/alone.yaml"] = "---\n" + remote("alone")
 	files["runners/all.yaml"] = "# Ours.\n" + remote("eu", "# how many", "maxRuns: 5") + "---\n" + remote("us")
 	f := newFleet(t, files, definesRunners)
 	f.look()
@@ -299,6 +300,9 @@ func TestRunnersAreProposed(t *testing.T) {
 			"runners/all.yaml",
 			"# Ours.\napiVersion: holdfast.dev/v1\nkind: Runner\nmetadata: {name: eu}\nspec:\n  type: remote\n---\n" + remote("us"),
 		},
+		"delete the only one of a file": {
+			holdfast.RunnerProposal{Name: "alone", Change: "delete"}, "runners/alone.yaml", "",
+		},
 		"delete": {
 			holdfast.RunnerProposal{Name: "us", Change: "delete"},
 			"runners/all.yaml",
@@ -311,6 +315,9 @@ func TestRunnersAreProposed(t *testing.T) {
 			continue
 		}
 		proposal := f.forge.proposals[made.PullRequest.Branch]
+		if data, named := proposal.Files[tc.path]; !named || data == nil != (tc.want == "") {
+			t.Errorf("%s: %q is %q", name, tc.path, data)
+		}
 		if got := string(proposal.Files[tc.path]); got != tc.want || made.Path != tc.path || !strings.Contains(proposal.Message, "alice") {
 			t.Errorf("%s: %s is\n%s\nwant\n%s", name, made.Path, got, tc.want)
 		}

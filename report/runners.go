@@ -68,7 +68,7 @@ func (w *writer) affected(env holdfast.AffectedEnvironment, moves bool) string {
 	case moves && env.Next != "":
 		text += fmt.Sprintf(" from %s to %s", markdown.Code(markdown.OneLine(env.Runner)), markdown.Code(markdown.OneLine(env.Next)))
 	case moves:
-		text += ", which no rule matches any more"
+		text += ", which no rule matches now"
 	}
 	if len(env.Clusters) == 0 {
 		return text + ": it has no clusters"

@@ -37,7 +37,7 @@ func TestRunners(t *testing.T) {
 		"- Rule `prod` is changed. No environment moves. What `holdfast refresh runner` would do is another for:\n" +
 		"  - `shop/prod` from `eu` to `us`: 1 cluster, `a`\n" +
 		"- Rule `gone` is removed. No environment moves. What `holdfast refresh runner` would do is another for:\n" +
-		"  - `shop/dev`, which no rule matches any more: 1 cluster, `c`\n" +
+		"  - `shop/dev`, which no rule matches now: 1 cluster, `c`\n" +
 		"- Rule `new` is added. It moves no environment that has run.\n"
 	if !strings.Contains(body, want) || !strings.Contains(body, "it changes 2 runners and 3 runner rules") {
 		t.Errorf("the comment is\n%s\nwant\n%s", body, want)

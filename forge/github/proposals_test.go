@@ -162,6 +162,23 @@ func TestProposeThroughItsLife(t *testing.T) {
 	h.wantPulls("1 merged Upgrade to 1.6.0 [holdfast]: Notes of 1.6.0", "2 open Upgrade to 1.7.0 [holdfast]: Notes of 1.7.0")
 }
 
+// A file that is removed by a proposal is not there on its branch, and nothing is written when it
+// is proposed again.
+func TestProposeToRemove(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	p := h.upgrade("1.5.0")
+	p.Files["clusters/eu/prod.yaml"] = nil
+	pr := h.propose(p)
+	if got := strings.Fields(h.git.Git("ls-tree", "-r", "--name-only", string(pr.Head))); !slices.Equal(got, []string{"README.md", "clusters/dev.yaml", "link"}) {
+		t.Errorf("the branch has %q", got)
+	}
+	h.s.ResetCalls()
+	if again := h.propose(p); again.Head != pr.Head || writes(h.s) != 0 {
+		t.Errorf("proposed again: %+v, wrote %v", again, h.s.Calls())
+	}
+}
+
 // Whatever answer gets lost, or whatever call fails, a second try ends with one
 // branch, one commit on it and one pull request.
 func TestProposeWhenAnswersGetLost(t *testing.T) {

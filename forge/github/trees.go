@@ -61,11 +61,15 @@ func (w *proposer) tree(ctx context.Context, base string) (string, error) {
 			continue
 		}
 		entry := &github.TreeEntry{Path: &name, Mode: there.Mode, Type: new("blob")}
-		if inline(data) {
+		switch {
+		case data == nil: // without a content it is removed
+		case inline(data):
 			entry.Content = new(string(data))
 			size += len(data)
-		} else if entry.SHA, err = w.blob(ctx, name, data); err != nil {
-			return "", err
+		default:
+			if entry.SHA, err = w.blob(ctx, name, data); err != nil {
+				return "", err
+			}
 		}
 		entries = append(entries, entry)
 		if len(entries) == maxTreeFiles || size >= maxTreeBytes {
@@ -93,8 +97,11 @@ func (w *proposer) blob(ctx context.Context, name string, data []byte) (*string,
 	return blob.SHA, nil
 }
 
-// blobID is the id that Git gives a file's content.
+// blobID is the id that Git gives a file's content; empty of one that is removed.
 func blobID(data []byte) string {
+	if data == nil {
+		return ""
+	}
 	h := sha1.New() //nolint:gosec // see the import
 	fmt.Fprintf(h, "blob %d\x00", len(data))
 	h.Write(data)
@@ -125,7 +132,7 @@ func (w *proposer) files(ctx context.Context, tree string) (map[string]*github.T
 	}
 	for name := range w.p.Files {
 		switch entry := found[name]; {
-		case entry == nil && w.p.New:
+		case entry == nil && (w.p.New || w.p.Files[name] == nil):
 			found[name] = &github.TreeEntry{Mode: new(modeFile)}
 		case entry == nil:
 			return nil, finalError(fmt.Sprintf("write %s: there is no such file", name))

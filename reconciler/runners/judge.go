@@ -92,7 +92,7 @@ func (j *judging) place(doc runnerdoc.Document) (at holdfast.DocumentPlace, ok b
 	return rec.Place, ok
 }
 
-// ours reports whether a name on record is of this repository, or nobody's any more.
+// ours reports whether a name on record is of this repository, or no longer anybody's.
 func (j *judging) ours(at holdfast.DocumentPlace) bool {
 	return at.Repo == j.repo || slices.Contains(j.change.Unwatched, at.Repo)
 }

@@ -168,7 +168,7 @@ func (k *Keeper) place(e *editing, cat *catalog.Catalog) error {
 	return nil
 }
 
-// edited is the file as it would be, and the document in it.
+// edited is the file as it would be, nil if it is removed, and the document in it.
 func (e editing) edited() (file, document []byte, err error) {
 	switch {
 	case e.Change == "delete":

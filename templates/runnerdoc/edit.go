@@ -86,14 +86,19 @@ func Replace(path string, file []byte, name string, document []byte) ([]byte, er
 	return bytes.Join(all, nil), nil
 }
 
-// Remove takes out the document of a runner. What is left may be nothing.
+// Remove takes out the document of a runner. It returns nil if nothing is left.
 func Remove(path string, file []byte, name string) ([]byte, error) {
 	all, i, err := part(path, file, name)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all[:i:i], all[i+1:]...)
-	return bytes.Join(all, nil), nil
+	for _, text := range all {
+		if _, rest := cutSeparator(text); len(bytes.TrimSpace(rest)) > 0 {
+			return bytes.Join(all, nil), nil
+		}
+	}
+	return nil, nil
 }
 
 // Append adds a document to a file, which may be new.

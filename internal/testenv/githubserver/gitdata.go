@@ -385,6 +385,9 @@ func (r *Repo) writeTree(base string, entries []treeEntry) (sha, refused string)
 		case e.SHA != nil && e.Content != nil:
 			return "", "Must supply either tree.sha or tree.content, not both"
 		case e.Content != nil:
+		case e.SHA == nil:
+			fmt.Fprintf(&lines, "0 %040d\t%s\x00", 0, e.Path)
+			continue
 		case e.SHA != nil && r.is("blob", *e.SHA):
 			blob = *e.SHA
 		default:
