@@ -30,6 +30,9 @@ type Launched struct {
 	// Dead: whoever has run its processes says that they have ended. Without it one that
 	// is Over may still be executed, on a machine that nobody hears of.
 	Dead bool
+	// Host is what the machine is called that its processes see: they exchange the ticket
+	// by that name. Empty: not known.
+	Host string
 	// Begun: its process was started.
 	Begun bool
 	// Reason is why it is not started, or has ended; empty: it is about to start, runs,
@@ -58,7 +61,8 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // answer is an Assignment. A ticket is good for one process: that may ask again, as the
 // answer may have got lost; another one is refused.
 type TicketRequest struct {
-	Process   string `json:"process"` // random and secret
+	Process   string `json:"process"`            // random and secret
+	Protocol  int    `json:"protocol,omitempty"` // as in ClaimRequest
 	Isolation string `json:"isolation,omitempty"`
 	Platform  string `json:"platform,omitempty"`
 	Host      string `json:"host,omitempty"`
@@ -72,10 +76,90 @@ type Ticket struct {
 	Agent       string
 	CreatedAt   time.Time
 	ExchangedAt time.Time // zero: it was not
-	Host        string    // that has exchanged it, for people
+	Host        string    // that has exchanged it
 }
+
+// HostVariable is the variable that says to the process that exchanges a ticket what its Host
+// is called; without it that is the machine's name.
+const HostVariable = "HOLDFAST_HOST"
 
 // LaunchAgent is the id of what executes an attempt that was launched.
 func LaunchAgent(runner string, ref AttemptRef) string {
 	return AgentIDOf(runner) + "/" + ref.Run + "-" + strconv.Itoa(ref.Attempt)
+}
+
+// What a launcher elsewhere asks of the server, by POST to /agent/v1/launches/…; all of it is
+// about the runner of its credential alone.
+
+// LaunchRequest is each of its requests. Which fields count besides Protocol depends on the
+// path.
+type LaunchRequest struct {
+	Protocol int           `json:"protocol,omitempty"` // as in ClaimRequest
+	Wait     time.Duration `json:"wait,omitempty"`     // news: nanoseconds; at most 30 s
+	// AttemptRef is of tickets, notes and ends; of runs only Run counts.
+	AttemptRef
+	Reason Reason `json:"reason,omitempty"` // notes, ends
+	Detail string `json:"detail,omitempty"`
+	Dead   bool   `json:"dead,omitempty"`  // ends: its processes have ended; else nobody has shown its ticket
+	Final  bool   `json:"final,omitempty"` // ends, of one that is not dead: it is not tried again
+}
+
+// LaunchSettings answer settings: what the server's configuration says of Jobs.
+type LaunchSettings struct {
+	Runner       Runner `json:"runner"`       // as its document in force says
+	Installation string `json:"installation"` // tells its Jobs from those of others
+	Isolation    string `json:"isolation"`    // the weakest that runs are claimed for
+
+	Start   time.Duration `json:"start"` // nanoseconds, all three
+	Timeout time.Duration `json:"timeout"`
+	Grace   time.Duration `json:"grace"`
+
+	Agent LaunchedAgent `json:"agent"`
+}
+
+// LaunchedAgent is how the agent of a Job is started.
+type LaunchedAgent struct {
+	ServerURL string   `json:"serverURL"`
+	CA        []byte   `json:"ca,omitempty"`    // PEM
+	Image     string   `json:"image"`           // where the runner names none
+	Isolation string   `json:"isolation"`       // its flag
+	Flags     []string `json:"flags,omitempty"` // further ones
+}
+
+// LaunchRun answers runs: what a launcher has to know of a run.
+type LaunchRun struct {
+	AttemptRef
+	Runner string    `json:"runner"`
+	Kind   RunKind   `json:"kind"`
+	Status RunStatus `json:"status"`
+	Cancel Reason    `json:"cancel,omitempty"` // why it is to stop
+	Reason Reason    `json:"reason,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+
+	Cluster     string         `json:"cluster"`
+	Project     string         `json:"project"`
+	Environment string         `json:"environment"`
+	Ask         *ClusterRunner `json:"ask,omitempty"` // what its document asks of the runner
+	Limits      RunLimits      `json:"limits,omitzero"`
+}
+
+// LaunchTicket answers claims and tickets. There is no Run in the latter.
+type LaunchTicket struct {
+	Run    *LaunchRun `json:"run,omitempty"`
+	Ticket string     `json:"ticket"`
+}
+
+// LaunchAttempts answer attempts: those of the runner that are running.
+type LaunchAttempts struct {
+	Attempts []LaunchAttempt `json:"attempts"`
+}
+
+// LaunchAttempt is one of them.
+type LaunchAttempt struct {
+	AttemptRef
+	Agent     string        `json:"agent"`
+	Age       time.Duration `json:"age,omitempty"`    // nanoseconds since its ticket was made; 0: it has none
+	Exchanged bool          `json:"exchanged"`        // its agent has called
+	Host      string        `json:"host,omitempty"`   // that has
+	Cancel    Reason        `json:"cancel,omitempty"` // why it is to stop, if it has not called
 }

@@ -58,7 +58,9 @@ type About struct {
 type Server struct {
 	URL    string // unix:///path or https://host[:port][/path]; http to a loopback address only
 	CAFile string // optional: PEM of the authorities to trust instead of the system's
-	Token  string // the agent's credential
+	Token  string // the agent's credential; unless there is a Sign
+	// Sign returns a credential that is valid for a while, from now on.
+	Sign func() (string, error)
 }
 
 // Claims are which runs an agent claims.
@@ -109,7 +111,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 		return nil, errors.New("runner: no agent id")
 	case opts.Server.URL == "":
 		return nil, errors.New("runner: no server")
-	case opts.Server.Token == "":
+	case opts.Server.Token == "" && opts.Server.Sign == nil:
 		return nil, errors.New("runner: no token")
 	case opts.Dir == "":
 		return nil, errors.New("runner: no folder")
@@ -136,7 +138,11 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	client, err := uplink.NewClient(opts.Server.URL, opts.Server.Token, opts.Server.CAFile)
+	credential := uplink.Token(opts.Server.Token)
+	if opts.Server.Sign != nil {
+		credential = opts.Server.Sign
+	}
+	client, err := uplink.NewClient(opts.Server.URL, credential, opts.Server.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}

@@ -30,7 +30,7 @@ type RefusedError struct {
 
 // Error says what to look at, too.
 func (e *RefusedError) Error() string {
-	check := "is --token-file the one of this server?"
+	check := "is --token-file the one of this server, or --key one of its runner's?"
 	var (
 		untrusted *tls.CertificateVerificationError
 		answer    *uplink.AnswerError
@@ -39,7 +39,7 @@ func (e *RefusedError) Error() string {
 	case errors.As(e.Err, &untrusted):
 		check = "is --ca-file the authority of the server's certificate, and --server a name in it?"
 	case errors.As(e.Err, &answer) && answer.Status == http.StatusForbidden:
-		check = "do --id, --kinds and --isolation fit server.agents.tokens and isolation in the server's holdfast.yaml?"
+		check = "do --id, --kinds and --isolation fit server.agents.tokens and isolation in the server's holdfast.yaml, and the command the runner's type?"
 	}
 	return fmt.Sprintf("server %s refuses this agent: %v; %s", e.Server, e.Err, check)
 }

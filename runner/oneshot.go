@@ -68,9 +68,12 @@ func (a *Agent) RunOne(ctx context.Context) error {
 
 // exchange asks until the server has answered the ticket.
 func (a *Agent) exchange(ctx context.Context) (holdfast.Assignment, time.Time, error) {
-	host, _ := os.Hostname() // for people
+	host := os.Getenv(holdfast.HostVariable)
+	if host == "" {
+		host, _ = os.Hostname() // for people
+	}
 	req := holdfast.TicketRequest{
-		Process: a.process, Isolation: a.opts.About.Isolation, Platform: runtime.GOOS + "_" + runtime.GOARCH,
+		Process: a.process, Protocol: holdfast.Protocol, Isolation: a.opts.About.Isolation, Platform: runtime.GOOS + "_" + runtime.GOARCH,
 		Host: host, Version: a.opts.About.Version,
 	}
 	var serverTime time.Time

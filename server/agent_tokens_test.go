@@ -207,7 +207,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 	handlers := map[string]http.Handler{"agents": s.Agents(), "api": s.API()}
 	fill := strings.NewReplacer(
 		":run", "run-1", ":attempt", "1", ":name", "document", ":digest", string(holdfast.DigestOf([]byte("bundle"))),
-		"*location", "clusters/prod-eu", ":number", "1", ":cluster", "prod-eu", ":project", "payments", ":template", "web",
+		"*location", "clusters/prod-eu", ":number", "1", ":cluster", "prod-eu", ":project", "payments", ":call", "claims", ":template", "web",
 	)
 	open := []string{"/healthz", "/readyz", "/metrics"}
 	routes := 0
@@ -227,6 +227,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 				case route.Path == "/agent/v1/claims", route.Path == "/agent/v1/presence":
 					admitted = who == "plan agent" || who == "apply agent"
 					body = saying(`{"agent":"here/` + strings.TrimSuffix(who, " agent") + `"}`)
+				case strings.HasPrefix(route.Path, "/agent/v1/launches/"): // for keys: see TestClaimsByKey
 				case route.Path == "/agent/v1/tickets": // a ticket is not among them: see TestTickets
 				case strings.Contains(route.Path, "/attempts/"):
 					admitted = who == "own attempt"

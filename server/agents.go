@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
 const (
@@ -32,8 +33,15 @@ var artefactName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // agentServer is the listeners of agents, and of the engines that they start.
 type agentServer struct {
 	*base
-	opts    Agents
-	uploads uploads
+	opts      Agents
+	claimants *claimant.Claimants
+	uploads   uploads
+}
+
+func newAgentServer(shared *base, opts Agents) *agentServer {
+	return &agentServer{base: shared, opts: opts, claimants: claimant.New(claimant.Options{
+		Tokens: opts.Tokens, Runners: opts.Keys.Runners, Address: opts.Keys.Address, Now: shared.now,
+	})}
 }
 
 func (s *agentServer) routes() http.Handler {
@@ -42,6 +50,7 @@ func (s *agentServer) routes() http.Handler {
 	v1.POST("/claims", s.claim)
 	v1.POST("/presence", s.present)
 	v1.POST("/tickets", s.exchange)
+	v1.POST("/launches/:call", s.launch)
 	attempt := v1.Group("/runs/:run/attempts/:attempt")
 	attempt.POST("/heartbeat", s.heartbeat)
 	attempt.POST("/logs", s.appendLog)
@@ -58,38 +67,34 @@ func (s *agentServer) routes() http.Handler {
 	return e
 }
 
-// claimant returns what an agent says of itself, held against its token; false if
+// claimant returns what an agent says of itself, held against its credential; false if
 // it was refused.
-func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToken, bool) {
+func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, claimant.Credential, bool) {
 	var req holdfast.ClaimRequest
-	token, ok := s.agentToken(c)
+	who, ok := s.credential(c)
 	if !ok {
-		text := "agent token missing or unknown"
-		s.refuseClaim(c, "", "", refusedToken, text)
-		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnauthorized, "%s", text))
-		return req, token, false
+		return req, who, false
 	}
 	if err := decode(c, &req, false); err != nil {
 		s.fail(c, err)
-		return req, token, false
+		return req, who, false
 	}
 	if req.Agent == "" {
 		s.fail(c, badRequest("claim names no agent"))
-		return req, token, false
+		return req, who, false
 	}
 	if err := holdfast.CheckAgentID(req.Agent); err != nil {
 		s.fail(c, badRequest("agent id %.100q %v", req.Agent, err))
-		return req, token, false
+		return req, who, false
 	}
-	if why, text := s.bindClaim(token, &req); why != "" {
-		s.refuseClaim(c, token.Name, req.Agent, why, text)
-		s.fail(c, fmt.Errorf("%s: %w", text, holdfast.ErrForbidden))
-		return req, token, false
+	if err := s.claimants.Bind(who, &req); err != nil {
+		s.failCredential(c, req.Agent, err)
+		return req, who, false
 	}
 	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
-		s.refuseClaim(c, token.Name, req.Agent, refusedProtocol, err.Error())
+		s.refuseClaim(c, who.Name, req.Agent, refusedProtocol, err.Error())
 		s.fail(c, fmt.Errorf("%w: %w", err, holdfast.ErrForbidden))
-		return req, token, false
+		return req, who, false
 	}
 	for _, word := range []*string{&req.Host, &req.Version, &req.Platform, &req.Isolation, &req.Process, &req.Folder} {
 		*word = plainWord(*word)
@@ -97,9 +102,9 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, AgentToke
 	if req.Process == "" || req.Folder == "" {
 		// Without them nobody could tell it from another agent with this id.
 		s.fail(c, badRequest("claim names no process or no folder: the agent is older than this server, or it is not a Holdfast agent"))
-		return req, token, false
+		return req, who, false
 	}
-	return req, token, true
+	return req, who, true
 }
 
 // plainWord is what an agent says of itself, fit for a table, a log and a label.
@@ -114,12 +119,12 @@ func plainWord(s string) string {
 }
 
 func (s *agentServer) present(c *gin.Context) {
-	req, token, ok := s.claimant(c)
+	req, who, ok := s.claimant(c)
 	if !ok {
 		return
 	}
 	if err := s.opts.Registry.Present(c.Request.Context(), req); err != nil {
-		s.failClaim(c, token, req, err)
+		s.failClaim(c, who, req, err)
 		return
 	}
 	s.noContent(c)
@@ -127,7 +132,7 @@ func (s *agentServer) present(c *gin.Context) {
 
 // failClaim answers a claim with err. A refusal of the agent is reported, too: its
 // operator may look at the server only.
-func (s *agentServer) failClaim(c *gin.Context, token AgentToken, req holdfast.ClaimRequest, err error) {
+func (s *agentServer) failClaim(c *gin.Context, who claimant.Credential, req holdfast.ClaimRequest, err error) {
 	var (
 		taken *holdfast.AgentTakenError
 		weak  *holdfast.AgentIsolationError
@@ -142,13 +147,18 @@ func (s *agentServer) failClaim(c *gin.Context, token AgentToken, req holdfast.C
 		s.fail(c, fmt.Errorf("claim: %w", err))
 		return
 	}
-	s.refuseClaim(c, token.Name, req.Agent, why, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), err))
+	s.refuseClaim(c, who.Name, req.Agent, why, fmt.Sprintf("refused on %s: %s", cmp.Or(req.Host, "an unknown host"), err))
 	s.fail(c, err)
 }
 
 func (s *agentServer) claim(c *gin.Context) {
-	req, token, ok := s.claimant(c)
+	req, who, ok := s.claimant(c)
 	if !ok {
+		return
+	}
+	if kind := who.Document.Type; kind == holdfast.RunnerKubernetesAgent {
+		s.failCredential(c, req.Agent, who.Refuse(claimant.WhyKind,
+			"runner %q is of type %s: its agents launch Jobs, see holdfast agent launch", who.Runner, kind))
 		return
 	}
 	if s.isStopping() {
@@ -159,14 +169,18 @@ func (s *agentServer) claim(c *gin.Context) {
 
 	ctx, done := s.untilStop(c.Request.Context())
 	defer done()
+	ctx, unwatch := s.whileInForce(ctx, who)
+	defer unwatch()
 	assignment, err := s.opts.Dispatcher.Claim(ctx, req)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		s.noContent(c)
 	case err != nil && s.isStopping():
 		s.noContent(c) // it waited, and nothing more will come
+	case err != nil && errors.Is(context.Cause(ctx), errKeyRemoved):
+		s.fail(c, errKeyRemoved)
 	case err != nil:
-		s.failClaim(c, token, req, err)
+		s.failClaim(c, who, req, err)
 	default:
 		// The agent compares deadlines with it, which are of the time of all replicas.
 		c.Header("Date", s.now().UTC().Format(http.TimeFormat))

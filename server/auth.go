@@ -45,7 +45,7 @@ type Token struct {
 // that a plain hash cannot be guessed back.
 func HashToken(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-func checkTokens(tokens []Token, withRole bool) error {
+func checkTokens(tokens []Token) error {
 	var errs []error
 	names := map[string]bool{}
 	for i, t := range tokens {
@@ -54,7 +54,7 @@ func checkTokens(tokens []Token, withRole bool) error {
 			errs = append(errs, fmt.Errorf("token %d has no name", i+1))
 		case names[t.Name]:
 			errs = append(errs, fmt.Errorf("token %q is given twice", t.Name))
-		case withRole && !slices.Contains(roles, t.Role):
+		case !slices.Contains(roles, t.Role):
 			errs = append(errs, fmt.Errorf("token %q has role %q: want viewer, operator or admin", t.Name, t.Role))
 		case t.SHA256 == [32]byte{} || t.SHA256 == HashToken(""):
 			errs = append(errs, fmt.Errorf("token %q is empty", t.Name))

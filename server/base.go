@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
 // base is what the handlers of all listeners have in common.
@@ -17,7 +18,7 @@ type base struct {
 	log      *slog.Logger
 	now      func() time.Time
 	audit    Auditor // nil: refusals are only logged
-	refused  refusals
+	refused  claimant.Refusals
 	stopping chan struct{} // closed when intake ends
 }
 

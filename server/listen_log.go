@@ -23,7 +23,7 @@ type peerTrouble struct {
 func (p *peerTrouble) Write(line []byte) (int, error) {
 	text, level := strings.TrimSpace(string(line)), slog.LevelDebug
 	handshake := strings.Contains(text, "TLS handshake error") && !strings.HasSuffix(text, ": EOF") // a probe that only connects
-	if handshake && p.listener != "public" && p.s.refused.due("handshake\x00"+p.listener, p.s.now()) {
+	if handshake && p.listener != "public" && p.s.refused.Due(p.listener, "handshake", p.s.now()) {
 		level = slog.LevelWarn
 	}
 	p.s.log.Log(context.Background(), level, "connection failed", "listener", p.listener, "err", text)

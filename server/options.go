@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/server/launchdesk"
 )
 
 // Options are what a Server needs.
@@ -43,9 +45,11 @@ type Agents struct {
 	Runs       AttemptRecords
 	Blobs      Blobs
 	States     States
-	Tokens     []AgentToken     // for claims; none: no agent gets a run
+	Tokens     []AgentToken     // for claims; none: no agent gets a run by one
+	Keys       Keys             // for claims of agents that have keys instead
 	Tickets    Tickets          // of what runners launch; nil: none does
-	Refused    func(why string) // counts refused claims: token, agent, kind, taken, isolation, ticket or second; nil counts nothing
+	Launches   *launchdesk.Desk // for those who launch elsewhere; nil: nobody may
+	Refused    func(why string) // counts refused claims: token, key, agent, kind, taken, isolation, protocol, ticket or second; nil counts nothing
 	Issuer     Issuer           // of tokens for clouds, whose documents the public listener serves; nil: there is none
 }
 

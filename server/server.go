@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
 // Server serves the listeners. Its handlers are safe for concurrent use.
@@ -44,7 +45,7 @@ func New(opts Options) (*Server, error) {
 	api := &apiServer{base: shared, opts: opts.API, health: opts.Health, version: opts.System.Version}
 	return &Server{
 		base: shared, listen: opts.Listen,
-		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: api.routes(), agents: (&agentServer{base: shared, opts: opts.Agents}).routes(),
+		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: api.routes(), agents: newAgentServer(shared, opts.Agents).routes(),
 	}, nil
 }
 
@@ -65,10 +66,10 @@ func (o Options) check() error {
 			return errors.New("no " + need.what)
 		}
 	}
-	if err := checkTokens(o.API.Tokens, true); err != nil {
+	if err := checkTokens(o.API.Tokens); err != nil {
 		return fmt.Errorf("API tokens: %w", err)
 	}
-	if err := checkAgentTokens(o.Agents.Tokens); err != nil {
+	if err := claimant.Check(o.Agents.Tokens); err != nil {
 		return fmt.Errorf("agent tokens: %w", err)
 	}
 	return nil

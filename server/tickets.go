@@ -43,6 +43,11 @@ func (s *agentServer) exchange(c *gin.Context) {
 	for _, word := range []*string{&req.Host, &req.Version, &req.Platform, &req.Isolation} {
 		*word = plainWord(*word)
 	}
+	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
+		s.refuseTicket(c, "", req, refusedProtocol, err.Error())
+		s.fail(c, holdfast.ErrorOf(holdfast.ErrForbidden, "%s", err.Error()))
+		return
+	}
 	if len(req.Process) < 16 || len(req.Process) > 200 {
 		s.fail(c, badRequest("the process names itself by 16 to 200 characters"))
 		return

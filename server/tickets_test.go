@@ -51,6 +51,7 @@ func TestTickets(t *testing.T) {
 		{"of another process", "run-0001.1.3.shown", process, http.StatusForbidden, "exchanged before", "second"},
 		{"weak isolation", "run-0001.1.3.weak", process, http.StatusForbidden, "weaker than the server demands", "isolation"},
 		{"over", "run-0001.1.3.over", process, http.StatusConflict, "", ""},
+		{"too new", "run-0001.1.3.good", `{"process": "0123456789abcdef", "protocol": 99}`, http.StatusForbidden, "upgrade the server first", "protocol"},
 		{"no process", "run-0001.1.3.good", `{}`, http.StatusBadRequest, "16 to 200", ""},
 	} {
 		refused = nil

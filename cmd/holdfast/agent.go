@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/internal/agentkey"
 	"github.com/holdfast-dev/holdfast/internal/idle"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
@@ -29,14 +31,49 @@ import (
 // agentFlags are the settings of an agent. It has no configuration file: serve
 // hands it what it may know.
 type agentFlags struct {
-	id, server, tokenFile, caFile, dir string
-	run                                bool // one attempt, and ends
-	ticketFile                         string
-	slots                              int
-	kinds                              []string
-	grace                              time.Duration
-	executor                           runner.ExecutorOptions
-	isolation                          isolationFlags
+	agentServer
+	tokenFile, dir string
+	run            bool // one attempt, and ends
+	ticketFile     string
+	slots          int
+	kinds          []string
+	grace          time.Duration
+	executor       runner.ExecutorOptions
+	isolation      isolationFlags
+}
+
+// agentServer is which server an agent works for, as whom.
+type agentServer struct {
+	id, url, caFile   string
+	keyFile, audience string
+}
+
+// addFlags adds the flags of all commands that work for a server.
+func (s *agentServer) addFlags(c *cobra.Command, url string) {
+	flags := c.Flags()
+	flags.StringVar(&s.url, "server", "", "the server: "+url)
+	flags.StringVar(&s.id, "id", "", "name of this agent, stable over restarts")
+	flags.StringVar(&s.caFile, "ca-file", "", "certificate authority of the server, PEM")
+	flags.StringVar(&s.keyFile, "key", "", "file with the agent's private key, whose public key is in the document of its runner")
+	flags.StringVar(&s.audience, "audience", "", "with --key: server.agents.url of the server, if that is not --server")
+	for _, name := range []string{"server", "id"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // a flag that was not defined above
+		}
+	}
+}
+
+// signer signs what the agent shows the server.
+func (s *agentServer) signer(now func() time.Time) (*agentkey.Signer, error) {
+	key, err := readKeyFile(s.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := agentkey.New(key, s.id, cmp.Or(s.audience, s.url), now)
+	if err != nil {
+		return nil, cli.UsageError("--key: %w: set --audience to server.agents.url of the server", err)
+	}
+	return signer, nil
 }
 
 func newAgentCommand(a *app) *cobra.Command {
@@ -53,13 +90,11 @@ func newAgentCommand(a *app) *cobra.Command {
 			return a.agent(c, f)
 		},
 	}
+	f.agentServer.addFlags(c, "unix:///path or https://host:port")
 	flags := c.Flags()
-	flags.StringVar(&f.server, "server", "", "the server: unix:///path or https://host:port")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
 	flags.BoolVar(&f.run, "run", false, "execute the one run that --ticket-file is for, and end: what Jobs of runners start")
 	flags.StringVar(&f.ticketFile, "ticket-file", "", "with --run: file with the ticket of an attempt, which is good once")
-	flags.StringVar(&f.caFile, "ca-file", "", "certificate authority of the server, PEM")
-	flags.StringVar(&f.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&f.dir, "dir", "", "folder for workspaces, and for results that are not delivered yet")
 	flags.IntVar(&f.slots, "slots", 4, "how many runs to execute at once")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
@@ -67,12 +102,10 @@ func newAgentCommand(a *app) *cobra.Command {
 	offline.AddEngineFlags(c, &f.executor)
 	addIsolationFlags(c, &f.isolation)
 	env.addFlags(c, &f)
-	for _, name := range []string{"server", "id", "dir"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err) // a flag that was not defined above
-		}
+	if err := c.MarkFlagRequired("dir"); err != nil {
+		panic(err) // a flag that was not defined above
 	}
-	c.AddCommand(newAgentProbeCommand(a))
+	c.AddCommand(newAgentProbeCommand(a), newAgentKeyCommand(a), newAgentLaunchCommand(a))
 	return c
 }
 
@@ -81,9 +114,9 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	if err := sandbox.Harden(); err != nil {
 		logger.Warn("code in a plan may be able to read the memory of the agent", "err", err)
 	}
-	token, err := f.credential(c.InOrStdin())
+	server, err := f.credentials(c.InOrStdin(), a.Now)
 	if err != nil {
-		return fmt.Errorf("read token: %w", err)
+		return err
 	}
 	kinds, err := holdfast.ParseAgentKinds(f.kinds)
 	if err != nil {
@@ -119,7 +152,7 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	}
 	agent, err := runner.NewAgent(runner.AgentOptions{
 		About:  runner.About{ID: f.id, Isolation: mode, Version: buildVersion()},
-		Server: runner.Server{URL: f.server, CAFile: f.caFile, Token: token},
+		Server: server,
 		Claims: runner.Claims{Slots: f.slots, Kinds: kinds},
 		Stop:   f.stop(),
 		Dir:    f.dir, Executor: executor, Logger: logger, Now: a.Now,
@@ -142,23 +175,43 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	return nil
 }
 
-// oneRun checks how --run, --ticket-file and --token-file go together. A ticket is shown as
-// a token is.
+// oneRun checks how --run, --ticket-file, --token-file and --key go together. A ticket is
+// shown as a token is.
 func (f *agentFlags) oneRun() error {
 	switch {
+	case f.keyFile == "" && f.audience != "":
+		return cli.UsageError("--audience goes with --key")
 	case !f.run && f.ticketFile != "":
 		return cli.UsageError("--ticket-file goes with --run")
-	case !f.run && f.tokenFile == "":
-		return cli.UsageError("required flag(s) \"token-file\" not set")
-	case f.run && (f.ticketFile == "" || f.tokenFile != ""):
-		return cli.UsageError("--run needs --ticket-file, and no --token-file")
+	case !f.run && (f.tokenFile == "") == (f.keyFile == ""):
+		return cli.UsageError("an agent needs --token-file or --key, one of the two")
+	case f.run && (f.ticketFile == "" || f.tokenFile+f.keyFile != ""):
+		return cli.UsageError("--run needs --ticket-file, and neither --token-file nor --key")
 	case f.run:
 		f.tokenFile, f.slots = f.ticketFile, 1
 	}
 	return nil
 }
 
-// credential reads what the agent shows the server. A ticket's file may be readable for the
+// credentials are where the server is, and what the agent shows it.
+func (f *agentFlags) credentials(stdin io.Reader, now func() time.Time) (runner.Server, error) {
+	server := runner.Server{URL: f.url, CAFile: f.caFile}
+	if f.keyFile != "" {
+		signer, err := f.signer(now)
+		if err != nil {
+			return server, err
+		}
+		server.Sign = signer.Token
+		return server, nil
+	}
+	var err error
+	if server.Token, err = f.credential(stdin); err != nil {
+		return server, fmt.Errorf("read token: %w", err)
+	}
+	return server, nil
+}
+
+// credential reads a token or a ticket. A ticket's file may be readable for the
 // group that a Pod's volumes have: it is good once, and spent before an engine starts.
 func (f *agentFlags) credential(stdin io.Reader) (string, error) {
 	if !f.run {
@@ -196,8 +249,9 @@ func (f agentFlags) exposed(by func(path string) string, mode string) error {
 	for _, place := range []struct{ flag, path, hint string }{
 		{"--dir", f.dir, "choose a folder that engines do not see, such as /var/lib/holdfast"},
 		{"--token-file", f.tokenFile, "move it out of there, such as to /etc/holdfast, or pass the token on the standard input (--token-file -)"},
+		{"--key", f.keyFile, "move it out of there, such as to /etc/holdfast"},
 	} {
-		if place.path == "-" || f.run && place.path == f.tokenFile { // a ticket is spent before an engine starts
+		if place.path == "" || place.path == "-" || f.run && place.path == f.tokenFile { // a ticket is spent before an engine starts
 			continue
 		}
 		path, err := filepath.Abs(place.path)

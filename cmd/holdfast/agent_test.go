@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -56,5 +60,65 @@ func TestAgentInAPod(t *testing.T) {
 	}
 	if args := pod.Containers[0].Args; !slices.Contains(args, "--token-file=/etc/holdfast/token") {
 		t.Errorf("arguments: %q", args)
+	}
+}
+
+// object is a document of a manifest.
+type object struct {
+	Kind  string
+	Rules []map[string]any
+	Spec  struct {
+		Template struct {
+			Spec struct {
+				Containers []struct{ Args []string }
+			}
+		}
+	}
+}
+
+func objectsOf(t *testing.T, file string) (list []object) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/kubernetes/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var o object
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil:
+			t.Fatal(err)
+		}
+		list = append(list, o)
+	}
+}
+
+// TestLauncherInAPod: the manifest starts an agent that launches as the command wants it, with the
+// Role that a server has that launches itself, and no other.
+func TestLauncherInAPod(t *testing.T) {
+	t.Parallel()
+	roles := objectsOf(t, "runner-role.yaml")
+	found := map[string]int{}
+	for _, o := range objectsOf(t, "kubernetes-agent.yaml") {
+		found[o.Kind]++
+		switch o.Kind {
+		case "Role":
+			if !reflect.DeepEqual(o.Rules, roles[0].Rules) {
+				t.Errorf("its rules are %v, want %v", o.Rules, roles[0].Rules)
+			}
+		case "Deployment":
+			args := o.Spec.Template.Spec.Containers[0].Args
+			if !slices.Equal(args[:2], []string{"agent", "launch"}) {
+				t.Fatalf("arguments: %q", args)
+			}
+			c := newAgentLaunchCommand(&app{})
+			if err := errors.Join(c.ParseFlags(args[2:]), c.ValidateRequiredFlags()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if found["Role"] != 1 || found["Deployment"] != 1 || found["ClusterRole"]+found["ClusterRoleBinding"] > 0 {
+		t.Errorf("there are %v", found)
 	}
 }

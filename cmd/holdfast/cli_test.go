@@ -900,7 +900,7 @@ func TestAnswersHaveFormats(t *testing.T) {
 		for _, below := range c.Commands() {
 			walk(below)
 		}
-		others := []string{"holdfast logs", "holdfast state get", "holdfast agent"}
+		others := []string{"holdfast logs", "holdfast state get", "holdfast agent", "holdfast agent launch"}
 		if c.Flag("server") == nil || slices.Contains(others, c.CommandPath()) {
 			return
 		}

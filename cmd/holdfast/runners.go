@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,6 +46,7 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 	var (
 		conn         cli.Connection
 		format, file string
+		newKey       string
 		req          = v1.RunnerProposal{Change: change}
 	)
 	c := &cobra.Command{
@@ -73,7 +76,7 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := client.RunnersOf(cl).Propose(c.Context(), req)
+			made, err := propose(c.Context(), client.RunnersOf(cl), req, newKey)
 			if err != nil {
 				return err
 			}
@@ -85,8 +88,9 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 	switch change {
 	case "create":
 		c.Short = "Propose a new runner by a pull request"
-		c.Example = "  holdfast create runner eu --type remote --set maxRuns=10\n  holdfast create runner eu -f eu.yaml --repo platform --path runners/eu.yaml"
+		c.Example = "  holdfast create runner eu --type remote --new-key eu.key --set maxRuns=10\n  holdfast create runner eu -f eu.yaml --repo platform --path runners/eu.yaml"
 		c.Flags().StringVar((*string)(&req.Type), "type", "", "its type: "+strings.Join(runnerTypes(), ", "))
+		c.Flags().StringVar(&newKey, "new-key", "", "make a key for its agents (remote, kubernetes-agent): the private key is written to this new file, the public one into the document")
 		c.Flags().StringVar(&req.Repo, "repo", "", "the repository, if several may define runners")
 		c.Flags().StringVar(&req.Path, "path", "", "the file in it (default runners/NAME.yaml)")
 		_ = c.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(runnerTypes(), cobra.ShellCompDirectiveNoFileComp))
@@ -106,6 +110,39 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 		a.Complete(c, &conn, 1, cli.Runners)
 	}
 	return c
+}
+
+// propose asks for a pull request, with a new key for the runner's agents if its file is named.
+func propose(ctx context.Context, runners client.Runners, req v1.RunnerProposal, newKey string) (v1.ProposedRunner, error) {
+	if newKey == "" {
+		return runners.Propose(ctx, req)
+	}
+	if err := withNewKey(&req, newKey); err != nil {
+		return v1.ProposedRunner{}, err
+	}
+	made, err := runners.Propose(ctx, req)
+	if answered := new(client.Error); errors.As(err, &answered) && answered.Status < 500 {
+		err = errors.Join(err, os.Remove(newKey)) // it was not proposed
+	}
+	return made, err
+}
+
+// withNewKey makes a key, writes it to a new file, and has the document say its public key.
+func withNewKey(req *v1.RunnerProposal, file string) error {
+	if t := req.Type; t != holdfast.RunnerRemote && t != holdfast.RunnerKubernetesAgent {
+		return cli.UsageError("--new-key goes with --type %s or %s: agents of other runners have no keys", holdfast.RunnerRemote, holdfast.RunnerKubernetesAgent)
+	}
+	key, err := newKeyFile(file)
+	if err != nil {
+		return err
+	}
+	public, err := key.PublicPEM()
+	if err != nil {
+		return err
+	}
+	// A block, so that people can read and compare it.
+	req.Set = append(req.Set, "keys=- |\n  "+strings.ReplaceAll(strings.TrimSpace(public), "\n", "\n  ")+"\n")
+	return nil
 }
 
 func readDocument(in io.Reader, file string) (string, error) {

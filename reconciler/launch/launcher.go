@@ -30,17 +30,20 @@ type Options struct {
 // Settings bound what is launched.
 type Settings struct {
 	Replica   string // names this process among those of the installation
+	Agent     string // its id as an agent; empty: one that is made of the runner and the replica
 	Isolation string // the weakest that agents must have; empty: any
 	// Start is how long an attempt may take until its agent has called; zero means 10 min.
 	Start time.Duration
 	// Timeout is of a run, and Grace what its agent then needs to end.
 	Timeout, Grace time.Duration
+	// Every is between two looks, if nothing is heard; zero means 1 s.
+	Every time.Duration
 	// Limits are those of the runs of a cluster; nil: none.
 	Limits func(c holdfast.Cluster) holdfast.RunLimits
 }
 
 const (
-	// lookEvery is between two looks, if nothing is heard.
+	// lookEvery is between two looks, if nothing is heard and the settings do not say it.
 	lookEvery = time.Second
 	// startsAtOnce bounds calls that start something.
 	startsAtOnce = 16
@@ -81,6 +84,8 @@ type attempt struct {
 	pause   time.Duration
 	waits   bool // for a quota, without anything having been started
 	held    bool // it has waited for a quota: others have kept it from starting
+
+	elsewhere bool // the log has said that something else executes it
 }
 
 // New returns a Launcher, or an error that names what is missing.
@@ -92,6 +97,7 @@ func New(opts Options) (*Launcher, error) {
 		return nil, errors.New("launch: no jobs, dispatcher or runs")
 	}
 	opts.Settings.Start = cmp.Or(opts.Settings.Start, 10*time.Minute)
+	opts.Settings.Every = cmp.Or(opts.Settings.Every, lookEvery)
 	if opts.Settings.Limits == nil {
 		opts.Settings.Limits = func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} }
 	}
@@ -118,7 +124,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 			return nil
 		case <-changed:
 		case <-freed:
-		case <-time.After(lookEvery):
+		case <-time.After(l.opts.Settings.Every):
 		}
 	}
 }
@@ -203,8 +209,9 @@ func (l *Launcher) tell(ctx context.Context, err error) {
 // present says that runs of this runner are executed.
 func (l *Launcher) present(ctx context.Context) error {
 	s := l.opts.Settings
+	id := cmp.Or(s.Agent, holdfast.AgentIDOf(l.opts.Runner.Name)+"/launcher/"+holdfast.AgentIDOf(s.Replica))
 	return l.opts.Dispatcher.Present(ctx, holdfast.ClaimRequest{
-		Agent: holdfast.AgentIDOf(l.opts.Runner.Name) + "/launcher/" + holdfast.AgentIDOf(s.Replica), Runner: l.opts.Runner.Name,
+		Agent: id, Runner: l.opts.Runner.Name,
 		Kinds: holdfast.AgentKinds(), Isolation: s.Isolation, Process: l.process, Folder: "launcher of " + s.Replica, Slots: l.opts.Runner.MaxRuns,
 	})
 }
@@ -253,7 +260,7 @@ func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
 		}
 		g.Go(func() error {
 			run, err := l.opts.Runs.Run(ctx, a.Run)
-			if err != nil || run.Status != holdfast.RunRunning || run.Ref() != a.AttemptRef {
+			if err != nil || run.Status != holdfast.RunRunning || run.Ref() != a.AttemptRef || run.RunnerName() != l.opts.Runner.Name {
 				return err
 			}
 			ticket, err := l.opts.Dispatcher.Ticket(ctx, l.opts.Runner.Name, a.AttemptRef)

@@ -44,11 +44,11 @@ func (s *stage) running(id string, exchanged bool) {
 	defer s.mu.Unlock()
 	ref := holdfast.AttemptRef{Run: id, Attempt: 1, Fence: 3}
 	run := holdfast.Run{ID: id, Status: holdfast.RunRunning, Kind: holdfast.RunApply}
-	run.Attempt, run.Fence = 1, 3
+	run.Attempt, run.Fence, run.Runner = 1, 3, "east"
 	s.runs[id] = run
 	t := holdfast.Ticket{AttemptRef: ref, Runner: "east", CreatedAt: time.Now()}
 	if exchanged {
-		t.ExchangedAt = time.Now()
+		t.ExchangedAt, t.Host = time.Now(), "pod-1"
 	}
 	s.tickets[id] = t
 }
@@ -249,6 +249,13 @@ func TestAttempts(t *testing.T) {
 		},
 		"it was called for, and its Job is over without proof of its end": {
 			exchanged: true, job: &holdfast.Launched{Over: true, Reason: holdfast.CauseJobDeleted}, during: 24 * time.Hour,
+		},
+		"it was called for by another one than has died here": {
+			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true, Host: "elsewhere"}, during: 24 * time.Hour,
+		},
+		"it was called for by the one that has died here": {
+			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true, Host: "pod-1"}, during: 10 * time.Second,
+			want: []string{"run-1 dead "},
 		},
 		"it was called for, and its Job is gone": {exchanged: true, during: 24 * time.Hour},
 	} {

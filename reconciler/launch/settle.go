@@ -101,7 +101,7 @@ func (l *Launcher) end(ctx context.Context, ref holdfast.AttemptRef, cause holdf
 // is ended only if its processes are proven to be dead.
 func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some bool) error {
 	k, now := l.knownOf(a.AttemptRef), time.Now()
-	if some && one.Dead {
+	if some && one.Dead && l.executes(ctx, a, one) {
 		if k.deadAt.IsZero() {
 			k.deadAt = now
 		}
@@ -118,7 +118,7 @@ func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one ho
 		}
 		return err
 	}
-	if now.Sub(k.readAt) < recordEvery {
+	if now.Sub(k.readAt) < max(recordEvery, 10*l.opts.Settings.Every) {
 		return nil
 	}
 	k.readAt = now
@@ -136,6 +136,20 @@ func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one ho
 	}
 	k.stopped = true
 	return l.opts.Jobs.Stop(ctx, a.AttemptRef)
+}
+
+// executes reports whether what was started is what has called for an attempt: two launchers
+// in two places start something for it each, and the end of one says nothing of the other.
+func (l *Launcher) executes(ctx context.Context, a holdfast.Ticket, one holdfast.Launched) bool {
+	if one.Host == "" || a.Host == "" || one.Host == a.Host {
+		return true
+	}
+	if k := l.knownOf(a.AttemptRef); !k.elsewhere {
+		k.elsewhere = true
+		l.opts.Logger.WarnContext(ctx, "run is executed by something else than what was started here: does another launcher have this runner?",
+			"runner", l.opts.Runner.Name, "run", a.Run, "attempt", a.Attempt, "host", a.Host, "here", one.Host)
+	}
+	return false
 }
 
 // clearOrphans stops what exists although its attempt is over.

@@ -132,7 +132,7 @@ func newLab(t *testing.T, of holdfast.Identities, lifetime time.Duration) *lab {
 
 func (l *lab) openSession(server string, run holdfast.Run) {
 	l.Helper()
-	client, err := uplink.NewClient(server, "of the agent", "")
+	client, err := uplink.NewClient(server, uplink.Token("of the agent"), "")
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -205,7 +205,11 @@ func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.
 		Name: mainContainer, Image: image, ImagePullPolicy: core.PullPolicy(job.PullPolicy),
 		// Process 1: it passes a signal on to the engine, and delivers what comes of it.
 		Command: []string{"holdfast"}, Args: slices.Concat(args, agent.Args),
-		Env:       []core.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: tempDir}},
+		Env: []core.EnvVar{
+			{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: tempDir},
+			// By that name its ticket is exchanged: the end of another Pod is not its end.
+			{Name: holdfast.HostVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
+		},
 		Resources: resourcesOf(limitsOf(l.Limits, ask.Resources)),
 		SecurityContext: &core.SecurityContext{
 			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}},

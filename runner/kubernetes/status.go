@@ -38,6 +38,9 @@ func (o *object) launched(name string) holdfast.Launched {
 		Run: o.run, Attempt: o.attempt, Name: name, Place: o.place(),
 		Over: o.job == nil && !o.gone.IsZero() || o.job != nil && over(o.job), Dead: o.dead != nil && !o.several, Begun: o.begun(),
 	}
+	if o.pod != nil {
+		l.Host = o.pod.Name
+	}
 	switch {
 	case o.dead != nil:
 		l.Reason, l.Detail = o.ended()

@@ -32,10 +32,17 @@ const (
 // Client speaks the agent protocol to one server. It is safe for concurrent
 // use and tries each call once; retry tries again.
 type Client struct {
-	base  string // without a slash at its end
-	token string // the agent's, for claims
-	http  *http.Client
+	base       string // without a slash at its end
+	credential Credential
+	http       *http.Client
 }
+
+// Credential returns what an agent shows the server now; attempts have credentials of their
+// own. It is safe for concurrent use.
+type Credential func() (string, error)
+
+// Token is a credential that stays the same.
+func Token(token string) Credential { return func() (string, error) { return token, nil } }
 
 // AnswerError is an answer of the server other than success, or one that was cut off. It
 // is the error of the vocabulary that its status stands for.
@@ -94,7 +101,7 @@ func (e *LocalError) Unwrap() error { return e.err }
 
 // NewClient returns a client for unix:///path, https://host or, on a loopback
 // address only, http://host.
-func NewClient(server, token, caFile string) (*Client, error) {
+func NewClient(server string, credential Credential, caFile string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("parse server URL: %w", err)
@@ -128,7 +135,7 @@ func NewClient(server, token, caFile string) (*Client, error) {
 	default:
 		return nil, fmt.Errorf("server URL %q: want unix:///path or https://host (http only to a loopback address)", u.Redacted())
 	}
-	return &Client{base: base, token: token, http: &http.Client{
+	return &Client{base: base, credential: credential, http: &http.Client{
 		Transport: transport,
 		// A redirect would carry credentials to somewhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -274,7 +281,7 @@ func (c *Client) post(ctx context.Context, path, token string, in, out any) (sta
 // holdfast.ErrNotFound if there is nothing to do.
 func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
 	var assignment holdfast.Assignment
-	status, header, err := c.post(ctx, "/agent/v1/claims", c.token, req, &assignment)
+	status, header, err := c.ask(ctx, "/agent/v1/claims", req, &assignment)
 	if err != nil {
 		return holdfast.Assignment{}, time.Time{}, err
 	}
@@ -284,11 +291,20 @@ func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast
 	return assignment, dateOf(header), nil
 }
 
-// Exchange shows the client's token, which is a ticket, and returns the assignment that it
+// ask is post with the agent's own credential.
+func (c *Client) ask(ctx context.Context, path string, in, out any) (status int, header http.Header, err error) {
+	credential, err := c.credential()
+	if err != nil {
+		return 0, nil, &LocalError{fmt.Errorf("POST %s: %w", path, err)}
+	}
+	return c.post(ctx, path, credential, in, out)
+}
+
+// Exchange shows the client's credential, which is a ticket, and returns the assignment that it
 // stands for, and the server's time, as Claim does.
 func (c *Client) Exchange(ctx context.Context, req holdfast.TicketRequest) (holdfast.Assignment, time.Time, error) {
 	var assignment holdfast.Assignment
-	_, header, err := c.post(ctx, "/agent/v1/tickets", c.token, req, &assignment)
+	_, header, err := c.ask(ctx, "/agent/v1/tickets", req, &assignment)
 	return assignment, dateOf(header), err
 }
 
@@ -307,7 +323,7 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 
 // Present says that an agent is there, and wants no run now.
 func (c *Client) Present(ctx context.Context, req holdfast.ClaimRequest) error {
-	_, _, err := c.post(ctx, "/agent/v1/presence", c.token, req, nil)
+	_, _, err := c.ask(ctx, "/agent/v1/presence", req, nil)
 	return err
 }
 

@@ -73,7 +73,7 @@ func (d contradictions) jobsReach(a Agents) {
 
 func (d contradictions) checkAgentTokens(a Agents) {
 	if a.Address != "" && len(a.Tokens) == 0 && a.URL == "" {
-		d.at("server.agents.address", "agents need a token", "add server.agents.tokens, or url for Jobs of runners, which get tickets")
+		d.at("server.agents.address", "agents need a token", "add server.agents.tokens, or url for Jobs of runners and agents with keys")
 	}
 	if a.URL != "" {
 		d.jobsReach(a)

@@ -89,7 +89,7 @@ type Token struct {
 type Agents struct {
 	Address string       `yaml:"address" doc:"host:port; left out: no agents from elsewhere."`
 	TLS     TLS          `yaml:"tls" doc:"Required unless the address is a loopback one."`
-	URL     string       `yaml:"url" doc:"How Jobs of [runners](runners-kubernetes.md) reach this listener, such as https://agents.holdfast.example.com. Left out: runners that start Jobs cannot be used."`
+	URL     string       `yaml:"url" doc:"How agents and Jobs of [runners](runners.md) reach this listener, such as https://agents.holdfast.example.com. Tokens that agents [sign](runners.md#keys) have to name it. Left out: runners that start Jobs, and agents with keys, cannot be used."`
 	CAFile  string       `yaml:"caFile" doc:"PEM: the certificate authority of this listener's certificate, for Jobs whose image does not trust it. It is given to them with their tickets."`
 	Tokens  []AgentToken `yaml:"tokens" doc:"Credentials with which agents claim runs, and what each may claim. A claim for more is refused and put on record. Give agents that plan another token than those that apply: code in a plan may get hold of its agent's token."`
 }

@@ -1,13 +1,11 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
@@ -25,19 +23,11 @@ type launches struct{ *services }
 
 // newPool has the runs of runners launched that start something for each.
 func (s launches) newPool() (*launch.Pool, error) {
-	isolation := holdfast.IsolationNone
-	if isolates(s.cfg) {
-		isolation = "landlock" // what a Pod has; a stronger one is demanded when its agent calls
-	}
-	granted := limits(s.cfg)
 	return launch.NewPool(launch.PoolOptions{
 		Runners: launchingRunners{s}, Open: s.openJobs, Secrets: s.secretsOf, Dispatcher: dispatch.Launches{Dispatcher: s.reconciler.Dispatcher()}, Runs: s.store,
 		Settings: launch.Settings{
-			Replica: s.identity, Isolation: isolation, Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace,
-			Limits: func(c holdfast.Cluster) holdfast.RunLimits {
-				most, _ := granted(c)
-				return most
-			},
+			Replica: s.identity, Isolation: s.isolation(), Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace,
+			Limits: s.granted(),
 		},
 		Logger: s.logger, Now: s.clock.Now,
 	})
@@ -60,32 +50,19 @@ func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]holdfast.Runn
 	return list, nil
 }
 
-// agentsCA are the authorities of the certificate of our listener for agents, as Jobs get them.
-func (s launches) agentsCA() ([]byte, error) {
-	if s.cfg.Server.Agents.CAFile == "" {
-		return nil, nil
-	}
-	ca, err := os.ReadFile(s.cfg.Server.Agents.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read server.agents.caFile: %w", err)
-	}
-	return ca, nil
-}
-
-// secretsOf names the present values of the files and secrets that Jobs of a runner need.
+// secretsOf names the present values of the files and secrets that runs of a runner need.
 func (s launches) secretsOf(ctx context.Context, r holdfast.Runner) (string, error) {
-	var access kubernetes.Access // clouds have no secrets of ours
-	var err error
-	if r.Type == holdfast.RunnerKubernetes {
+	start, err := s.agentStart()
+	if err != nil {
+		return "", err
+	}
+	var access kubernetes.Access
+	if !provesItself(r.Type) { // to clouds the server shows tokens of its own
 		if access, err = s.kubernetesAccess(ctx, r); err != nil {
 			return "", err
 		}
 	}
-	ca, err := s.agentsCA()
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal([]any{access, ca})
+	text, err := json.Marshal([]any{access, start.CA})
 	if err != nil {
 		return "", err
 	}
@@ -113,21 +90,12 @@ func (s launches) openJobs(ctx context.Context, r holdfast.Runner) (launch.Jobs,
 	return cluster, cluster.Run, nil
 }
 
-// installation distinguishes what we start from what others start in the same place.
-func (s launches) installation() string {
-	return hex.EncodeToString(s.keys.Derive("installation"))[:16]
-}
-
-// agentStart is what agents are started with.
+// agentStart is what agents are started with that this server starts.
 func (s launches) agentStart() (kubernetes.Agent, error) {
-	agents := s.cfg.Server.Agents
-	start := kubernetes.Agent{
-		ServerURL: agents.URL, Image: cmp.Or(s.cfg.Jobs.Image, "holdfast:"+s.version), Isolation: s.cfg.Isolation,
-		Args: s.cfg.Jobs.Flags, Grace: s.cfg.Jobs.Grace,
-	}
-	var err error
-	start.CA, err = s.agentsCA()
-	return start, err
+	agent, err := s.launchedAgent()
+	return kubernetes.Agent{
+		ServerURL: agent.ServerURL, CA: agent.CA, Image: agent.Image, Isolation: agent.Isolation, Args: agent.Flags, Grace: s.cfg.Jobs.Grace,
+	}, err
 }
 
 // kubernetesAccess is how the API server of a runner is reached, with its secrets.

@@ -406,6 +406,7 @@ func (s *services) openServer(context.Context) error {
 		},
 		Agents: server.Agents{
 			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.claimRefused,
+			Keys: server.Keys{Runners: s.store, Address: s.cfg.Server.Agents.URL}, Launches: launches{s}.newDesk(),
 		},
 		Webhooks: hooks, Audit: s.store,
 		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},

@@ -2,7 +2,9 @@ package container
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,14 +82,14 @@ func build(spec Spec) error {
 			if err != nil {
 				return err
 			}
-		case e.Name() == "proc" || !e.IsDir():
+		case e.Name() == "proc" || e.Name() == "run" || !e.IsDir(): // a container has its own
 		default:
 			if err := bind(from, to, false); err != nil {
 				return err
 			}
 		}
 	}
-	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755), os.Mkdir(filepath.Join(root, "run"), 0o755)); err != nil {
 		return err
 	}
 	if err := unix.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""); err != nil {
@@ -97,7 +99,11 @@ func build(spec Spec) error {
 		return err
 	}
 	for _, m := range spec.Mounts {
-		if err := bind(m.From, filepath.Join(root, m.To), m.ReadOnly); err != nil {
+		to, err := inside(root, m.To)
+		if err == nil {
+			err = bind(m.From, to, m.ReadOnly)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -105,6 +111,21 @@ func build(spec Spec) error {
 		return fmt.Errorf("change root: %w", err)
 	}
 	return nil
+}
+
+// inside is where a path of the container is below its root: links lead to places in there, such
+// as /var/run to /run, which have to be followed before it is the root.
+func inside(root, path string) (string, error) {
+	at, rest := filepath.Clean(path), ""
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(root, real, rest), nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest)
+	}
 }
 
 func bind(from, to string, readOnly bool) error {

@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/server/launchdesk"
+)
+
+// newDesk answers agents that launch the runs of their runner elsewhere.
+func (s launches) newDesk() *launchdesk.Desk {
+	return launchdesk.New(launchdesk.Options{
+		Launches: dispatch.Launches{Dispatcher: s.reconciler.Dispatcher()}, Runs: s.store,
+		Settings: s.settings, Limits: s.granted(), Now: s.clock.Now,
+	})
+}
+
+// settings are those by which an agent elsewhere launches the runs of a runner.
+func (s launches) settings(holdfast.Runner) (holdfast.LaunchSettings, error) {
+	if s.cfg.Server.Agents.URL == "" {
+		return holdfast.LaunchSettings{}, errors.New("there is no address at which Jobs reach the server: set server.agents.url")
+	}
+	agent, err := s.launchedAgent()
+	return holdfast.LaunchSettings{
+		Installation: s.installation(), Isolation: s.isolation(), Agent: agent,
+		Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace,
+	}, err
+}
+
+// launchedAgent is how the agent of a Job is started.
+func (s launches) launchedAgent() (holdfast.LaunchedAgent, error) {
+	agents := s.cfg.Server.Agents
+	agent := holdfast.LaunchedAgent{ServerURL: agents.URL, Image: s.cfg.Jobs.Image, Isolation: s.cfg.Isolation, Flags: s.cfg.Jobs.Flags}
+	if agent.Image == "" {
+		agent.Image = "holdfast:" + s.version
+	}
+	var err error
+	agent.CA, err = s.agentsCA()
+	return agent, err
+}
+
+// installation tells our Jobs from those of other servers.
+func (s launches) installation() string {
+	return hex.EncodeToString(s.keys.Derive("installation"))[:16]
+}
+
+// isolation is the weakest that agents of Jobs have. A stronger one is demanded when such an
+// agent calls.
+func (s launches) isolation() string {
+	if isolates(s.cfg) {
+		return "landlock" // what a Pod has
+	}
+	return holdfast.IsolationNone
+}
+
+// granted are the limits of a cluster's runs.
+func (s launches) granted() func(c holdfast.Cluster) holdfast.RunLimits {
+	of := limits(s.cfg)
+	return func(c holdfast.Cluster) holdfast.RunLimits {
+		most, _ := of(c)
+		return most
+	}
+}
