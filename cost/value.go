@@ -129,6 +129,11 @@ func behindComma(rest value) value {
 
 // endOfString is how long the string is that b begins with.
 func endOfString(b []byte) int {
+	if quote := bytes.IndexByte(b[1:], '"'); quote < 0 {
+		return len(b)
+	} else if bytes.IndexByte(b[1:1+quote], '\\') < 0 {
+		return quote + 2
+	}
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
