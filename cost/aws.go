@@ -132,7 +132,7 @@ const (
 func (s side) awsDisk(name string, nodes span, disk value, typeName, sizeName string) []item {
 	size, state := disk.number(sizeName)
 	if state != given || size.Sign() <= 0 {
-		i := side{disk, s.after, s.resource, s.plan}.notKnown(name, "the size of the disk", sizeName)
+		i := side{value: disk}.notKnown(name, "the size of the disk", sizeName)
 		i.nodes = nodes
 		return []item{i}
 	}

@@ -39,6 +39,8 @@ type plan struct {
 	byType    map[string][]*plandoc.Resource
 	regions   map[price.Cloud]string
 	templates map[string][]*plandoc.Resource // launch templates, by id and by name
+
+	before, after struct{ names, values []value } // of the sides that are looked at
 }
 
 // ofType are the resources of a type: those that the plan changes, and of context.
@@ -129,16 +131,19 @@ func (e *estimate) lookup(k price.Key) []price.Price {
 
 // resource adds what the change of a resource costs.
 func (e *estimate) resource(r *plandoc.Resource) {
+	if !isBilled(r) {
+		return
+	}
 	action, _ := r.Action()
 	var before, after []item
 	switch {
 	case action == holdfast.ActionForget, action == holdfast.ActionImport, action == holdfast.ActionMove:
 		return // it stays in the world as it is
 	case action == holdfast.ActionReplace && slices.Contains(r.Actions, "forget"):
-		after = side{of(r.After), true, r, e.plan}.items() // next to the one that stays
+		after = newSide(of(r.After), true, r, e.plan).items() // next to the one that stays
 	default:
-		before = side{of(r.Before), false, r, e.plan}.items()
-		after = side{of(r.After), true, r, e.plan}.items()
+		before = newSide(of(r.Before), false, r, e.plan).items()
+		after = newSide(of(r.After), true, r, e.plan).items()
 	}
 	before, after = cancel(before, after)
 	if len(before) == 0 && len(after) == 0 {

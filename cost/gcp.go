@@ -193,7 +193,7 @@ func gcpInstance(s side) []item {
 	items := []item{s.machine("machine", kind, single(), "machine_type")}
 	size, state := disk.number("size")
 	if state != given {
-		return append(items, side{disk, s.after, s.resource, s.plan}.notKnown("disk", "the size of the disk", "size"))
+		return append(items, side{value: disk}.notKnown("disk", "the size of the disk", "size"))
 	}
 	diskType, state := disk.text("type")
 	if state != given {

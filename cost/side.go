@@ -11,13 +11,57 @@ import (
 	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
-// side is a resource as it is before a change, or after it.
+// side is a resource as it is before a change, or after it. Its attributes are found once,
+// as they are looked at many times.
 type side struct {
 	value
 	after    bool
 	resource *plandoc.Resource
 	plan     *plan
+
+	names  []value // as they are encoded, without the quotes
+	values []value
+	region string // where it is: what it says itself, else where the cluster is
 }
+
+// newSide finds the attributes of a resource. One side is made at a time: the next one of
+// its kind takes the same memory.
+func newSide(v value, after bool, r *plandoc.Resource, p *plan) side {
+	s := side{value: v, after: after, resource: r, plan: p}
+	memory := &p.before
+	if after {
+		memory = &p.after
+	}
+	s.names, s.values = v.members(memory.names[:0], memory.values[:0])
+	memory.names, memory.values = s.names, s.values
+	cloud := cloudOf(r.Type)
+	if s.region = ownRegion(cloud, s); s.region == "" {
+		s.region = p.regions[cloud]
+	}
+	return s
+}
+
+// at returns what a path of names and indexes leads to.
+func (s side) at(path ...any) value {
+	if len(path) == 0 {
+		return s.value
+	}
+	name, ok := path[0].(string)
+	if !ok || len(s.names) == 0 {
+		return s.value.at(path...)
+	}
+	for i := range s.names {
+		if string(s.names[i]) == name {
+			return s.values[i].at(path[1:]...)
+		}
+	}
+	return nil
+}
+
+func (s side) text(path ...any) (string, known)         { return s.at(path...).text() }
+func (s side) number(path ...any) (money.Amount, known) { return s.at(path...).number() }
+func (s side) is(path ...any) (bool, known)             { return s.at(path...).is() }
+func (s side) count(path ...any) (int, known)           { return s.at(path...).count() }
 
 // billing is how a type of resource is billed.
 type billing func(s side) []item
@@ -101,10 +145,12 @@ func (s side) items() []item {
 		}
 		return []item{noted(note)}
 	}
-	if isFree(s.resource) {
-		return nil
-	}
 	return unsupported(s)
+}
+
+// isBilled reports whether a resource may be billed, or create what is.
+func isBilled(r *plandoc.Resource) bool {
+	return billings[cloudOf(r.Type)][r.Type] != nil || createsUnseen[r.Type] != "" || !isFree(r)
 }
 
 // either is what costs one of several prices: it is not known which.
@@ -133,10 +179,9 @@ var createsUnseen = map[string]string{ //nolint:gochecknoglobals // a constant t
 // it is another one with each change, except for its names.
 func unsupported(s side) []item {
 	var ref strings.Builder
-	keys, values := s.members()
-	for i, key := range keys {
-		if !naming[key] {
-			fmt.Fprintf(&ref, "%s=%s\n", key, values[i])
+	for i, name := range s.names {
+		if !naming[string(name)] {
+			fmt.Fprintf(&ref, "%s=%s\n", name, s.values[i])
 		}
 	}
 	return []item{missing("", holdfast.CostUnsupported, "resources of the type "+s.resource.Type+" are not priced", ref.String())}
@@ -149,20 +194,12 @@ var naming = map[string]bool{ //nolint:gochecknoglobals // a constant table
 
 // key is that of a price in the region of the resource.
 func (s side) key(kind price.Kind, sku string) price.Key {
-	return price.Key{Cloud: cloudOf(s.resource.Type), Region: s.region(), Kind: kind, SKU: sku}
+	return price.Key{Cloud: cloudOf(s.resource.Type), Region: s.region, Kind: kind, SKU: sku}
 }
 
 var gcpZone = regexp.MustCompile(`^([a-z]+-[a-z]+[0-9]+)-[a-z]$`)
 
 var awsZone = regexp.MustCompile(`^([a-z]{2}(?:-[a-z]+)+-[0-9]+)[a-z]$`)
-
-// region is where the resource is: what it says itself, else where the cluster is.
-func (s side) region() string {
-	if region := ownRegion(cloudOf(s.resource.Type), s.value); region != "" {
-		return region
-	}
-	return s.plan.regions[cloudOf(s.resource.Type)]
-}
 
 // regionAttributes are those that say where a resource is.
 var regionAttributes = map[price.Cloud][]string{ //nolint:gochecknoglobals // a constant table
@@ -171,7 +208,10 @@ var regionAttributes = map[price.Cloud][]string{ //nolint:gochecknoglobals // a 
 }
 
 // ownRegion is the region that the values of a resource name, empty if they name none.
-func ownRegion(cloud price.Cloud, v value) string {
+func ownRegion(cloud price.Cloud, v interface {
+	text(path ...any) (string, known)
+},
+) string {
 	for _, name := range regionAttributes[cloud] {
 		text, state := v.text(name)
 		if state != given || text == "" {

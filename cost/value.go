@@ -75,17 +75,18 @@ func (v value) member(name string) value {
 	return nil
 }
 
-// members are the keys of an object with their values; none of anything else.
-func (v value) members() (keys []string, values []value) {
+// members appends the keys of an object, as they are encoded, and their values; nothing of
+// anything else.
+func (v value) members(keys, values []value) (k, of []value) {
 	if len(v) == 0 || v[0] != '{' {
-		return nil, nil
+		return keys, values
 	}
 	for rest := v[1:]; len(rest) > 0 && rest[0] == '"'; {
 		end := endOfString(rest)
 		if end+1 >= len(rest) {
 			break
 		}
-		keys = append(keys, string(rest[1:end-1]))
+		keys = append(keys, rest[1:end-1])
 		rest = rest[end+1:]
 		end = endOfValue(rest)
 		values = append(values, rest[:end])
