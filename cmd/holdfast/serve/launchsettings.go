@@ -3,6 +3,8 @@ package serve
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
@@ -36,9 +38,14 @@ func (s launches) launchedAgent() (holdfast.LaunchedAgent, error) {
 	if agent.Image == "" {
 		agent.Image = "holdfast:" + s.version
 	}
+	if agents.CAFile == "" {
+		return agent, nil
+	}
 	var err error
-	agent.CA, err = s.agentsCA()
-	return agent, err
+	if agent.CA, err = os.ReadFile(agents.CAFile); err != nil {
+		return agent, fmt.Errorf("read server.agents.caFile: %w", err)
+	}
+	return agent, nil
 }
 
 // installation tells our Jobs from those of other servers.
