@@ -206,7 +206,8 @@ func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.
 		// Process 1: it passes a signal on to the engine, and delivers what comes of it.
 		Command: []string{"holdfast"}, Args: slices.Concat(args, agent.Args),
 		Env: []core.EnvVar{
-			{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: tempDir},
+			{Name: "HOME", Value: workDir},
+			{Name: "TMPDIR", Value: tempDir},
 			// By that name its ticket is exchanged: the end of another Pod is not its end.
 			{Name: holdfast.HostVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
 		},
