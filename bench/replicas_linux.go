@@ -27,7 +27,7 @@ import (
 const (
 	replicaCount = 3
 	claimers     = 200 // agents, which execute nothing
-	claimedRuns  = 600
+	claimedRuns  = 400
 	// floorClients are the connections of the floor: what the replicas have together.
 	floorClients = 24
 )
@@ -40,7 +40,10 @@ func (b *bench) replicas(s *stage) {
 	for _, r := range c.all {
 		r.start()
 	}
-	s.until("all runs are queued", func() bool { return c.number(`SELECT count(*) FROM runs WHERE claim_at IS NOT NULL`) >= claimedRuns })
+	s.within(fleetWait, "all runs are queued", func() bool {
+		time.Sleep(100 * time.Millisecond) // each look is a process
+		return c.number(`SELECT count(*) FROM runs WHERE claim_at IS NOT NULL`) >= claimedRuns
+	})
 	took := c.claimAll()
 	rate, floor := claimedRuns/took.Seconds(), c.floor()
 	fmt.Fprintf(b.log, "%d runs claimed and ended by %d agents in %s: %.0f a second, floor %.0f\n", claimedRuns, claimers, took, rate, floor)
@@ -140,7 +143,7 @@ func (c *crew) claimAll() time.Duration {
 		})
 	}
 	var took time.Duration
-	c.until("all runs are ended", func() bool {
+	c.within(fleetWait, "all runs are ended", func() bool {
 		took = time.Since(began)
 		return ended.Load() >= claimedRuns || len(failed) > 0
 	})
@@ -280,7 +283,11 @@ func (c *crew) failover(by syscall.Signal) time.Duration {
 	c.until("a replica leads", func() bool { leads = c.leader(); return leads != nil })
 	began := time.Now()
 	c.check(leads.cmd.Process.Signal(by))
-	c.until("another replica leads", func() bool { now := c.leader(); return now != nil && now != leads })
+	c.until("another replica leads", func() bool {
+		time.Sleep(20 * time.Millisecond) // each look is a process
+		now := c.leader()
+		return now != nil && now != leads
+	})
 	took := time.Since(began)
 	if err := leads.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		c.Fatal(err)
