@@ -263,7 +263,7 @@ func TestReleaseMakesNoRoom(t *testing.T) {
 	if runs := f.runs("prod"); !slices.Contains(runs, "apply queued Merged") {
 		t.Fatalf("the merge has led to %v", runs)
 	}
-	if job, err = f.store.Run(t.Context(), job.ID); err != nil || job.Kind != holdfast.RunUnlock || job.Cancel != "" || job.Status != holdfast.RunRunning {
+	if job, err = f.store.Run(t.Context(), job.ID); err != nil || job.Kind != holdfast.RunState || job.Cancel != "" || job.Status != holdfast.RunRunning {
 		t.Errorf("the release is %s, and is to stop for %q, %v", job.Status, job.Cancel, err)
 	}
 }
