@@ -135,5 +135,5 @@ func (s *StoredState) In(storage *StateStorage) bool {
 	if s == nil {
 		return storage == nil
 	}
-	return s.StateStorage.SameStore(storage)
+	return s.SameStore(storage)
 }

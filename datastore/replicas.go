@@ -96,7 +96,7 @@ func (s *ReplicaStore) ReplicaLives(ctx context.Context, identity string) (bool,
 
 // Peers is what this server tells others of the database, and hears of them; nil if it has
 // the database for itself.
-func (s *Store) Peers() *peers.Peers { return s.ReplicaStore.peers() }
+func (s *Store) Peers() *peers.Peers { return s.peers() }
 
 func (s *ReplicaStore) peers() *peers.Peers {
 	if s.db.server == nil || s.alone {

@@ -89,18 +89,6 @@ func (f *fleet) without(addresses ...string) {
 	f.post()
 }
 
-// keeping is a fleet of prod, which has addresses in its state.
-func keeping(t *testing.T, addresses ...string) *fleet {
-	t.Helper()
-	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", oldState), "infra/prod/main.tf": module("one")})
-	f.look()
-	if len(addresses) == 0 {
-		f.adopt()
-	}
-	f.without(addresses...)
-	return f
-}
-
 // A cluster on record whose state an earlier version has called otherwise has the same
 // state: nothing is held, and the record takes the new name.
 func TestAStateOnRecordUnderAnotherName(t *testing.T) {

@@ -90,7 +90,7 @@ func newAgentCommand(a *app) *cobra.Command {
 			return a.agent(c, f)
 		},
 	}
-	f.agentServer.addFlags(c, "unix:///path or https://host:port")
+	f.addFlags(c, "unix:///path or https://host:port")
 	flags := c.Flags()
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
 	flags.BoolVar(&f.run, "run", false, "execute the one run that --ticket-file is for, and end: what Jobs of runners start")

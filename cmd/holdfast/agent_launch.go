@@ -45,7 +45,7 @@ while it is away, Jobs that were started continue.`,
 			return a.launch(c.Context(), f)
 		},
 	}
-	f.agentServer.addFlags(c, "https://host:port")
+	f.addFlags(c, "https://host:port")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "file that says where the cluster is; left out: the one that the agent's Pod is in")
 	return c
 }
