@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,12 +25,24 @@ func (east) LaunchingRunners(context.Context) ([]holdfast.Runner, error) {
 func TestReplacedSecrets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		token, unreadable := "first", error(nil)
+		replace := func(with string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			token, unreadable = with, err
+		}
 		var opened []string
 		p, err := launch.NewPool(launch.PoolOptions{
 			Runners: east{}, Dispatcher: newStage(), Runs: newStage(),
-			Secrets: func(context.Context, holdfast.Runner) (string, error) { return token, unreadable },
+			Secrets: func(context.Context, holdfast.Runner) (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return token, unreadable
+			},
 			Open: func(context.Context, holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				opened = append(opened, token)
 				return newStage(), nil, nil
 			},
@@ -41,9 +54,9 @@ func TestReplacedSecrets(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- p.Run(ctx) }()
 		time.Sleep(2 * time.Minute)
-		unreadable = errors.New("it is being written")
+		replace("first", errors.New("it is being written"))
 		time.Sleep(2 * time.Minute)
-		token, unreadable = "second", nil
+		replace("second", nil)
 		time.Sleep(2 * time.Minute)
 		stop()
 		if err := <-ended; err != nil || !slices.Equal(opened, []string{"first", "second"}) {
