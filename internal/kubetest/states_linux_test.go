@@ -1,7 +1,9 @@
 package kubetest_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,13 +37,20 @@ func TestStatesInSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	config := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
+		"users: [{name: a, user: {token: %q}}]\nclusters: [{name: a, cluster: {server: %q, certificate-authority-data: %q}}]\n",
+		kubeserver.AdminToken, api.URL, base64.StdEncoding.EncodeToString(api.CA))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), engine, args...)
 		cmd.Dir = dir
 		cmd.Env = []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1",
-			"KUBE_HOST=" + api.URL, "KUBE_CLUSTER_CA_CERT_DATA=" + string(api.CA), "KUBE_TOKEN=" + kubeserver.AdminToken,
+			"KUBE_CONFIG_PATH=" + config,
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
