@@ -1,9 +1,7 @@
 package kubetest_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,10 +36,7 @@ func TestStatesInSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
-		"users: [{name: a, user: {token: %q}}]\nclusters: [{name: a, cluster: {server: %q, certificate-authority-data: %q}}]\n",
-		kubeserver.AdminToken, api.URL, base64.StdEncoding.EncodeToString(api.CA))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(config, api.Kubeconfig(kubeserver.AdminToken), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {
