@@ -78,7 +78,9 @@ func runTests(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build holdfast: %v\n", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	failed.print()
+	return code
 }
 
 // hasRaceDetector reports whether this test was built with -race.
@@ -397,6 +399,7 @@ func (w *world) end() {
 		w.t.Error("there was a panic")
 	}
 	if w.t.Failed() {
+		failed.add(w.t.Name())
 		w.t.Logf("the server's log:\n%s\nthe agents' logs:\n%s\nthe engine's calls:\n%s\ndeliveries that were not accepted, or late:\n%s",
 			w.serverLog(), w.agentLog(), strings.Join(w.engineCalls(), "\n"), w.lostDeliveries())
 	}
