@@ -204,8 +204,9 @@ type Command struct {
 	Verb        Verb           `json:"verb"`
 	Clusters    []string       `json:"clusters,omitempty"` // empty: all of the pull request
 	Force       bool           `json:"force,omitempty"`
-	All         bool           `json:"all,omitempty"` // plan: every cluster that a change of a template would change
-	Text        string         `json:"text"`          // the line as it was written
+	All         bool           `json:"all,omitempty"`    // plan: every cluster that a change of a template would change
+	Text        string         `json:"text"`             // the line as it was written
+	Origin      string         `json:"origin,omitempty"` // from where it was given, see WithOrigin; empty: in a comment
 	// Barred says, in words for its author, why it is refused whatever it asks
 	// for: its comment was edited by somebody else, for example. Empty: it is not.
 	Barred string `json:"barred,omitempty"`

@@ -34,10 +34,11 @@ type ReasonInfo struct {
 	Transient string // a cause: when it is retried automatically: "always" or a condition; empty: never
 }
 
-// Who may act. An operator has a token of the API with the role operator.
+// Who may act. An operator has the role operator in the cluster's project, an approver the
+// role approver.
 const (
 	writers   = "anyone with write permission, or an operator"
-	reviewers = "anyone with write permission except the author, or an operator"
+	reviewers = "anyone with write permission except the author, or an approver"
 	operators = "an operator"
 	mergers   = "anyone who may merge a change"
 )

@@ -313,6 +313,7 @@ type AuditEntry struct {
 	Action string    `json:"action"` // such as "run.cancel", "cluster.suspend", "cluster.resume"
 	Object string    `json:"object"` // a cluster, a run, a pull request
 	Detail string    `json:"detail,omitempty"`
+	Origin string    `json:"origin,omitempty"` // an address, and what was shown there; empty: OriginOf the context
 }
 
 // NewAuditEntry returns an entry; without an actor, Holdfast did it.

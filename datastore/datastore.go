@@ -58,6 +58,7 @@ type Store struct {
 	*TemplateStore
 	*RepositoryStore
 	*IssuerStore
+	*AccessStore
 	*PlaceStore
 	*RunnerStore
 	*ArtefactStore
@@ -117,6 +118,7 @@ func newStore(opts Options) *Store {
 		TemplateStore:    &TemplateStore{r},
 		RepositoryStore:  &RepositoryStore{r},
 		IssuerStore:      &IssuerStore{r},
+		AccessStore:      &AccessStore{r},
 		PlaceStore:       &PlaceStore{placing{r}},
 		RunnerStore:      &RunnerStore{r},
 		ArtefactStore:    artefacts,

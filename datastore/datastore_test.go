@@ -74,6 +74,9 @@ func TestStore(t *testing.T) {
 		"resources":       testResources,
 		"suspensions":     testSuspensions,
 		"issuer":          testIssuer,
+		"sessions":        testSessions,
+		"sessions end":    testSessionsEnd,
+		"people":          testPeople,
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
 		"any queued":      testAnyQueued,
@@ -105,6 +108,7 @@ func TestStoreAtOnce(t *testing.T) {
 		"many upgrades": testManyUpgrades,
 		"log waits":     testLogWaits,
 		"issuer keys":   testIssuerAtOnce,
+		"rotations":     testRotationAtOnce,
 		"everything":    testEverythingAtOnce,
 	})
 }

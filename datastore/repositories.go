@@ -124,8 +124,11 @@ func (s *records) audit(ctx context.Context, q querier, entry holdfast.AuditEntr
 	if entry.At.IsZero() {
 		entry.At = s.now()
 	}
-	_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail) VALUES (?, ?, ?, ?, ?)`,
-		nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail)
+	if entry.Origin == "" {
+		entry.Origin = holdfast.OriginOf(ctx)
+	}
+	_, err := q.exec(ctx, `INSERT INTO audit (recorded_at, actor, action, object, detail, origin) VALUES (?, ?, ?, ?, ?, ?)`,
+		nanos(entry.At), entry.Actor, entry.Action, entry.Object, entry.Detail, entry.Origin)
 	return err
 }
 
@@ -149,11 +152,11 @@ func (s *RepositoryStore) AuditPage(ctx context.Context, object string, before i
 	err = s.db.reader().each(ctx, func(row scanner) error {
 		var entry holdfast.AuditEntry
 		var at int64
-		err := row.Scan(&place, &at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail)
+		err := row.Scan(&place, &at, &entry.Actor, &entry.Action, &entry.Object, &entry.Detail, &entry.Origin)
 		entry.At = fromNanos(at)
 		trail = append(trail, entry)
 		return err
-	}, `SELECT id, recorded_at, actor, action, object, detail FROM audit`+c.Where()+` ORDER BY id DESC LIMIT ? + 0`,
+	}, `SELECT id, recorded_at, actor, action, object, detail, origin FROM audit`+c.Where()+` ORDER BY id DESC LIMIT ? + 0`,
 		append(c.Args, limitOr100(limit))...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read audit trail: %w", err)

@@ -23,6 +23,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -63,7 +64,7 @@ func documentedTransitions(t *testing.T) map[string]bool {
 	return out
 }
 
-var update = flag.Bool("update", false, "write the tables of runs.md") //nolint:gochecknoglobals // a flag
+var update = flag.Bool("update", false, "write the tables of runs.md and access.md") //nolint:gochecknoglobals // a flag
 
 // TestReasons: the tables of reasons and causes are made from the table of the code.
 func TestReasons(t *testing.T) {
@@ -79,6 +80,34 @@ func TestReasons(t *testing.T) {
 	}
 	if diff := cmp.Diff(page, want); diff != "" {
 		t.Errorf("runs.md does not say what the table of reasons says; -update writes it (-page +code):\n%s", diff)
+	}
+}
+
+// TestAccess: the table of roles is made from the table of the code.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	page := read(t, "access.md")
+	rows := []string{"| May | Verb | viewer | operator | approver | admin |", "|---|---|---|---|---|---|"}
+	for _, right := range access.Table() {
+		row := "| " + right.Words + " | `" + string(right.Verb) + "` |"
+		for _, role := range access.Roles() {
+			if role.Includes(right.Role) {
+				row += " yes |"
+			} else {
+				row += " |"
+			}
+		}
+		rows = append(rows, row)
+	}
+	want := withTable(t, page, "May", rows)
+	if *update {
+		if err := os.WriteFile("access.md", []byte(want), 0o644); err != nil { //nolint:gosec // a page of the documentation
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(page, want); diff != "" {
+		t.Errorf("access.md does not say what the table of rights says; -update writes it (-page +code):\n%s", diff)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server/claimant"
 	"github.com/holdfast-dev/holdfast/server/lobby"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // AgentToken is the credential of an agent and what it is bound to.
@@ -33,7 +34,7 @@ const (
 // credential returns whose credential a request shows. If that is nobody's, the request was
 // answered.
 func (s *agentServer) credential(c *gin.Context) (claimant.Credential, bool) {
-	who, err := s.claimants.Of(c.Request.Context(), bearer(c.Request))
+	who, err := s.claimants.Of(c.Request.Context(), session.Bearer(c.Request))
 	if err != nil {
 		s.failCredential(c, "", err)
 		return who, false

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/server"
@@ -39,9 +40,9 @@ func options(w *world) server.Options {
 	return server.Options{
 		API: server.API{
 			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Runners: server.Runners{Records: &places{}, Operator: &places{}}, Tokens: []server.Token{
-				{Name: "vera", Role: server.RoleViewer, SHA256: server.HashToken(viewerToken)},
-				{Name: "otto", Role: server.RoleOperator, SHA256: server.HashToken(operatorToken)},
-				{Name: "anna", Role: server.RoleAdmin, SHA256: server.HashToken(adminToken)},
+				{Name: "vera", Role: access.Viewer, SHA256: server.HashToken(viewerToken)},
+				{Name: "otto", Role: access.Operator, SHA256: server.HashToken(operatorToken)},
+				{Name: "anna", Role: access.Admin, SHA256: server.HashToken(adminToken)},
 			},
 		},
 		Agents: server.Agents{

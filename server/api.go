@@ -11,14 +11,18 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // apiServer is the API's listener: who may do what, and what the handlers share.
 type apiServer struct {
 	*base
-	opts    API
-	health  Health
-	version string
+	opts     API
+	sessions *session.Sessions
+	verbs    map[string]access.Verb // of routes, by method and path
+	health   Health
+	version  string
 }
 
 // The handlers, by what they are about.
@@ -44,36 +48,35 @@ func (s *apiServer) routes() http.Handler {
 		open.GET("/metrics", gin.WrapH(s.health.Metrics))
 	}
 	(&pageAPI{s}).routes(e)
+	s.loginRoutes(e)
 
-	v1 := e.Group("/api/v1")
-	known := s.knownQuery()
-	view, operate := v1.Group("", s.requireRole(RoleViewer), known), v1.Group("", s.requireRole(RoleOperator), known)
-	system.routes(view)
-	(&clusterAPI{s}).routes(view, operate)
-	(&driftAPI{s}).routes(view, operate)
-	(&runAPI{s}).routes(view)
-	(&pullRequestAPI{s}).routes(view)
-	(&templateAPI{s}).routes(view, operate)
-	(&commandAPI{s}).routes(view, operate)
-	(&lockAPI{s}).routes(view, operate)
+	v1 := e.Group("/api/v1", s.admit, s.knownQuery())
+	system.routes(v1)
+	(&clusterAPI{s}).routes(v1)
+	(&driftAPI{s}).routes(v1)
+	(&runAPI{s}).routes(v1)
+	(&pullRequestAPI{s}).routes(v1)
+	(&templateAPI{s}).routes(v1)
+	(&commandAPI{s}).routes(v1)
+	(&lockAPI{s}).routes(v1)
 	if s.opts.Runners.Records != nil {
-		(&runnerAPI{s}).routes(view, operate)
+		(&runnerAPI{s}).routes(v1)
 	}
 	if s.opts.Rescuer != nil {
-		(&stateAPI{s}).routes(view, operate)
+		(&stateAPI{s}).routes(v1)
 	}
-	view.GET("/events", (&eventAPI{apiServer: s}).stream)
+	v1.GET("/events", (&eventAPI{apiServer: s}).stream)
 	return e
 }
 
-func (s *systemAPI) routes(view *gin.RouterGroup) {
-	view.GET("/version", s.getVersion)
-	view.GET("/whoami", s.getCaller)
-	view.GET("/reasons", s.listReasons)
-	view.GET("/openapi.json", s.getDescription)
-	view.GET("/agents", s.listAgents)
-	view.GET("/replicas", s.listReplicas)
-	view.GET("/audit", s.listAudit)
+func (s *systemAPI) routes(api *gin.RouterGroup) {
+	api.GET("/version", s.getVersion)
+	api.GET("/whoami", s.getCaller)
+	api.GET("/reasons", s.listReasons)
+	api.GET("/openapi.json", s.getDescription)
+	api.GET("/agents", s.listAgents)
+	api.GET("/replicas", s.listReplicas)
+	api.GET("/audit", s.listAudit)
 }
 
 func (s *apiServer) posted(ctx context.Context, key string) (holdfast.Post, bool, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
@@ -19,14 +20,14 @@ var verbs = []holdfast.Verb{
 	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock,
 }
 
-func (s *commandAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/suspensions", s.listSuspensions)
-	operate.POST("/commands", s.postCommand)
-	operate.POST("/reconcile", s.postReconcile)
-	operate.POST("/clusters/:name/suspend", s.suspend(true))
-	operate.POST("/clusters/:name/resume", s.suspend(false))
-	operate.POST("/suspend", s.suspendAll(true))
-	operate.POST("/resume", s.suspendAll(false))
+func (s *commandAPI) routes(api *gin.RouterGroup) {
+	api.GET("/suspensions", s.listSuspensions)
+	api.POST("/commands", s.postCommand)
+	api.POST("/reconcile", s.postReconcile)
+	api.POST("/clusters/:name/suspend", s.suspend(true))
+	api.POST("/clusters/:name/resume", s.suspend(false))
+	api.POST("/suspend", s.suspendAll(true))
+	api.POST("/resume", s.suspendAll(false))
 }
 
 func (s *commandAPI) postCommand(c *gin.Context) {
@@ -35,15 +36,17 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if req.Force && !s.mayForce(c) {
+	verb := verbOfCommand(req)
+	if role := verb.Role(); !caller(c).Grants.Highest().Includes(role) {
+		s.refuseRole(c, string(verb), role) // whatever it is for: it says nothing of that
 		return
 	}
-	command, err := s.command(c.Request.Context(), req, caller(c).Name)
+	command, err := s.command(c, req, caller(c).Name)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	if !s.mayCommand(c, &command) {
+	if !s.mayCommand(c, verb, &command) {
 		return
 	}
 	ctx, done := s.untilStop(c.Request.Context())
@@ -62,7 +65,26 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 	c.JSON(status, v1.CommandOf(command))
 }
 
-func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
+// verbOfCommand is what a command takes.
+func verbOfCommand(req v1.CommandRequest) access.Verb {
+	switch {
+	case req.Force:
+		return access.Force
+	case req.Verb == holdfast.VerbApprove:
+		return access.Approve
+	case req.Verb == holdfast.VerbApply:
+		return access.Apply
+	case req.Verb == holdfast.VerbCancel:
+		return access.Cancel
+	case req.Verb == holdfast.VerbUnlock:
+		return access.Unlock
+	default:
+		return access.Plan
+	}
+}
+
+func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
+	ctx := c.Request.Context()
 	if !slices.Contains(verbs, req.Verb) {
 		return holdfast.Command{}, badRequest("verb %q: want plan, apply, approve, cancel or unlock", req.Verb)
 	}
@@ -77,6 +99,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 		All:         req.All,
 		Shown:       req.Shown,
 		Text:        commandText(req),
+		Origin:      holdfast.OriginOf(ctx),
 		Status:      holdfast.CommandReceived,
 		CreatedAt:   s.now().UTC(),
 	}
@@ -88,7 +111,7 @@ func (s *commandAPI) command(ctx context.Context, req v1.CommandRequest, actor s
 	case req.Run != "" && (!req.PullRequest.IsZero() || len(req.Clusters) > 0):
 		return command, badRequest("a run implies its cluster and pull request: give it alone")
 	case req.Run != "":
-		run, err := s.opts.Records.Run(ctx, req.Run)
+		run, err := s.records(c).Run(ctx, req.Run)
 		if err != nil {
 			return command, named(fmt.Sprintf("run %q", req.Run), err)
 		}
@@ -122,18 +145,6 @@ func commandText(req v1.CommandRequest) string {
 	return strings.Join(words, " ")
 }
 
-// mayForce reports whether the caller may force, and answers if not.
-func (s *apiServer) mayForce(c *gin.Context) bool {
-	token := caller(c)
-	if token.Role.Includes(RoleAdmin) {
-		return true
-	}
-	s.refuse(c, http.StatusForbidden,
-		fmt.Sprintf("token %q has role %s; force requires %s", token.Name, token.Role, RoleAdmin),
-		"ask an administrator of Holdfast")
-	return false
-}
-
 func (s *commandAPI) postReconcile(c *gin.Context) {
 	var req v1.ReconcileRequest
 	if err := decode(c, &req, true); err != nil {
@@ -150,7 +161,7 @@ func (s *commandAPI) postReconcile(c *gin.Context) {
 		s.fail(c, badRequest("give one of repo, cluster and all to reconcile"))
 		return
 	}
-	if req.Cluster == "" && !s.mayTouchProject(c, "") || req.Cluster != "" && !s.mayTouch(c, req.Cluster) {
+	if req.Cluster == "" && !s.mayTouchProject(c, access.Reconcile, "") || req.Cluster != "" && !s.mayTouch(c, access.Reconcile, req.Cluster) {
 		return
 	}
 	if err := s.opts.Commander.Reconcile(c.Request.Context(), req.Repo, req.Cluster); err != nil {
@@ -199,7 +210,7 @@ func (s *commandAPI) suspendAll(suspended bool) gin.HandlerFunc {
 			s.fail(c, badRequest("give one of project and all"))
 			return
 		}
-		if !s.mayTouchProject(c, req.Project) {
+		if !s.mayTouchProject(c, access.Suspend, req.Project) {
 			return
 		}
 		suspension := holdfast.Suspension{
@@ -224,12 +235,21 @@ func notSuspended(project string, suspended bool, err error) error {
 	case !errors.Is(err, holdfast.ErrNotFound):
 		return fmt.Errorf("%s: %w", what, err)
 	case suspended:
-		return missing(what+" has no clusters", "`holdfast get clusters` lists clusters")
+		return noClusters(project)
 	case project == "":
 		return missing("there is no suspension of all clusters", "`holdfast get suspensions` lists what is suspended")
 	default:
 		return missing(what+" is not suspended", "`holdfast get suspensions` lists what is suspended")
 	}
+}
+
+// noClusters says of a project (empty: all of them) that it has none.
+func noClusters(project string) error {
+	what := "all clusters"
+	if project != "" {
+		what = fmt.Sprintf("project %q", project)
+	}
+	return missing(what+" has no clusters", "`holdfast get clusters` lists clusters")
 }
 
 // listSuspensions answers with those of many clusters first, then, unless

@@ -60,14 +60,14 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 	return filter, all, err
 }
 
-func (s *clusterAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/clusters", s.listClusters)
-	view.GET("/clusters/:name", s.getCluster)
-	view.GET("/clusters/:name/outputs", s.getOutputs)
-	view.GET("/clusters/:name/history", s.listTransitions)
-	view.GET("/clusters/:name/family", s.getFamily)
-	view.GET("/resources", s.listResources)
-	operate.POST("/clusters/:name/transfer", s.postTransfer)
+func (s *clusterAPI) routes(api *gin.RouterGroup) {
+	api.GET("/clusters", s.listClusters)
+	api.GET("/clusters/:name", s.getCluster)
+	api.GET("/clusters/:name/outputs", s.getOutputs)
+	api.GET("/clusters/:name/history", s.listTransitions)
+	api.GET("/clusters/:name/family", s.getFamily)
+	api.GET("/resources", s.listResources)
+	api.POST("/clusters/:name/transfer", s.postTransfer)
 }
 
 // listClusters answers with a line for each cluster.

@@ -14,10 +14,10 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func (s *driftAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/drift", s.listDrift)
-	view.GET("/clusters/:name/drift", s.getDrift)
-	operate.POST("/clusters/:name/drift/check", s.postDriftCheck)
+func (s *driftAPI) routes(api *gin.RouterGroup) {
+	api.GET("/drift", s.listDrift)
+	api.GET("/clusters/:name/drift", s.getDrift)
+	api.POST("/clusters/:name/drift/check", s.postDriftCheck)
 }
 
 func (s *driftAPI) getDrift(c *gin.Context) {

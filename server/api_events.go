@@ -53,7 +53,7 @@ func (s *eventAPI) stream(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	ctx, done := s.untilStop(c.Request.Context())
+	ctx, done := s.whileAllowed(c)
 	defer done()
 	after, err := s.beginning(ctx, c)
 	if err != nil {

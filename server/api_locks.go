@@ -9,12 +9,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func (s *lockAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/locks/:cluster", s.getLock)
-	operate.DELETE("/locks/:cluster", s.deleteLock)
+func (s *lockAPI) routes(api *gin.RouterGroup) {
+	api.GET("/locks/:cluster", s.getLock)
+	api.DELETE("/locks/:cluster", s.deleteLock)
 }
 
 func (s *lockAPI) getLock(c *gin.Context) {
@@ -41,7 +42,7 @@ func (s *lockAPI) deleteLock(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if force && !s.mayForce(c) {
+	if force && !s.mayDo(c, access.Force, c.Param("cluster")) {
 		return
 	}
 	ctx, cluster := c.Request.Context(), c.Param("cluster")

@@ -27,7 +27,7 @@ func (s *runAPI) getLog(c *gin.Context) {
 		s.fail(c, badRequest("want attempt and offset as numbers, follow as true or false"))
 		return
 	}
-	ctx, done := s.untilStop(c.Request.Context())
+	ctx, done := s.whileAllowed(c)
 	defer done()
 	attempt, err = s.awaitAttempt(ctx, c.Param("run"), attempt, follow)
 	if err != nil {
@@ -75,8 +75,9 @@ func (s *runAPI) streamLog(ctx context.Context, c *gin.Context, attempt int, off
 		// The first look does not wait, so that the answer begins at once.
 		part, err := s.opts.Artefacts.Log(ctx, id, attempt, offset, follow && !first)
 		switch {
-		case ctx.Err() != nil && s.isStopping():
-			// Cut off, so that the follower knows that there is more.
+		case ctx.Err() != nil && c.Request.Context().Err() == nil:
+			// The server stops, or the follower may not read on. Cut off, so that they know
+			// that there is more.
 			panic(http.ErrAbortHandler)
 		case ctx.Err() != nil:
 			return // the reader has gone

@@ -14,9 +14,9 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func (s *pullRequestAPI) routes(view *gin.RouterGroup) {
-	view.GET("/pullrequests", s.listPullRequests)
-	view.GET("/pullrequests/get", s.getPullRequest)
+func (s *pullRequestAPI) routes(api *gin.RouterGroup) {
+	api.GET("/pullrequests", s.listPullRequests)
+	api.GET("/pullrequests/get", s.getPullRequest)
 }
 
 func (s *pullRequestAPI) listPullRequests(c *gin.Context) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
@@ -40,12 +41,12 @@ type RunnerOperator interface {
 
 type runnerAPI struct{ *apiServer }
 
-func (s *runnerAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/runners", s.listRunners)
-	view.GET("/runners/:runner", s.getRunner)
-	view.GET("/environments", s.listEnvironments)
-	operate.POST("/environments/refresh", s.refresh)
-	operate.POST("/runners", s.propose)
+func (s *runnerAPI) routes(api *gin.RouterGroup) {
+	api.GET("/runners", s.listRunners)
+	api.GET("/runners/:runner", s.getRunner)
+	api.GET("/environments", s.listEnvironments)
+	api.POST("/environments/refresh", s.refresh)
+	api.POST("/runners", s.propose)
 }
 
 // fleetOf are all runners, the local one first.
@@ -116,7 +117,7 @@ func (s *runnerAPI) listEnvironments(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	filter := holdfast.EnvironmentFilter{Projects: caller(c).Projects, Runner: c.Query("runner")}
+	filter := holdfast.EnvironmentFilter{Projects: reach(c, access.Read), Runner: c.Query("runner")}
 	if project := c.Query("project"); project != "" {
 		if !scope(filter.Projects).has(project) {
 			answerList(s.base, c, p, nil, v1.EnvironmentOf, "", nil)
@@ -135,7 +136,7 @@ func (s *runnerAPI) refresh(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if !s.mayTouchProject(c, req.Project) {
+	if !s.mayTouchProject(c, access.Propose, req.Project) {
 		return
 	}
 	env := holdfast.EnvironmentKey{Project: req.Project, Name: req.Environment}

@@ -10,16 +10,17 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-func (s *runAPI) routes(view *gin.RouterGroup) {
-	view.GET("/runs", s.listRuns)
-	view.GET("/queue", s.listQueue)
-	view.GET("/runs/:run", s.getRun)
-	view.GET("/runs/:run/plan", s.getPlan)
-	view.GET("/runs/:run/attempts", s.listAttempts)
-	view.GET("/runs/:run/log", s.getLog)
+func (s *runAPI) routes(api *gin.RouterGroup) {
+	api.GET("/runs", s.listRuns)
+	api.GET("/queue", s.listQueue)
+	api.GET("/runs/:run", s.getRun)
+	api.GET("/runs/:run/plan", s.getPlan)
+	api.GET("/runs/:run/attempts", s.listAttempts)
+	api.GET("/runs/:run/log", s.getLog)
 }
 
 func (s *runAPI) listRuns(c *gin.Context) {
@@ -54,7 +55,7 @@ func (s *runAPI) listQueue(c *gin.Context) {
 		return
 	}
 	queue, err := s.opts.Registry.Queue(c.Request.Context(), holdfast.QueueFilter{
-		Projects: caller(c).Projects, Runner: c.Query("runner"), After: int(after), Limit: p.limit,
+		Projects: reach(c, access.Read), Runner: c.Query("runner"), After: int(after), Limit: p.limit,
 	})
 	position := func(r holdfast.QueuedRun) []string { return []string{strconv.Itoa(r.Position)} }
 	cursor := full(p, queue, position)

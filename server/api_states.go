@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
@@ -49,14 +50,14 @@ type Unlocker interface {
 
 const maxWaiveReason = 1000
 
-func (s *stateAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/states/:cluster", s.getUnsaved)
-	view.GET("/states/:cluster/lock", s.getBackendLock)
-	operate.POST("/states/:cluster/unlock", s.postBackendUnlock)
-	operate.GET("/states/:cluster/file", s.getUnsavedFile)
-	operate.POST("/states/:cluster/push", s.postStatePush)
-	operate.POST("/states/:cluster/waive", s.postStateWaive)
-	operate.POST("/states/:cluster/migrate", s.postStateMigrate)
+func (s *stateAPI) routes(api *gin.RouterGroup) {
+	api.GET("/states/:cluster", s.getUnsaved)
+	api.GET("/states/:cluster/lock", s.getBackendLock)
+	api.POST("/states/:cluster/unlock", s.postBackendUnlock)
+	api.GET("/states/:cluster/file", s.getUnsavedFile)
+	api.POST("/states/:cluster/push", s.postStatePush)
+	api.POST("/states/:cluster/waive", s.postStateWaive)
+	api.POST("/states/:cluster/migrate", s.postStateMigrate)
 }
 
 func (s *stateAPI) getUnsaved(c *gin.Context) {
@@ -145,6 +146,15 @@ func (s *stateAPI) getBackendLock(c *gin.Context) {
 
 var backendLockID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:/_.+=-]*$`)
 
+// mayForceUnlock reports whether the caller may force, and answers if not. A cluster that only
+// a pull request has is held to the runs that the caller sees.
+func (s *stateAPI) mayForceUnlock(c *gin.Context) bool {
+	if cluster := c.Param("cluster"); !s.isProposed(c, cluster) {
+		return s.mayDo(c, access.Force, cluster)
+	}
+	return s.mayDo(c, access.Force)
+}
+
 func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	var req v1.UnlockRequest
 	if err := decode(c, &req, true); err != nil {
@@ -155,7 +165,7 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 		s.fail(c, badRequest("lock %q is not the ID of a lock", req.Lock))
 		return
 	}
-	if req.Force && !s.mayForce(c) {
+	if req.Force && !s.mayForceUnlock(c) {
 		return
 	}
 	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), holdfast.BackendUnlock{

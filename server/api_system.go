@@ -18,8 +18,7 @@ func (s *systemAPI) getVersion(c *gin.Context) {
 }
 
 func (s *systemAPI) getCaller(c *gin.Context) {
-	token := caller(c)
-	c.JSON(http.StatusOK, v1.Caller{Name: token.Name, Role: string(token.Role), Projects: token.Projects})
+	c.JSON(http.StatusOK, v1.CallerOf(caller(c), s.sessions.FormToken(caller(c))))
 }
 
 // listReasons answers with what the words mean that say why something waits, was refused

@@ -9,16 +9,17 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
 // exactVersion is how a version begins that is not a constraint.
 var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
-func (s *templateAPI) routes(view, operate *gin.RouterGroup) {
-	view.GET("/templates", s.listTemplates)
-	view.GET("/templates/:name", s.getTemplate)
-	operate.POST("/upgrades", s.postUpgrade)
+func (s *templateAPI) routes(api *gin.RouterGroup) {
+	api.GET("/templates", s.listTemplates)
+	api.GET("/templates/:name", s.getTemplate)
+	api.POST("/upgrades", s.postUpgrade)
 }
 
 // listTemplates answers with the templates that the repositories publish.
@@ -70,7 +71,7 @@ func (s *templateAPI) postUpgrade(c *gin.Context) {
 		s.fail(c, badRequest("version %q to upgrade to: want an exact one, such as 1.5.0", req.To))
 		return
 	}
-	if len(req.Clusters) == 0 && !s.mayTouchProject(c, "") || !s.mayTouch(c, req.Clusters...) {
+	if len(req.Clusters) == 0 && !s.mayTouchProject(c, access.Propose, "") || !s.mayTouch(c, access.Propose, req.Clusters...) {
 		return
 	}
 	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))

@@ -121,6 +121,7 @@ func TestAuthorization(t *testing.T) {
 		{"GET", "/pullrequests/7/shop", "", no, no, ok, ok, ok},
 		{"GET", "/api/v1/locks/prod-eu", "", no, no, ok, ok, ok},
 		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, no, no, forbidden, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"approve","clusters":["prod-eu"]}`, no, no, forbidden, forbidden, ok},
 		{"POST", "/api/v1/commands", `{"verb":"unlock","clusters":["prod-eu"],"force":true}`, no, no, forbidden, forbidden, ok},
 		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, no, no, forbidden, 202, 202},
 		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, no, no, forbidden, ok, ok},

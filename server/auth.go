@@ -1,122 +1,99 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/server/lobby"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
-
-// Role is what the holder of an API token may do.
-type Role string
-
-// The roles, each including the ones before it.
-const (
-	RoleViewer   Role = "viewer"   // read
-	RoleOperator Role = "operator" // command: plan, apply, approve, cancel, reconcile, check, suspend, transfer, release a dead lock
-	RoleAdmin    Role = "admin"    // force: break a lock whose holder lives
-)
-
-var roles = []Role{RoleViewer, RoleOperator, RoleAdmin}
-
-// Includes reports whether r may do what other may. An unknown role may nothing.
-func (r Role) Includes(other Role) bool {
-	return slices.Contains(roles, other) && slices.Index(roles, r) >= slices.Index(roles, other)
-}
 
 // Token is a bearer token that the server knows by its hash only.
-type Token struct {
-	Name   string   // of who has it: the actor in the audit trail
-	Role   Role     // of API tokens
-	SHA256 [32]byte // as HashToken gives it
-	// Projects are those whose clusters its holder may see and command; empty means all.
-	Projects []string
-}
+type Token = session.Token
 
 // HashToken returns what is kept of a token. Tokens are random and long, so
 // that a plain hash cannot be guessed back.
-func HashToken(token string) [32]byte { return sha256.Sum256([]byte(token)) }
-
-func checkTokens(tokens []Token) error {
-	var errs []error
-	names := map[string]bool{}
-	for i, t := range tokens {
-		switch {
-		case t.Name == "":
-			errs = append(errs, fmt.Errorf("token %d has no name", i+1))
-		case names[t.Name]:
-			errs = append(errs, fmt.Errorf("token %q is given twice", t.Name))
-		case !slices.Contains(roles, t.Role):
-			errs = append(errs, fmt.Errorf("token %q has role %q: want viewer, operator or admin", t.Name, t.Role))
-		case t.SHA256 == [32]byte{} || t.SHA256 == HashToken(""):
-			errs = append(errs, fmt.Errorf("token %q is empty", t.Name))
-		}
-		names[t.Name] = true
-	}
-	return errors.Join(errs...)
-}
-
-// find returns the token that bearer is. It looks at all of them, so that time
-// tells nothing about where a match was.
-func find(tokens []Token, bearer string) (Token, bool) {
-	hash := HashToken(bearer)
-	var found Token
-	ok := 0
-	for _, t := range tokens {
-		if subtle.ConstantTimeCompare(hash[:], t.SHA256[:]) == 1 {
-			found, ok = t, 1
-		}
-	}
-	return found, ok == 1 && bearer != ""
-}
-
-// bearer returns the request's bearer token, empty if there is none.
-func bearer(r *http.Request) string {
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !ok || !strings.EqualFold(scheme, "bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
-}
+func HashToken(token string) [32]byte { return session.HashToken(token) }
 
 const callerKey = "holdfast/caller"
 
-// requireRole lets callers pass whose token has role.
-func (s *apiServer) requireRole(role Role) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		token, ok := find(s.opts.Tokens, bearer(c.Request))
-		switch {
-		case !ok:
-			c.Header("WWW-Authenticate", `Bearer realm="holdfast"`)
-			s.refuse(c, http.StatusUnauthorized, "token missing or unknown",
-				"give a token by HOLDFAST_TOKEN, --token-file or the client file")
-		case !token.Role.Includes(role):
-			s.refuse(c, http.StatusForbidden,
-				fmt.Sprintf("token %q has role %s; this requires %s", token.Name, token.Role, role),
-				"ask an administrator of Holdfast for a token with that role")
-		default:
-			lobby.Known(c.Request.Context())
-			c.Set(callerKey, token)
-			if s.holdToScope(c); !c.IsAborted() {
-				c.Next()
-			}
-		}
+// rights are the verbs of the API's routes, by method and path.
+func rights() map[string]access.Verb {
+	verbs := make(map[string]access.Verb)
+	route := strings.NewReplacer("{", ":", "}", "")
+	for _, op := range v1.Operations() {
+		verbs[op.Method+" /api/v1"+route.Replace(op.Path)] = op.Verb
+	}
+	return verbs
+}
+
+// admit lets callers pass who may do what a route is for in any project, and holds them to
+// the projects where they may. A route of no operation takes the verb read.
+func (s *apiServer) admit(c *gin.Context) {
+	who, err := s.sessions.Of(c.Writer, c.Request)
+	switch {
+	case errors.Is(err, holdfast.ErrUnauthorized):
+		c.Header("WWW-Authenticate", `Bearer realm="holdfast"`)
+		s.refuse(c, http.StatusUnauthorized, err.Error(), "give a token by HOLDFAST_TOKEN, --token-file or the client file")
+		return
+	case err != nil:
+		s.fail(c, err)
+		return
+	}
+	lobby.Known(c.Request.Context())
+	if err := s.sessions.Guard(c.Writer, c.Request, who); err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Request = c.Request.WithContext(holdfast.WithOrigin(c.Request.Context(), session.Origin(c.Request, who)))
+	c.Set(callerKey, who)
+	verb := s.verbOf(c)
+	if role := verb.Role(); !who.Grants.Highest().Includes(role) {
+		s.refuseRole(c, "this", role)
+		return
+	}
+	if s.holdToScope(c, verb); !c.IsAborted() {
+		c.Next()
 	}
 }
 
-// caller returns who passed requireRole.
-func caller(c *gin.Context) Token {
+// verbOf is what a request is for.
+func (s *apiServer) verbOf(c *gin.Context) access.Verb {
+	if verb, ok := s.verbs[c.Request.Method+" "+c.FullPath()]; ok {
+		return verb
+	}
+	return access.Read
+}
+
+// refuseRole refuses what takes a role that the caller has in no project.
+func (s *apiServer) refuseRole(c *gin.Context, what string, role access.Role) {
+	who := caller(c)
+	s.refuse(c, http.StatusForbidden,
+		fmt.Sprintf("%s %q has role %s; %s requires %s", kindOf(who), who.Name, cmp.Or(who.Grants.Highest(), "none"), what, role),
+		"ask an administrator of Holdfast for that role")
+}
+
+// kindOf is what a caller is called in refusals.
+func kindOf(who access.Principal) string {
+	if who.Person.IsZero() {
+		return "token"
+	}
+	return "person"
+}
+
+// caller returns who was admitted.
+func caller(c *gin.Context) access.Principal {
 	value, _ := c.Get(callerKey)
-	token, _ := value.(Token)
-	return token
+	who, _ := value.(access.Principal)
+	return who
 }
 
 // identity is the attempt that a request comes from.
@@ -131,7 +108,7 @@ type identity struct {
 // identify returns the attempt whose token the request carries. Engines can
 // send it as the password of basic authentication only.
 func (s *agentServer) identify(c *gin.Context) (identity, error) {
-	token := bearer(c.Request)
+	token := session.Bearer(c.Request)
 	if token == "" {
 		if _, password, ok := c.Request.BasicAuth(); ok {
 			token = password

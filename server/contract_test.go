@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/server"
 )
@@ -41,6 +42,31 @@ func TestOperations(t *testing.T) {
 	slices.Sort(described)
 	if diff := cmp.Diff(described, routes); diff != "" {
 		t.Errorf("routes (-described +served):\n%s", diff)
+	}
+}
+
+// TestRolesOfOperations walks all operations with a token of each role: one that is too weak is
+// refused, and no other.
+func TestRolesOfOperations(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, fleet(), func(o *server.Options) {
+		o.API.Rescuer, o.API.Tokens = rescuer{}, nil
+		for _, role := range access.Roles() {
+			o.API.Tokens = append(o.API.Tokens, server.Token{Name: string(role), Role: role, SHA256: server.HashToken("token of " + string(role))})
+		}
+	})
+	url := serve(t, s.API())
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
+	for _, op := range v1.Operations() {
+		if op.ID == "streamEvents" {
+			continue // it has no end
+		}
+		for _, role := range access.Roles() {
+			got := request(t, op.Method, url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", "token of "+string(role), "")
+			if refused := got.status == 403; refused == role.Includes(op.Verb.Role()) {
+				t.Errorf("%s with role %s = %d %s", op.ID, role, got.status, got.body)
+			}
+		}
 	}
 }
 

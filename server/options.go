@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/launchdesk"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // Options are what a Server needs.
@@ -31,11 +32,25 @@ type API struct {
 	Local     Local   // comments and statuses of the local forge; nil: there is none
 	Posts     Posts   // what was posted on other forges; nil: not shown
 	Runners   Runners
-	Tokens    []Token // of people and tools; none: the API refuses everybody
+	Tokens    []Token // of people and tools; none, and no Login: the API refuses everybody
+	Login     Login
 
 	// Hosts are the names, besides localhost, under which the API is reached. Where
 	// it listens on loopback only, /readyz and /metrics answer under no other name.
 	Hosts []string
+}
+
+// Login is what it takes to log in. Its zero value means that nobody can.
+type Login struct {
+	Sessions session.Store  // nil: there are no sessions
+	People   session.People // nil: sessions are for tokens of the configuration alone
+	Key      []byte         // secret, the same for all replicas
+	Times    session.Times
+	// Pages are those of the identity provider, below session.LoginPath, which begin
+	// sessions; nil: there are none.
+	Pages    func(sessions *session.Sessions) http.Handler
+	Provider string       // the identity provider's name; empty: there is none
+	Show     session.Show // the login page; nil: a plain one
 }
 
 // Agents is what the listeners of agents need. All are required unless noted.

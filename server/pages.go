@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // Pages of plain text are what comments and statuses link to. They read only, so
@@ -28,21 +29,28 @@ func PullRequestPage(ref holdfast.PullRequestRef) string {
 }
 
 func (s *pageAPI) routes(e *gin.Engine) {
-	pages := e.Group("", s.askPassword, s.requireRole(RoleViewer))
+	pages := e.Group("", s.askPassword, s.admit)
 	pages.GET("/runs/:run", s.runPage)
 	pages.GET("/pullrequests/:number/*repo", s.pullRequestPage)
 }
 
-// askPassword takes the password that a browser sends as the token.
+// askPassword takes the password that a browser sends as the token. Who is nobody is asked to
+// log in, if that is possible.
 func (s *pageAPI) askPassword(c *gin.Context) {
 	if _, password, ok := c.Request.BasicAuth(); ok {
 		c.Request.Header.Set("Authorization", "Bearer "+password)
 	}
-	if _, ok := find(s.opts.Tokens, bearer(c.Request)); !ok {
+	_, err := s.sessions.Of(c.Writer, c.Request)
+	switch {
+	case !errors.Is(err, holdfast.ErrUnauthorized):
+		return // admit answers what else is wrong
+	case s.sessions.On() && strings.Contains(c.GetHeader("Accept"), "text/html"):
+		c.Redirect(http.StatusSeeOther, session.LoginPath+"?next="+url.QueryEscape(c.Request.URL.RequestURI()))
+	default:
 		c.Header("WWW-Authenticate", `Basic realm="Holdfast: any name, a token as the password", charset="UTF-8"`)
 		c.String(http.StatusUnauthorized, "A token is missing or unknown: give it as the password, with any name.\n")
-		c.Abort()
 	}
+	c.Abort()
 }
 
 // page answers with text that no browser takes for anything else.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/server"
 )
@@ -129,7 +130,7 @@ func TestRunnersOfProjects(t *testing.T) {
 	s := newServer(t, w, func(o *server.Options) {
 		o.Audit, o.API.Runners = w, server.Runners{Records: p, Operator: p}
 		o.API.Tokens = append(o.API.Tokens,
-			server.Token{Name: "pay", Role: server.RoleAdmin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}})
+			server.Token{Name: "pay", Role: access.Admin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}})
 	})
 	url := serve(t, s.API()) + "/api/v1/"
 	for query, want := range map[string]int{"": 1, "?project=payments": 1, "?project=web": 0, "?runner=local": 0} {
@@ -144,7 +145,7 @@ func TestRunnersOfProjects(t *testing.T) {
 	if got := refresh("payments"); got.status != 200 {
 		t.Errorf("a refresh of its own: %d %s", got.status, got.body)
 	}
-	if got := refresh("web"); got.status != http.StatusForbidden || len(p.asked) != 1 {
+	if got := refresh("web"); got.status != http.StatusNotFound || len(p.asked) != 1 {
 		t.Errorf("a refresh of another project's: %d %s, %q", got.status, got.body, p.asked)
 	}
 	for _, path := range []string{"runners", "runners/eu"} {

@@ -13,12 +13,28 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 )
 
-// scope is the projects that an API token is bound to; empty: all.
+// scope is the projects that somebody is held to; empty: all.
 type scope []string
 
 func (p scope) has(project string) bool { return len(p) == 0 || slices.Contains(p, project) }
+
+// nowhere is the scope of who may do something in no project: no project has that name.
+var nowhere = scope{"\x00"}
+
+// reach is the projects in which the caller may do something.
+func reach(c *gin.Context, verb access.Verb) scope {
+	switch projects, all := caller(c).Grants.Projects(verb.Role()); {
+	case all:
+		return nil
+	case len(projects) == 0:
+		return nowhere
+	default:
+		return projects
+	}
+}
 
 // hasCluster judges by the document that defines a cluster, or by the last one that was
 // applied if none does.
@@ -30,8 +46,8 @@ func (p scope) hasCluster(r holdfast.ClusterRecord) bool {
 }
 
 // fleetRoutes are those that name no cluster and no run in their path, and that hold
-// themselves to the projects of the caller's token: by reading from Server.records or by
-// Server.mayTouch. A token that is bound to projects is refused on every other one.
+// themselves to the projects of the caller: by reading from Server.records or by
+// Server.mayTouch. Who is held to projects is refused on every other one.
 var fleetRoutes = map[string]bool{
 	"GET /api/v1/version": true, "GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true,
 	"GET /api/v1/clusters": true, "GET /api/v1/drift": true,
@@ -54,12 +70,12 @@ var lockRoutes = map[string]bool{
 	"/api/v1/states/:cluster/lock": true, "/api/v1/states/:cluster/unlock": true,
 }
 
-// holdToScope refuses what is outside of the projects of the caller's token. What can only
-// be read is not there for it; a change is refused with the reason, and put on record. What
-// is read of a state that is of another project is refused, too.
-func (s *apiServer) holdToScope(c *gin.Context) {
-	projects := scope(caller(c).Projects)
-	if len(projects) == 0 {
+// holdToScope refuses what is outside of the projects in which the caller may do what a route
+// is for. What the caller may not see is not there, whatever is asked for; a change of what
+// may be seen and not changed is refused with the reason, and put on record. What is read of
+// a state that is of another project is refused, too.
+func (s *apiServer) holdToScope(c *gin.Context, verb access.Verb) {
+	if len(reach(c, access.Read)) == 0 && len(reach(c, verb)) == 0 {
 		return
 	}
 	if run := c.Param("run"); run != "" {
@@ -79,12 +95,12 @@ func (s *apiServer) holdToScope(c *gin.Context) {
 		if _, err := s.records(c).Cluster(c.Request.Context(), cluster); err != nil {
 			s.fail(c, named(fmt.Sprintf("cluster %q", cluster), err))
 		} else if !documentRoutes[path] {
-			s.mayTouch(c, cluster)
+			s.mayTouch(c, verb, cluster)
 		}
 	case cluster != "":
-		s.mayTouch(c, cluster)
+		s.mayTouch(c, verb, cluster)
 	case !fleetRoutes[c.Request.Method+" "+path]:
-		s.refuseScope(c, "", "this is about all projects")
+		s.refuseScope(c, verb, "", "this is about all projects")
 	}
 }
 
@@ -94,131 +110,17 @@ func (s *apiServer) isProposed(c *gin.Context, cluster string) bool {
 	return errors.Is(err, holdfast.ErrNotFound)
 }
 
-// mayTouch reports whether the clusters are of the projects of the caller's token, and
-// answers if not.
-func (s *apiServer) mayTouch(c *gin.Context, clusters ...string) bool {
-	return s.mayTouchFor(c, holdfast.PullRequestRecord{}, clusters)
-}
-
-// mayCommand is mayTouch for a command: for a pull request that names no clusters, of all
-// that it affects. The command of a token that is bound to projects then names these: the
-// pull request may affect others by the time it is carried out. No token of that kind has
-// everything planned that a template's change would change.
-func (s *apiServer) mayCommand(c *gin.Context, command *holdfast.Command) bool {
-	if len(caller(c).Projects) == 0 || command.PullRequest.IsZero() {
-		return s.mayTouch(c, command.Clusters...)
-	}
-	if command.All && !s.mayTouchProject(c, "") {
-		return false
-	}
-	record, err := s.opts.Records.PullRequest(c.Request.Context(), command.PullRequest)
-	if err != nil {
-		s.fail(c, named("pull request "+command.PullRequest.String(), err))
-		return false
-	}
-	plans := command.Verb == holdfast.VerbPlan || command.Verb == holdfast.VerbCancel // of samples, too
-	clusters, meant := command.Clusters, command.Clusters
-	if len(clusters) == 0 {
-		for _, affected := range record.Clusters {
-			if clusters = append(clusters, affected.Name); plans || !affected.Sample {
-				meant = append(meant, affected.Name)
-			}
-		}
-	}
-	if len(clusters) == 0 {
-		s.refuseScope(c, command.PullRequest.String(), fmt.Sprintf("pull request %s affects no cluster", command.PullRequest))
-		return false
-	}
-	if !s.mayTouchFor(c, record, clusters) {
-		return false
-	}
-	if command.Clusters = meant; len(meant) == 0 {
-		command.Clusters = clusters // samples alone, which the command is refused for
-	}
-	return true
-}
-
-// mayTouchFor judges clusters by what is on record, by what a pull request would make of
-// them, and by the clusters that they continue under another name: all of it must be of the
-// projects of the caller's token.
-func (s *apiServer) mayTouchFor(c *gin.Context, pr holdfast.PullRequestRecord, clusters []string) bool {
-	projects := scope(caller(c).Projects)
-	if len(projects) == 0 {
-		return true
-	}
-	ctx, records := c.Request.Context(), &scopedRecords{s.opts.Records, projects}
-	for _, name := range clusters {
-		i := slices.IndexFunc(pr.Clusters, func(of holdfast.PullRequestCluster) bool { return of.Name == name })
-		record, err := s.opts.Records.Cluster(ctx, name)
-		has := errors.Is(err, holdfast.ErrNotFound) && i >= 0 // the pull request adds it
-		if err == nil {
-			has, err = records.hasState(ctx, record)
-		}
-		switch why := fmt.Sprintf("cluster %q is of another", name); {
-		case err != nil && !has:
-			s.fail(c, named(fmt.Sprintf("cluster %q", name), err))
-			return false
-		case !has && projects.hasCluster(record):
-			s.refuseScope(c, name, "the state of "+why)
-			return false
-		case !has, i >= 0 && !projects.has(pr.Clusters[i].Document.Project):
-			s.refuseScope(c, name, why)
-			return false
-		}
-		former := []string{record.Desired.Document.RenamedFrom}
-		if i >= 0 {
-			former = append(former, pr.Clusters[i].Document.RenamedFrom)
-		}
-		outside, err := records.continues(ctx, record, former...)
-		if err != nil {
-			s.fail(c, err)
-			return false
-		}
-		if outside != "" {
-			s.refuseScope(c, name, fmt.Sprintf("cluster %q continues %q, which is of another", name, outside))
-			return false
-		}
-	}
-	return true
-}
-
-// mayTouchProject is mayTouch for a project; empty: all.
-func (s *apiServer) mayTouchProject(c *gin.Context, project string) bool {
-	projects := scope(caller(c).Projects)
-	if len(projects) == 0 || project != "" && projects.has(project) {
-		return true
-	}
-	s.refuseScope(c, project, "this affects clusters of other projects")
-	return false
-}
-
-func (s *apiServer) refuseScope(c *gin.Context, object, why string) {
-	token := caller(c)
-	text := fmt.Sprintf("token %q is for project %s: %s", token.Name, strings.Join(token.Projects, ", "), why)
-	s.refuse(c, http.StatusForbidden, text, "ask an administrator of Holdfast for a token that has the project")
-	if s.audit == nil || c.Request.Method == http.MethodGet {
-		return
-	}
-	ctx := c.Request.Context()
-	err := s.audit.Audit(ctx, holdfast.AuditEntry{
-		At: s.now(), Actor: token.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
-	})
-	if err != nil {
-		s.log.ErrorContext(ctx, "refused request was not recorded", "err", err)
-	}
-}
-
-// seesRun is which runs the caller's token may see.
+// seesRun is which runs the caller may do with what the route is for.
 func (s *apiServer) seesRun(c *gin.Context) holdfast.SeesRun {
-	if projects := scope(caller(c).Projects); len(projects) > 0 {
+	if projects := reach(c, s.verbOf(c)); len(projects) > 0 {
 		return (&scopedRecords{s.opts.Records, projects}).seesRun
 	}
 	return nil
 }
 
-// records are what the caller's token may see.
+// records are what the caller may see.
 func (s *apiServer) records(c *gin.Context) Records {
-	if projects := scope(caller(c).Projects); len(projects) > 0 {
+	if projects := reach(c, access.Read); len(projects) > 0 {
 		return &scopedRecords{s.opts.Records, projects}
 	}
 	return s.opts.Records

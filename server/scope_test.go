@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -56,9 +57,9 @@ func scoped(t *testing.T, w *world) *server.Server {
 	return newServer(t, w, func(o *server.Options) {
 		o.Audit, o.API.Rescuer = w, rescuer{}
 		o.API.Tokens = append(o.API.Tokens,
-			server.Token{Name: "pay", Role: server.RoleAdmin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
-			server.Token{Name: "web", Role: server.RoleAdmin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
-			server.Token{Name: "both", Role: server.RoleAdmin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})
+			server.Token{Name: "pay", Role: access.Admin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
+			server.Token{Name: "web", Role: access.Admin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
+			server.Token{Name: "both", Role: access.Admin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})
 	})
 }
 
@@ -121,9 +122,9 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/states/prod-eu/file", "", ok, gone, ok},
 		{"GET", "/api/v1/states/prod-eu/lock", "", ok, gone, ok},
 		{"GET", "/api/v1/states/proposed/lock", "", ok, gone, ok},
-		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, 202, forbidden, 202},
+		{"POST", "/api/v1/states/prod-eu/unlock", `{"lock":"left-1"}`, 202, gone, 202},
 		{"POST", "/api/v1/states/proposed/unlock", `{"lock":"left-1"}`, 202, gone, 202},
-		{"POST", "/api/v1/states/prod-eu/migrate", `{"dryRun":true}`, ok, forbidden, ok},
+		{"POST", "/api/v1/states/prod-eu/migrate", `{"dryRun":true}`, ok, gone, ok},
 		{"POST", "/api/v1/states/proposed/push", "", gone, gone, gone},
 		{"GET", "/api/v1/runs/run-1", "", ok, gone, ok},
 		{"GET", "/api/v1/runs/run-1/plan", "", ok, gone, ok},
@@ -138,27 +139,27 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/agents", "", forbidden, forbidden, forbidden},
 		{"GET", "/api/v1/templates", "", forbidden, forbidden, forbidden},
 		{"GET", "/api/v1/templates/kubernetes", "", forbidden, forbidden, forbidden},
-		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, ok, forbidden, ok},
-		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu","nobody"]}`, gone, forbidden, gone},
-		{"POST", "/api/v1/commands", `{"verb":"apply","run":"run-1"}`, ok, forbidden, ok},
-		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`, ok, forbidden, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, ok, gone, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu","nobody"]}`, gone, gone, gone},
+		{"POST", "/api/v1/commands", `{"verb":"apply","run":"run-1"}`, ok, gone, ok},
+		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":7}}`, ok, gone, ok},
 		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":8}}`, forbidden, forbidden, ok},
-		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":8},"clusters":["web-eu"]}`, forbidden, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":8},"clusters":["web-eu"]}`, gone, ok, ok},
 		{"POST", "/api/v1/commands", `{"verb":"approve","pullRequest":{"repo":"shop","number":9}}`, forbidden, forbidden, ok},
 		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":404}}`, gone, gone, gone},
-		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":6}}`, forbidden, ok, ok},
-		{"POST", "/api/v1/commands", `{"verb":"plan","all":true,"pullRequest":{"repo":"shop","number":6}}`, forbidden, forbidden, forbidden},
-		{"POST", "/api/v1/reconcile", `{"cluster":"prod-eu"}`, 202, forbidden, 202},
+		{"POST", "/api/v1/commands", `{"verb":"plan","pullRequest":{"repo":"shop","number":6}}`, gone, ok, ok},
+		{"POST", "/api/v1/commands", `{"verb":"plan","all":true,"pullRequest":{"repo":"shop","number":6}}`, gone, forbidden, forbidden},
+		{"POST", "/api/v1/reconcile", `{"cluster":"prod-eu"}`, 202, gone, 202},
 		{"POST", "/api/v1/reconcile", `{"repo":"shop"}`, forbidden, forbidden, forbidden},
-		{"POST", "/api/v1/upgrades", `{"clusters":["prod-eu"]}`, ok, forbidden, ok},
+		{"POST", "/api/v1/upgrades", `{"clusters":["prod-eu"]}`, ok, gone, ok},
 		{"POST", "/api/v1/upgrades", `{"all":true}`, forbidden, forbidden, forbidden},
-		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, ok, forbidden, ok},
-		{"POST", "/api/v1/clusters/prod-eu/resume", ``, ok, forbidden, ok},
-		{"POST", "/api/v1/clusters/prod-eu/drift/check", ``, 202, forbidden, 202},
-		{"POST", "/api/v1/clusters/prod-eu/transfer", `{"repo":"shop"}`, ok, forbidden, ok},
+		{"POST", "/api/v1/clusters/prod-eu/suspend", ``, ok, gone, ok},
+		{"POST", "/api/v1/clusters/prod-eu/resume", ``, ok, gone, ok},
+		{"POST", "/api/v1/clusters/prod-eu/drift/check", ``, 202, gone, 202},
+		{"POST", "/api/v1/clusters/prod-eu/transfer", `{"repo":"shop"}`, ok, gone, ok},
 		{"POST", "/api/v1/suspend", `{"all":true}`, forbidden, forbidden, forbidden},
-		{"POST", "/api/v1/resume", `{"project":"payments"}`, ok, forbidden, ok},
-		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", ok, forbidden, ok},
+		{"POST", "/api/v1/resume", `{"project":"payments"}`, ok, gone, ok},
+		{"DELETE", "/api/v1/locks/prod-eu?force=true", "", ok, gone, ok},
 	} {
 		for token, want := range map[string]int{paymentsToken: tc.payments, webToken: tc.web, globalToken: tc.both} {
 			if got := request(t, tc.method, url+tc.path, token, tc.body); got.status != want {
@@ -391,7 +392,7 @@ func TestCommandOfATokensProjectsNamesItsClusters(t *testing.T) {
 		{paymentsToken, "cancel", 7, both},
 		{webToken, "apply", 6, samples},
 		{webToken, "plan", 6, samples},
-		{operatorToken, "approve", 7, unnamed},
+		{adminToken, "approve", 7, unnamed},
 		{operatorToken, "plan", 7, unnamed},
 	} {
 		body := fmt.Sprintf(`{"verb":%q,"pullRequest":{"repo":"shop","number":%d}}`, tc.verb, tc.number)
@@ -428,19 +429,30 @@ func TestListsOfATokenBoundToProjects(t *testing.T) {
 	}
 }
 
-// A refused change is told with the reason, and is on record.
+// A change that is refused to who sees the cluster is told with the reason, and is on record.
+// To who does not see it, it is as if it had never been.
 func TestChangeOutsideOfATokensProjectsIsOnRecord(t *testing.T) {
 	t.Parallel()
 	w := fleet()
+	w.clusters["moved"] = holdfast.ClusterRecord{
+		Name: "moved", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "moved", Project: "web"}},
+		Applied: holdfast.Applied{Run: "run-1", Document: holdfast.Cluster{Name: "moved", Project: "payments"}},
+	}
 	url := serve(t, scoped(t, w).API())
-	got := request(t, "POST", url+"/api/v1/clusters/prod-eu/suspend", webToken, "")
-	const words = `token \"web\" is for project web: cluster \"prod-eu\" is of another`
+	got := request(t, "POST", url+"/api/v1/clusters/moved/suspend", webToken, "")
+	const words = `token \"web\" is for project web: the state of cluster \"moved\" is of another`
 	if got.status != 403 || !strings.Contains(got.body, words) {
 		t.Errorf("answer = %d %s, want 403 and %s", got.status, got.body, words)
 	}
 	last := w.audit[len(w.audit)-1]
-	if last.Action != "api.refuse" || last.Actor != "web" || last.Object != "prod-eu" || !strings.Contains(last.Detail, "POST /api/v1/clusters/prod-eu/suspend") {
+	if last.Action != "api.refuse" || last.Actor != "web" || last.Object != "moved" || !strings.Contains(last.Detail, "POST /api/v1/clusters/moved/suspend") ||
+		!strings.HasSuffix(last.Origin, ", token web") {
 		t.Errorf("on record is %+v", last)
+	}
+	there := strings.ReplaceAll(request(t, "POST", url+"/api/v1/clusters/prod-eu/suspend", webToken, "").body, "prod-eu", "NAME")
+	never := strings.ReplaceAll(request(t, "POST", url+"/api/v1/clusters/nowhere/suspend", webToken, "").body, "nowhere", "NAME")
+	if there != never {
+		t.Errorf("a cluster of another project is %s, one that does not exist %s", there, never)
 	}
 	if calls := w.noted(); len(calls) > 0 {
 		t.Errorf("it was carried out: %v", calls)

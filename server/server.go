@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server/claimant"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // Server serves the listeners. Its handlers are safe for concurrent use.
@@ -42,7 +43,15 @@ func New(opts Options) (*Server, error) {
 	shared := &base{
 		limits: opts.Limits, log: opts.System.Logger, now: opts.System.Now, audit: opts.Audit, stopping: make(chan struct{}),
 	}
-	api := &apiServer{base: shared, opts: opts.API, health: opts.Health, version: opts.System.Version}
+	login := opts.API.Login
+	sessions, err := session.New(session.Options{
+		Store: login.Sessions, People: login.People, Tokens: opts.API.Tokens, Key: login.Key, Times: login.Times,
+		Audit: opts.Audit, Logger: opts.System.Logger, Now: opts.System.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server: API tokens: %w", err)
+	}
+	api := &apiServer{base: shared, opts: opts.API, sessions: sessions, verbs: rights(), health: opts.Health, version: opts.System.Version}
 	return &Server{
 		base: shared, listen: opts.Listen,
 		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: api.routes(), agents: newAgentServer(shared, opts.Agents).routes(),
@@ -65,9 +74,6 @@ func (o Options) check() error {
 		if !need.there {
 			return errors.New("no " + need.what)
 		}
-	}
-	if err := checkTokens(o.API.Tokens); err != nil {
-		return fmt.Errorf("API tokens: %w", err)
 	}
 	if err := claimant.Check(o.Agents.Tokens); err != nil {
 		return fmt.Errorf("agent tokens: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server/lobby"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // Tickets gives assignments to what was started for an attempt; dispatch.Launches is one.
@@ -29,7 +30,7 @@ const noTicket = "ticket missing or unknown"
 
 // exchange answers a ticket with the assignment that it stands for.
 func (s *agentServer) exchange(c *gin.Context) {
-	ticket := bearer(c.Request)
+	ticket := session.Bearer(c.Request)
 	if _, _, ok := holdfast.ParseRunToken(ticket); !ok || s.opts.Tickets == nil {
 		s.refuseTicket(c, "", holdfast.TicketRequest{}, refusedTicket, noTicket)
 		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnauthorized, noTicket))

@@ -157,7 +157,7 @@ func (d *describer) operation(op v1.Operation) object {
 	}
 	status := fmt.Sprint(op.Status)
 	out := object{
-		"operationId": op.ID, "summary": op.Summary, "description": "Needs the role " + op.Role + ".",
+		"operationId": op.ID, "summary": op.Summary, "description": "Needs the role " + op.Role() + ".",
 		"responses": object{
 			status:    object{"description": op.Summary + ".", "content": content},
 			"default": object{"$ref": "#/components/responses/Problem"},

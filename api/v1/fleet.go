@@ -1,9 +1,12 @@
 package v1
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 )
 
 // Agent is what the server knows of an agent.
@@ -58,6 +61,7 @@ type AuditEntry struct {
 	Action string    `json:"action"` // Such as "run.cancel", or "cluster.suspend" and "cluster.resume".
 	Object string    `json:"object"` // A cluster, a run, a pull request.
 	Detail string    `json:"detail,omitempty"`
+	Origin string    `json:"origin,omitempty"` // From where: an address, and what was shown there.
 }
 
 // AuditEntryOf returns what the API says of an entry.
@@ -69,11 +73,42 @@ type Version struct {
 	Time    time.Time `json:"time"` // What time it is at the server.
 }
 
-// Caller is who a token belongs to, and what it allows.
+// Caller is who asks, and what they may do.
 type Caller struct {
 	Name     string   `json:"name"`               // As the audit trail has it.
-	Role     string   `json:"role"`               // viewer, operator or admin.
-	Projects []string `json:"projects,omitempty"` // Whose clusters it reaches; absent: all.
+	Role     string   `json:"role"`               // The strongest in any project: viewer, operator, approver or admin.
+	Projects []string `json:"projects,omitempty"` // Whose clusters they see; absent: all.
+	Roles    []Grant  `json:"roles,omitempty"`    // By project.
+	Via      string   `json:"via"`                // What was shown: token, of the configuration; personal, a token that a person has made; session.
+	Person   *Person  `json:"person,omitempty"`   // Absent: it is a token of the configuration, which is nobody's.
+	// FormToken is to be sent with changes by who has shown a session, as the header
+	// X-CSRF-Token.
+	FormToken string `json:"formToken,omitempty"`
+}
+
+// Grant is a role in a project.
+type Grant struct {
+	Project string `json:"project"` // "*": in all of them.
+	Role    string `json:"role"`
+}
+
+// Person says who somebody is.
+type Person struct {
+	Issuer  string `json:"issuer"`  // The issuer of OpenID Connect tokens, or "forge:" and a code host's name.
+	Subject string `json:"subject"` // Who it is there.
+}
+
+// CallerOf returns what the API says of who asks.
+func CallerOf(who access.Principal, formToken string) Caller {
+	caller := Caller{Name: who.Name, Role: string(who.Grants.Highest()), Via: string(who.Via), FormToken: formToken}
+	caller.Projects, _ = who.Grants.Projects(access.Viewer)
+	for _, project := range slices.Sorted(maps.Keys(who.Grants)) {
+		caller.Roles = append(caller.Roles, Grant{Project: project, Role: string(who.Grants[project])})
+	}
+	if !who.Person.IsZero() {
+		caller.Person = &Person{Issuer: who.Person.Issuer, Subject: who.Person.Subject}
+	}
+	return caller
 }
 
 // ReasonInfo is what a word for why something waits, was refused or failed means.

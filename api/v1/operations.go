@@ -3,6 +3,8 @@ package v1
 import (
 	"reflect"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/access"
 )
 
 // Operation is one thing that the API does: a method on a path.
@@ -11,7 +13,7 @@ type Operation struct {
 	Method  string       // of HTTP
 	Path    string       // below /api/v1, with parameters in braces
 	Summary string       // in a line
-	Role    string       // that a token needs at least: viewer, operator or admin
+	Verb    access.Verb  // what whoever asks must be allowed, by access.Table
 	Query   reflect.Type // a struct whose fields are the parameters; nil: there are none
 	Body    reflect.Type // of the request; nil: there is none
 	Status  int          // of a success
@@ -19,6 +21,9 @@ type Operation struct {
 	List    bool         // the answer is a List of Answer
 	Media   string       // of the answer; empty: JSON
 }
+
+// Role is the weakest that may do it.
+func (o Operation) Role() string { return string(o.Verb.Role()) }
 
 // Parameters are the names of those that the query of the operation may have.
 func (o Operation) Parameters() []string {
@@ -158,63 +163,61 @@ func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
 func Operations() []Operation { return append(reads(), changes()...) }
 
 func reads() []Operation {
-	const viewer = "viewer"
 	return []Operation{
-		{ID: "getVersion", Method: "GET", Path: "/version", Role: viewer, Summary: "Which server this is", Status: 200, Answer: of[Version]()},
-		{ID: "getCaller", Method: "GET", Path: "/whoami", Role: viewer, Summary: "Who the token belongs to, and what it allows", Status: 200, Answer: of[Caller]()},
-		{ID: "listReasons", Method: "GET", Path: "/reasons", Role: viewer, Summary: "What reasons mean, by name", Query: of[PageQuery](), Status: 200, Answer: of[ReasonInfo](), List: true},
-		{ID: "getDescription", Method: "GET", Path: "/openapi.json", Role: viewer, Summary: "This description", Status: 200, Answer: of[map[string]any]()},
-		{ID: "listClusters", Method: "GET", Path: "/clusters", Role: viewer, Summary: "List clusters, by name", Query: of[ClustersQuery](), Status: 200, Answer: of[ClusterSummary](), List: true},
-		{ID: "getCluster", Method: "GET", Path: "/clusters/{name}", Role: viewer, Summary: "A cluster", Status: 200, Answer: of[Cluster]()},
-		{ID: "listOutputs", Method: "GET", Path: "/clusters/{name}/outputs", Role: viewer, Summary: "Outputs of a cluster's last apply, by name", Query: of[PageQuery](), Status: 200, Answer: of[Output](), List: true},
-		{ID: "listTransitions", Method: "GET", Path: "/clusters/{name}/history", Role: viewer, Summary: "How a cluster's phase and conditions changed, newest first", Query: of[PageQuery](), Status: 200, Answer: of[Transition](), List: true},
-		{ID: "getFamily", Method: "GET", Path: "/clusters/{name}/family", Role: viewer, Summary: "What a cluster depends on, and what depends on it", Status: 200, Answer: of[Family]()},
-		{ID: "getDrift", Method: "GET", Path: "/clusters/{name}/drift", Role: viewer, Summary: "What the last drift check of a cluster found", Status: 200, Answer: of[DriftReport]()},
-		{ID: "listDrift", Method: "GET", Path: "/drift", Role: viewer, Summary: "List clusters that have drifted or whose check failed, by name", Query: of[DriftQuery](), Status: 200, Answer: of[DriftLine](), List: true},
-		{ID: "listResources", Method: "GET", Path: "/resources", Role: viewer, Summary: "Search resources of clusters, by cluster and address", Query: of[ResourcesQuery](), Status: 200, Answer: of[Resource](), List: true},
-		{ID: "listSuspensions", Method: "GET", Path: "/suspensions", Role: viewer, Summary: "List what is suspended: all, projects, then clusters", Query: of[SuspensionsQuery](), Status: 200, Answer: of[Suspension](), List: true},
-		{ID: "listTemplates", Method: "GET", Path: "/templates", Role: viewer, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
-		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Role: viewer, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
-		{ID: "listRuns", Method: "GET", Path: "/runs", Role: viewer, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
-		{ID: "listQueue", Method: "GET", Path: "/queue", Role: viewer, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[QueueQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
-		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Role: viewer, Summary: "A run", Status: 200, Answer: of[Run]()},
-		{ID: "getPlan", Method: "GET", Path: "/runs/{run}/plan", Role: viewer, Summary: "What a run would change", Status: 200, Answer: of[Plan]()},
-		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Role: viewer, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},
-		{ID: "getLog", Method: "GET", Path: "/runs/{run}/log", Role: viewer, Summary: "The log of an attempt", Query: of[LogQuery](), Status: 200, Media: "text/plain"},
-		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Role: viewer, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
-		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Role: viewer, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
-		{ID: "listRunners", Method: "GET", Path: "/runners", Role: viewer, Summary: "List runners: the local one, then others by name", Query: of[PageQuery](), Status: 200, Answer: of[Runner](), List: true},
-		{ID: "getRunner", Method: "GET", Path: "/runners/{runner}", Role: viewer, Summary: "A runner, with its rules, environments and agents", Status: 200, Answer: of[RunnerDetail]()},
-		{ID: "listEnvironments", Method: "GET", Path: "/environments", Role: viewer, Summary: "List environments that have run, by project and name", Query: of[EnvironmentsQuery](), Status: 200, Answer: of[Environment](), List: true},
-		{ID: "listAgents", Method: "GET", Path: "/agents", Role: viewer, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
-		{ID: "listReplicas", Method: "GET", Path: "/replicas", Role: viewer, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
-		{ID: "streamEvents", Method: "GET", Path: "/events", Role: viewer, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
-		{ID: "listAudit", Method: "GET", Path: "/audit", Role: viewer, Summary: "What was done and by whom, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
-		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Role: viewer, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},
-		{ID: "getUnsavedState", Method: "GET", Path: "/states/{cluster}", Role: viewer, Summary: "The state of a cluster that could not be saved", Status: 200, Answer: of[UnsavedState]()},
-		{ID: "getBackendLock", Method: "GET", Path: "/states/{cluster}/lock", Role: viewer, Summary: "The lock of a state's own backend that the newest run found", Status: 200, Answer: of[BackendLock]()},
+		{ID: "getVersion", Method: "GET", Path: "/version", Verb: access.Read, Summary: "Which server this is", Status: 200, Answer: of[Version]()},
+		{ID: "getCaller", Method: "GET", Path: "/whoami", Verb: access.Read, Summary: "Who the token belongs to, and what it allows", Status: 200, Answer: of[Caller]()},
+		{ID: "listReasons", Method: "GET", Path: "/reasons", Verb: access.Read, Summary: "What reasons mean, by name", Query: of[PageQuery](), Status: 200, Answer: of[ReasonInfo](), List: true},
+		{ID: "getDescription", Method: "GET", Path: "/openapi.json", Verb: access.Read, Summary: "This description", Status: 200, Answer: of[map[string]any]()},
+		{ID: "listClusters", Method: "GET", Path: "/clusters", Verb: access.Read, Summary: "List clusters, by name", Query: of[ClustersQuery](), Status: 200, Answer: of[ClusterSummary](), List: true},
+		{ID: "getCluster", Method: "GET", Path: "/clusters/{name}", Verb: access.Read, Summary: "A cluster", Status: 200, Answer: of[Cluster]()},
+		{ID: "listOutputs", Method: "GET", Path: "/clusters/{name}/outputs", Verb: access.Read, Summary: "Outputs of a cluster's last apply, by name", Query: of[PageQuery](), Status: 200, Answer: of[Output](), List: true},
+		{ID: "listTransitions", Method: "GET", Path: "/clusters/{name}/history", Verb: access.Read, Summary: "How a cluster's phase and conditions changed, newest first", Query: of[PageQuery](), Status: 200, Answer: of[Transition](), List: true},
+		{ID: "getFamily", Method: "GET", Path: "/clusters/{name}/family", Verb: access.Read, Summary: "What a cluster depends on, and what depends on it", Status: 200, Answer: of[Family]()},
+		{ID: "getDrift", Method: "GET", Path: "/clusters/{name}/drift", Verb: access.Read, Summary: "What the last drift check of a cluster found", Status: 200, Answer: of[DriftReport]()},
+		{ID: "listDrift", Method: "GET", Path: "/drift", Verb: access.Read, Summary: "List clusters that have drifted or whose check failed, by name", Query: of[DriftQuery](), Status: 200, Answer: of[DriftLine](), List: true},
+		{ID: "listResources", Method: "GET", Path: "/resources", Verb: access.Read, Summary: "Search resources of clusters, by cluster and address", Query: of[ResourcesQuery](), Status: 200, Answer: of[Resource](), List: true},
+		{ID: "listSuspensions", Method: "GET", Path: "/suspensions", Verb: access.Read, Summary: "List what is suspended: all, projects, then clusters", Query: of[SuspensionsQuery](), Status: 200, Answer: of[Suspension](), List: true},
+		{ID: "listTemplates", Method: "GET", Path: "/templates", Verb: access.Read, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
+		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Verb: access.Read, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
+		{ID: "listRuns", Method: "GET", Path: "/runs", Verb: access.Read, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
+		{ID: "listQueue", Method: "GET", Path: "/queue", Verb: access.Read, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[QueueQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
+		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Verb: access.Read, Summary: "A run", Status: 200, Answer: of[Run]()},
+		{ID: "getPlan", Method: "GET", Path: "/runs/{run}/plan", Verb: access.Read, Summary: "What a run would change", Status: 200, Answer: of[Plan]()},
+		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Verb: access.Read, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},
+		{ID: "getLog", Method: "GET", Path: "/runs/{run}/log", Verb: access.Read, Summary: "The log of an attempt", Query: of[LogQuery](), Status: 200, Media: "text/plain"},
+		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Verb: access.Read, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
+		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Verb: access.Read, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
+		{ID: "listRunners", Method: "GET", Path: "/runners", Verb: access.Read, Summary: "List runners: the local one, then others by name", Query: of[PageQuery](), Status: 200, Answer: of[Runner](), List: true},
+		{ID: "getRunner", Method: "GET", Path: "/runners/{runner}", Verb: access.Read, Summary: "A runner, with its rules, environments and agents", Status: 200, Answer: of[RunnerDetail]()},
+		{ID: "listEnvironments", Method: "GET", Path: "/environments", Verb: access.Read, Summary: "List environments that have run, by project and name", Query: of[EnvironmentsQuery](), Status: 200, Answer: of[Environment](), List: true},
+		{ID: "listAgents", Method: "GET", Path: "/agents", Verb: access.Read, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
+		{ID: "listReplicas", Method: "GET", Path: "/replicas", Verb: access.Read, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
+		{ID: "streamEvents", Method: "GET", Path: "/events", Verb: access.Read, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
+		{ID: "listAudit", Method: "GET", Path: "/audit", Verb: access.Read, Summary: "What was done and by whom, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
+		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Verb: access.Read, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},
+		{ID: "getUnsavedState", Method: "GET", Path: "/states/{cluster}", Verb: access.Read, Summary: "The state of a cluster that could not be saved", Status: 200, Answer: of[UnsavedState]()},
+		{ID: "getBackendLock", Method: "GET", Path: "/states/{cluster}/lock", Verb: access.Read, Summary: "The lock of a state's own backend that the newest run found", Status: 200, Answer: of[BackendLock]()},
 	}
 }
 
 func changes() []Operation {
-	const operator = "operator"
 	return []Operation{
-		{ID: "command", Method: "POST", Path: "/commands", Role: operator, Summary: "Do what /holdfast does in a comment, and wait for the outcome (202: it is still to come)", Body: of[CommandRequest](), Status: 200, Answer: of[Command]()},
-		{ID: "reconcile", Method: "POST", Path: "/reconcile", Role: operator, Summary: "Look at a repository, a cluster or everything again", Body: of[ReconcileRequest](), Status: 202, Answer: of[struct{}]()},
-		{ID: "suspendCluster", Method: "POST", Path: "/clusters/{name}/suspend", Role: operator, Summary: "Stop new runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
-		{ID: "resumeCluster", Method: "POST", Path: "/clusters/{name}/resume", Role: operator, Summary: "Allow runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
-		{ID: "checkDrift", Method: "POST", Path: "/clusters/{name}/drift/check", Role: operator, Summary: "Queue a drift check of a cluster", Status: 202, Answer: of[Run]()},
-		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Role: operator, Summary: "Give a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
-		{ID: "upgrade", Method: "POST", Path: "/upgrades", Role: operator, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
-		{ID: "proposeRunner", Method: "POST", Path: "/runners", Role: operator, Summary: "Propose a change of a runner's document by a pull request", Body: of[RunnerProposal](), Status: 200, Answer: of[ProposedRunner]()},
-		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Role: operator, Summary: "Pin an environment to the runner that the rules say now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
-		{ID: "suspend", Method: "POST", Path: "/suspend", Role: operator, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
-		{ID: "resume", Method: "POST", Path: "/resume", Role: operator, Summary: "Allow runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
-		{ID: "releaseLock", Method: "DELETE", Path: "/locks/{cluster}", Role: operator, Summary: "Release the lock of a dead run; answers with who held it", Query: of[ForceQuery](), Status: 200, Answer: of[Lock]()},
-		{ID: "getUnsavedStateFile", Method: "GET", Path: "/states/{cluster}/file", Role: operator, Summary: "The file of a state that could not be saved, with what is secret in it", Status: 200, Answer: of[map[string]any]()},
-		{ID: "pushState", Method: "POST", Path: "/states/{cluster}/push", Role: operator, Summary: "Queue the push of a state that could not be saved, or of the one in the body", Body: of[map[string]any](), Status: 202, Answer: of[Run]()},
-		{ID: "waiveState", Method: "POST", Path: "/states/{cluster}/waive", Role: operator, Summary: "Give up a state that could not be saved", Body: of[WaiveRequest](), Status: 200, Answer: of[UnsavedState]()},
-		{ID: "migrateState", Method: "POST", Path: "/states/{cluster}/migrate", Role: operator, Summary: "Queue the run that moves a state to where it is to be, or say what it would do", Body: of[MigrateStateRequest](), Status: 200, Answer: of[StateMigration]()},
-		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Role: operator, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
+		{ID: "command", Method: "POST", Path: "/commands", Verb: access.Plan, Summary: "Do what /holdfast does in a comment, and wait for the outcome (202: it is still to come)", Body: of[CommandRequest](), Status: 200, Answer: of[Command]()},
+		{ID: "reconcile", Method: "POST", Path: "/reconcile", Verb: access.Reconcile, Summary: "Look at a repository, a cluster or everything again", Body: of[ReconcileRequest](), Status: 202, Answer: of[struct{}]()},
+		{ID: "suspendCluster", Method: "POST", Path: "/clusters/{name}/suspend", Verb: access.Suspend, Summary: "Stop new runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "resumeCluster", Method: "POST", Path: "/clusters/{name}/resume", Verb: access.Suspend, Summary: "Allow runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "checkDrift", Method: "POST", Path: "/clusters/{name}/drift/check", Verb: access.Check, Summary: "Queue a drift check of a cluster", Status: 202, Answer: of[Run]()},
+		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Verb: access.Transfer, Summary: "Give a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
+		{ID: "upgrade", Method: "POST", Path: "/upgrades", Verb: access.Propose, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
+		{ID: "proposeRunner", Method: "POST", Path: "/runners", Verb: access.Propose, Summary: "Propose a change of a runner's document by a pull request", Body: of[RunnerProposal](), Status: 200, Answer: of[ProposedRunner]()},
+		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Verb: access.Propose, Summary: "Pin an environment to the runner that the rules say now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
+		{ID: "suspend", Method: "POST", Path: "/suspend", Verb: access.Suspend, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
+		{ID: "resume", Method: "POST", Path: "/resume", Verb: access.Suspend, Summary: "Allow runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
+		{ID: "releaseLock", Method: "DELETE", Path: "/locks/{cluster}", Verb: access.Unlock, Summary: "Release the lock of a dead run; answers with who held it", Query: of[ForceQuery](), Status: 200, Answer: of[Lock]()},
+		{ID: "getUnsavedStateFile", Method: "GET", Path: "/states/{cluster}/file", Verb: access.ReadState, Summary: "The file of a state that could not be saved, with what is secret in it", Status: 200, Answer: of[map[string]any]()},
+		{ID: "pushState", Method: "POST", Path: "/states/{cluster}/push", Verb: access.MoveState, Summary: "Queue the push of a state that could not be saved, or of the one in the body", Body: of[map[string]any](), Status: 202, Answer: of[Run]()},
+		{ID: "waiveState", Method: "POST", Path: "/states/{cluster}/waive", Verb: access.MoveState, Summary: "Give up a state that could not be saved", Body: of[WaiveRequest](), Status: 200, Answer: of[UnsavedState]()},
+		{ID: "migrateState", Method: "POST", Path: "/states/{cluster}/migrate", Verb: access.MoveState, Summary: "Queue the run that moves a state to where it is to be, or say what it would do", Body: of[MigrateStateRequest](), Status: 200, Answer: of[StateMigration]()},
+		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Verb: access.Unlock, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
 	}
 }

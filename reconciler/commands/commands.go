@@ -17,6 +17,7 @@ const permissionPatience = 15 * time.Minute
 // execute does what a command asks for, or refuses it with a reason; either way
 // it is answered. An error means that it has to be tried again.
 func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Command, error) {
+	ctx = holdfast.WithOrigin(ctx, c.Origin)
 	if other, err := h.forAnotherEntry(ctx, c); err != nil {
 		return c, err
 	} else if other != "" {

@@ -23,6 +23,7 @@ type contradictions struct{ *decoder }
 
 func (d contradictions) check(c *Config) {
 	d.checkServer(c)
+	d.checkAccess(c)
 	names := d.checkForges(c)
 	d.checkRepositories(c, names)
 	d.checkSecrets(c.Secrets)
@@ -175,7 +176,7 @@ func (d contradictions) checkServer(c *Config) {
 	seen := make(map[string]bool)
 	for i, token := range s.API.Tokens {
 		path := fmt.Sprintf("server.api.tokens[%d]", i)
-		d.oneOf(path+".role", token.Role, "viewer", "operator", "admin")
+		d.oneOf(path+".role", token.Role, "viewer", "operator", "approver", "admin")
 		d.required(path+".name", token.Name)
 		d.unique(path+".name", token.Name, seen)
 		d.secret(path+".token", token.Token)

@@ -58,6 +58,7 @@ type Encryption struct {
 type Server struct {
 	Public Public        `yaml:"public" doc:"Webhooks, /healthz."`
 	API    API           `yaml:"api" doc:"The API of the CLI, /metrics, /healthz and /readyz."`
+	Access Access        `yaml:"access" doc:"Who may do what: see [access](access.md)."`
 	Agents Agents        `yaml:"agents" doc:"Agents on other machines. The one on the server's machine uses a Unix socket."`
 	Issuer Issuer        `yaml:"issuer" doc:"Tokens (OpenID Connect) by which runs get credentials of clouds and secret stores without a stored key: see [keyless](keyless.md)."`
 	Grace  time.Duration `yaml:"grace" default:"5m" doc:"How long runs may continue after SIGTERM before their engines are interrupted."`
@@ -80,9 +81,10 @@ type API struct {
 // Token is a bearer token of the API.
 type Token struct {
 	Name     string   `yaml:"name" doc:"Shown in the audit trail."`
-	Role     string   `yaml:"role" default:"viewer" doc:"viewer (reads), operator (also plan, apply, approve, cancel, reconcile, drift check, suspend, transfer, unlock) or admin (also unlock --force)."`
+	Role     string   `yaml:"role" default:"viewer" doc:"viewer, operator, approver or admin: [access](access.md) says what each may do."`
+	Approves bool     `yaml:"approves" default:"true" doc:"Whether a token with the role operator may approve, too, as such tokens could before there was the role approver. The log says once that it may."`
 	Token    Secret   `yaml:"token" doc:"The token, at least 16 characters."`
-	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are refused with 403 and recorded in the audit trail. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied: only a token with both can command it and see what its state contains. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
+	Projects []string `yaml:"projects" doc:"The projects whose clusters may be seen and commanded. Its holder does not see objects of other projects, nor pull requests that affect their clusters; commands for these are answered as if they did not exist. A cluster that moves from another project, or that continues one of another under a new name, belongs to both until it is applied: only a token with both can command it and see what its state contains. Requests for objects of all projects, such as the audit trail, agents, templates and plans of all clusters that a template's change would change, are refused. Left out: all."`
 }
 
 // Agents is the listener for agents elsewhere.

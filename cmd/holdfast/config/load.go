@@ -75,7 +75,7 @@ func (c *Config) resolvePaths() {
 	if c.Encryption.KeyFile == "" {
 		c.Encryption.KeyFile = filepath.Join(c.DataDir, "key")
 	}
-	abs(&c.Datastore.Password.File, &c.Datastore.Blobs.Secret.File, &c.Datastore.Blobs.CAFile, &c.Server.Agents.CAFile)
+	abs(&c.Datastore.Password.File, &c.Datastore.Blobs.Secret.File, &c.Datastore.Blobs.CAFile, &c.Server.Agents.CAFile, &c.Server.Access.OIDC.ClientSecret.File)
 	abs(&c.Encryption.KeyFile, &c.Engines.CLIConfigFile)
 	redis := &c.Lock.Redis
 	abs(&redis.Password.File, &redis.Sentinel.Password.File, &redis.TLS.CAFile, &redis.TLS.CertFile, &redis.TLS.KeyFile)

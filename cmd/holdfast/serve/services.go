@@ -445,6 +445,9 @@ func (s *services) openServer(context.Context) error {
 	if opts.API.Tokens, err = s.apiTokens(); err != nil {
 		return err
 	}
+	if opts.API.Login, err = logins(s, opts.API.Tokens); err != nil {
+		return err
+	}
 	if opts.Agents.Tokens, err = s.agentTokens(); err != nil {
 		return err
 	}

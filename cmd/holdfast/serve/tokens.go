@@ -1,15 +1,18 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/server"
 )
@@ -20,7 +23,7 @@ func (s *services) apiTokens() ([]server.Token, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []server.Token{{Name: "admin", Role: server.RoleAdmin, SHA256: server.HashToken(token)}}, nil
+		return []server.Token{{Name: "admin", Role: access.Admin, SHA256: server.HashToken(token)}}, nil
 	}
 	var out []server.Token
 	for _, t := range s.cfg.Server.API.Tokens {
@@ -28,9 +31,21 @@ func (s *services) apiTokens() ([]server.Token, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read token %q: %w", t.Name, err)
 		}
-		out = append(out, server.Token{Name: t.Name, Role: server.Role(t.Role), SHA256: hash, Projects: t.Projects})
+		out = append(out, server.Token{Name: t.Name, Role: roleOf(t, s.logger), SHA256: hash, Projects: t.Projects})
 	}
 	return out, nil
+}
+
+// roleOf is the role of a token. An operator could approve before there were approvers: its
+// token still can, unless it says otherwise.
+func roleOf(t config.Token, logger *slog.Logger) access.Role {
+	role := access.Role(t.Role)
+	if role == access.Operator && t.Approves {
+		logger.Warn("a token with the role operator may approve, as before there was the role approver: say role: approver, or approves: false",
+			"token", t.Name, "projects", cmp.Or(strings.Join(t.Projects, ", "), access.AllProjects))
+		return access.Approver
+	}
+	return role
 }
 
 // minToken is how long a token of the configuration must be, in bytes.

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/server/lobby"
+	"github.com/holdfast-dev/holdfast/server/session"
+)
+
+// loginRoutes are the pages to log in and out.
+func (s *apiServer) loginRoutes(e *gin.Engine) {
+	if !s.sessions.On() {
+		return
+	}
+	pages := gin.WrapH(s.sessions.Handler(s.opts.Login.Show, s.opts.Login.Provider))
+	known := func(c *gin.Context) {
+		pages(c)
+		if status := c.Writer.Status(); status == http.StatusSeeOther {
+			lobby.Known(c.Request.Context())
+		}
+	}
+	e.GET(session.LoginPath, pages)
+	e.POST(session.LoginPath, known)
+	e.POST(session.LogoutPath, pages)
+	if s.opts.Login.Pages != nil {
+		e.Any(session.LoginPath+"/*path", gin.WrapH(s.opts.Login.Pages(s.sessions)))
+	}
+}
+
+// whileAllowed is untilStop for an answer that takes long: it is done also when the caller's
+// session or token ends, or the caller's roles change.
+func (s *apiServer) whileAllowed(c *gin.Context) (context.Context, context.CancelFunc) {
+	ctx, done := s.untilStop(c.Request.Context())
+	ctx, cancel := context.WithCancelCause(ctx)
+	who, request, ended := caller(c), c.Request, make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(s.sessions.Check())
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// Trouble in reading that ends nothing: what is sent is read from there, too.
+			if err := s.sessions.Still(request, who); errors.Is(err, holdfast.ErrUnauthorized) {
+				cancel(err)
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled); <-ended; done() }
+}
