@@ -14,13 +14,21 @@ import (
 // lineEnds are the characters that end a line in YAML 1.1, and in no editor.
 const lineEnds = "\u0085\u2028\u2029"
 
-// relocate gives the nodes of a document the lines and columns that editors show,
-// where the two differ.
-func relocate(root *yaml.Node, data []byte) {
+// oddLines returns where each line of a file begins as the parser counts them; nil if editors
+// count them alike.
+func oddLines(data []byte) []place {
 	if !bytes.ContainsAny(data, lineEnds) {
+		return nil
+	}
+	return lineBegins(data)
+}
+
+// relocate gives the nodes of a document the lines and columns that editors show, where lines
+// of its file are odd.
+func relocate(root *yaml.Node, begins []place) {
+	if begins == nil {
 		return
 	}
-	begins := lineBegins(data)
 	eachNode(root, func(n *yaml.Node) {
 		if n.Line >= 1 && n.Line <= len(begins) {
 			begin := begins[n.Line-1]
@@ -68,13 +76,17 @@ func eachNode(n *yaml.Node, do func(*yaml.Node)) {
 // foreignAlias is the fault of an alias of something in another document, nil if
 // there is none: each document stands for itself.
 func foreignAlias(path string, root *yaml.Node) *holdfast.Fault {
-	own := make(map[*yaml.Node]bool)
 	var aliases []*yaml.Node
 	eachNode(root, func(n *yaml.Node) {
-		if own[n] = true; n.Kind == yaml.AliasNode {
+		if n.Kind == yaml.AliasNode {
 			aliases = append(aliases, n)
 		}
 	})
+	if len(aliases) == 0 {
+		return nil
+	}
+	own := make(map[*yaml.Node]bool)
+	eachNode(root, func(n *yaml.Node) { own[n] = true })
 	for _, n := range aliases {
 		if !own[n.Alias] {
 			return &holdfast.Fault{

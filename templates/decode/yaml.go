@@ -38,7 +38,7 @@ func Parse(path string, data []byte) (roots []*yaml.Node, fault *holdfast.Fault)
 			fault = &holdfast.Fault{File: path, Message: fmt.Sprintf("file is not valid YAML: %v", r)}
 		}
 	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder, begins := yaml.NewDecoder(bytes.NewReader(data)), oddLines(data)
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
@@ -56,7 +56,7 @@ func Parse(path string, data []byte) (roots []*yaml.Node, fault *holdfast.Fault)
 		}
 		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
 			root := node.Content[0]
-			relocate(root, data)
+			relocate(root, begins)
 			if foreign := foreignAlias(path, root); foreign != nil {
 				return roots, foreign
 			}
