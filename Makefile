@@ -45,7 +45,11 @@ lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy 
 
 # Which packages are for the race detector is decided by what starts goroutines in them:
 # `go run ./internal/testenv/packages why` prints it. Which start servers is decided by name.
-PACKAGES := GO=$(GO) $(GO) run -trimpath ./internal/testenv/packages
+# They are variables of the shell that reads this file.
+PACKAGES := $(BIN)/packages.sh
+.PHONY: packages
+packages:
+	@mkdir -p $(BIN) && GO=$(GO) $(GO) run -trimpath ./internal/testenv/packages shell >$(PACKAGES)
 # Tests, and the programs that they start, live for a short time: a larger heap saves a
 # fifth of their work, the collector's. What measures memory does so without GOGC.
 unit unit-raced unit-plain e2e test-tofu: export GOGC := 400
@@ -59,7 +63,7 @@ RACE := CGO_ENABLED=1 $(TESTS) $(GO) test -race -gcflags='modernc.org/...=-race=
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
 TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 80m
-unit: needs tools ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
+unit: needs tools packages ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 
 # Tests wait for engines, servers and one another: two halves keep two processors busy.
@@ -67,22 +71,22 @@ unit: needs tools ## all tests, with real engines, Git, Redis: those for the rac
 .PHONY: unit-raced unit-plain
 unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit-raced:
-	packages=$$($(PACKAGES) raced) && $(RACE) $(TESTFLAGS) $$packages
-	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(RACE) $(TESTFLAGS) -run "$$tests" $$packages
-	packages=$$($(PACKAGES) apart) && tests=$$($(PACKAGES) apart-tests) && $(TESTS) $(GO) test $(TESTFLAGS) -run "$$tests" $$packages
+	. $(PACKAGES) && $(RACE) $(TESTFLAGS) $$raced
+	. $(PACKAGES) && $(RACE) $(TESTFLAGS) -run "$$tests" $$mixed
+	. $(PACKAGES) && $(TESTS) $(GO) test $(TESTFLAGS) -run "$$apart_tests" $$apart
 
 unit-plain: SEED := $(or $(HOLDFAST_E2E_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 unit-plain:
 	@echo "HOLDFAST_E2E_SEED=$(SEED): with it, faults are chosen again as in this run"
-	packages=$$($(PACKAGES) servers) && HOLDFAST_E2E_SEED=$(SEED) $(TESTS) $(GO) test $(TESTFLAGS) -p 1 $$packages
-	packages=$$($(PACKAGES) mixed) && tests=$$($(PACKAGES) tests) && $(TESTS) $(GO) test $(TESTFLAGS) -skip "$$tests" $$packages
-	packages=$$($(PACKAGES) plain) && $(TESTS) $(GO) test $(TESTFLAGS) $$packages
+	. $(PACKAGES) && HOLDFAST_E2E_SEED=$(SEED) $(TESTS) $(GO) test $(TESTFLAGS) -p 1 $$servers
+	. $(PACKAGES) && $(TESTS) $(GO) test $(TESTFLAGS) -skip "$$tests" $$mixed
+	. $(PACKAGES) && $(TESTS) $(GO) test $(TESTFLAGS) $$plain
 
 # What needs an engine, and the few tests that take long, say so to -short.
-test-fast: ## while you work: build, go vet, and all tests that need neither engine, server nor tool
+test-fast: packages ## while you work: build, go vet, and all tests that need neither engine, server nor tool
 	$(GO) build -trimpath ./...
 	$(GO) vet -trimpath ./...
-	packages=$$($(PACKAGES) raced; $(PACKAGES) mixed; $(PACKAGES) plain) && $(GO) test -short $(TESTFLAGS) $$(sort -u <<<"$$packages")
+	. $(PACKAGES) && $(GO) test -short $(TESTFLAGS) $$raced $$mixed $$plain
 
 e2e: needs tools ## the end-to-end tests only, without the race detector
 	HOLDFAST_TEST_PROVIDERS=$(TOOLS) $(TESTS) $(GO) test -count=1 -timeout 80m ./internal/e2e/...
@@ -112,10 +116,10 @@ KUBERNETES := v1.33.13
 DEPLOYING := helm.sh/helm/v3/cmd/helm@v3.19.5 internal/testenv/composeconfig
 test-kubernetes: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 test-kubernetes: export GOGC = 400
-test-kubernetes: needs tools ## what depends on Kubernetes: runs as Jobs, against a real API server
+test-kubernetes: needs tools packages ## what depends on Kubernetes: runs as Jobs, against a real API server
 	GO=$(GO) internal/testenv/kubernetes.sh $(TOOLS) $(KUBERNETES)
 	@for tool in $(DEPLOYING); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool || exit 1; done
-	packages=$$($(PACKAGES) kubernetes) && CI=true $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$packages
+	. $(PACKAGES) && CI=true $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$kubernetes
 
 # Go's fuzzer now and then takes the end of its own time for a failure, without an
 # input that fails: https://go.dev/issue/75804. Only inputs that fail count.

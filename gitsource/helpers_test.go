@@ -2,13 +2,20 @@ package gitsource_test
 
 import (
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/uncached"
 )
+
+func TestMain(m *testing.M) {
+	uncached.Package()
+	os.Exit(m.Run())
+}
 
 const repoName = "acme/clusters"
 

@@ -23,11 +23,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/internal/testenv/uncached"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-func TestMain(m *testing.M) { os.Exit(postgresserver.Main(m)) }
+func TestMain(m *testing.M) {
+	uncached.Package()
+	os.Exit(postgresserver.Main(m))
+}
 
 // crew are several replicas with one database, each with mirrors of its own, that run as a
 // server's do. Nobody hurries them: each hint from one to another is lost.

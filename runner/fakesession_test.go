@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
+	"github.com/holdfast-dev/holdfast/internal/testenv/uncached"
 	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/runner"
 )
@@ -270,6 +271,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	uncached.Package()
 	os.Exit(m.Run())
 }
 

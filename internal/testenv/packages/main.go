@@ -18,6 +18,7 @@
 //	plain        All others. Nothing runs at the same time in them, so that the race
 //	             detector could find nothing. A lock alone is not a reason to look for
 //	             races: where nothing is started, nobody meets at it.
+//	shell        All of the above, as variables of a shell: raced, apart_tests and so on.
 //	why          All packages with their kinds, and what starts something in them.
 //
 // A test starts goroutines if it does, or a function of the tests that it calls or hands
@@ -88,11 +89,18 @@ const (
 	apart      = "apart"
 	apartTests = "apart-tests"
 	plain      = "plain"
+	shell      = "shell"
 	why        = "why"
 )
 
+// variables are the kinds that "shell" has.
+var variables = []string{servers, kubernetes, raced, mixed, mixedTests, apart, apartTests, plain}
+
 // list returns what is asked for, a line each.
 func list(all []*testedPackage, kind string) ([]string, error) {
+	if kind == shell {
+		return assignments(all)
+	}
 	var lines []string
 	for _, p := range all {
 		kinds := p.kinds()
@@ -113,11 +121,24 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 			lines = append(lines, p.path+": "+strings.Join(kinds, ", ")+p.reason(kinds))
 		default:
 			return nil, fmt.Errorf("kind %q: must be one of %s", kind,
-				strings.Join([]string{servers, kubernetes, raced, mixed, mixedTests, apart, apartTests, plain, why}, ", "))
+				strings.Join(append(slices.Clone(variables), shell, why), ", "))
 		}
 	}
 	if kind == mixedTests || kind == apartTests {
 		return []string{"^(" + strings.Join(lines, "|") + ")$"}, nil
+	}
+	return lines, nil
+}
+
+// assignments are what a shell reads.
+func assignments(all []*testedPackage) ([]string, error) {
+	var lines []string
+	for _, kind := range variables {
+		found, err := list(all, kind)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, fmt.Sprintf("%s='%s'", strings.ReplaceAll(kind, "-", "_"), strings.Join(found, " ")))
 	}
 	return lines, nil
 }

@@ -107,6 +107,10 @@ func TestPackages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("packages and tests by kind (-want +got):\n%s", diff)
 	}
+	lines, err := list(all, shell)
+	if err != nil || !slices.Contains(lines, "apart_tests='^(TestEngine|FuzzEngine)$'") || !slices.Contains(lines, "raced='m/agent m/each m/group m/handler m/timer'") {
+		t.Errorf("for a shell: %v\n%s", err, strings.Join(lines, "\n"))
+	}
 	if _, err := list(all, "fast"); err == nil {
 		t.Error("an unknown kind is taken")
 	}
