@@ -166,8 +166,9 @@ demo: ## the whole story on this machine; EXIT=1 ends after it. SCALE=1: three r
 scale-tools:
 	@for tool in $(foreach tool,$(PROGRAMS),$(if $(findstring /versitygw@,$(tool)),$(tool))) internal/testenv/balancer; do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool || exit 1; done
 
-docs: ## write docs/config.md from the code
+docs: ## write docs/config.md and docs/shipped-policies.md from the code
 	$(GO) test ./cmd/holdfast/config -run TestReference -update
+	$(GO) test ./policy/library -run TestPage -update
 
 # Each version of a tool is built once, for all clones: internal/testenv/tool.sh.
 tools:

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/policies"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/show"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/storage"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/template"
@@ -68,6 +69,8 @@ or a command was refused.`,
 		offline.NewRenderCommand(a.App),
 		offline.NewPlanCommand(a.App),
 		offline.NewCostCommand(a.App),
+		policies.NewPolicyCommand(a.App),
+		policies.NewEvaluatorCommand(a.App),
 		template.NewTemplateCommand(a.App),
 		template.NewSchemaCommand(a.App),
 	)

@@ -1,0 +1,120 @@
+package holdfast
+
+import (
+	"cmp"
+	"slices"
+)
+
+// PolicySeverity is what a result of a policy means for the apply of a plan.
+type PolicySeverity string
+
+// The severities, gravest first.
+const (
+	PolicyDeny PolicySeverity = "deny" // the plan must not be applied
+	PolicyWarn PolicySeverity = "warn" // people should look at it
+	PolicyInfo PolicySeverity = "info" // people may want to know it
+)
+
+// PolicySeverities are all severities, gravest first.
+func PolicySeverities() []PolicySeverity {
+	return []PolicySeverity{PolicyDeny, PolicyWarn, PolicyInfo}
+}
+
+// Policy is one rule that judges plans: everything that one rule of a Rego package says.
+type Policy struct {
+	ID       string         `json:"id"` // unique in its set, such as control-plane-replaced
+	Severity PolicySeverity `json:"severity"`
+	Title    string         `json:"title,omitempty"`
+	// Description says in some sentences what it is for. It is not part of reports.
+	Description string   `json:"description,omitempty"`
+	Link        string   `json:"link,omitempty"`   // where more is said about it
+	Owners      []string `json:"owners,omitempty"` // who may waive it, as a CODEOWNERS file names them
+	Strict      bool     `json:"strict,omitempty"` // nobody may waive it
+	File        string   `json:"file"`
+	Line        int      `json:"line"`
+	V0          bool     `json:"v0,omitempty"` // it is written in the language of Rego before 1.0
+}
+
+// PolicyResult is one thing that a policy says of a plan.
+type PolicyResult struct {
+	Policy   string         `json:"policy"`
+	Severity PolicySeverity `json:"severity"`
+	Address  string         `json:"address,omitempty"` // of a resource; empty: it is about the plan
+	Message  string         `json:"message"`
+	Link     string         `json:"link,omitempty"`
+	// Excepted: an exception rule of the policy's package takes it back. It is then PolicyInfo.
+	Excepted bool `json:"excepted,omitempty"`
+}
+
+// PolicyFault is why a policy, or a file with policies, could not say anything.
+type PolicyFault struct {
+	Policy string `json:"policy,omitempty"` // empty: the file is wrong, or all of it
+	Fault
+}
+
+// PolicyReport is what the policies of a set say of one plan.
+type PolicyReport struct {
+	// Set identifies the policies and their settings: equal sets say equal things of equal
+	// plans.
+	Set      Digest         `json:"set"`
+	Policies []Policy       `json:"policies,omitempty"` // those that were evaluated, by id
+	Results  []PolicyResult `json:"results,omitempty"`  // gravest first, then by policy and address
+	Faults   []PolicyFault  `json:"faults,omitempty"`
+	// Undecided are the policies that have read a value which the plan, as it is stored, does
+	// not show. What they would say is not known.
+	Undecided []string `json:"undecided,omitempty"`
+	// Omitted is how many results are not in Results, as there are too many of them.
+	Omitted int `json:"omitted,omitempty"`
+	// Verdict identifies which policies said something, how grave it is, and of which
+	// resources, with those that are omitted. Messages are not part of it.
+	Verdict Digest `json:"verdict"`
+}
+
+// Denies reports whether the plan must not be applied: a policy denies it, could not be
+// evaluated, or is undecided.
+func (r PolicyReport) Denies() bool {
+	return len(r.Faults) > 0 || len(r.Undecided) > 0 || r.Count(PolicyDeny) > 0
+}
+
+// Count is how many of Results have a severity.
+func (r PolicyReport) Count(severity PolicySeverity) (n int) {
+	for _, result := range r.Results {
+		if result.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// Arrange sorts the results, gravest first, and drops those that are there twice.
+func (r *PolicyReport) Arrange() {
+	order := PolicySeverities()
+	slices.SortFunc(r.Results, func(a, b PolicyResult) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity)),
+			cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Message, b.Message),
+		)
+	})
+	r.Results = slices.Compact(r.Results)
+}
+
+// VerdictOf is the Verdict of a report with these results, faults and undecided policies.
+func VerdictOf(r PolicyReport) Digest {
+	var parts [][]string
+	for _, result := range r.Results {
+		parts = append(parts, []string{"result", result.Policy, string(result.Severity), result.Address})
+	}
+	for _, fault := range r.Faults {
+		parts = append(parts, []string{"fault", fault.Policy, fault.File, ""})
+	}
+	for _, policy := range r.Undecided {
+		parts = append(parts, []string{"undecided", policy, "", ""})
+	}
+	slices.SortFunc(parts, slices.Compare[[]string])
+	parts = slices.CompactFunc(parts, slices.Equal[[]string])
+	d := NewDigester("policy verdict")
+	for _, p := range parts {
+		d.Add(p...)
+	}
+	return d.Digest()
+}

@@ -1,0 +1,35 @@
+# METADATA
+# title: Protection against deletion is not taken away
+# description: >-
+#   A resource whose cloud protects it against deletion loses that in a change of its own, which people should
+#   see as what it is: the first half of a deletion.
+# custom:
+#   id: deletion-protection-removed
+package holdfast.deletion_protection
+
+import data.holdfast.lib
+
+attributes := [
+	"deletion_protection", "deletion_protection_enabled", "enable_deletion_protection", "termination_protection",
+	"disable_api_termination",
+]
+
+deny contains {"msg": msg, "address": rc.address} if {
+	not lib.destroying
+	some changes in input.holdfast.by_type
+	some rc in changes
+	rc.mode == "managed"
+	lib.kept(rc)
+	some attribute in attributes
+	lib.before(rc, [attribute]) == true
+	not lib.unknown(rc, [attribute])
+	lib.after(rc, [attribute]) != true
+	msg := sprintf("%s is no longer protected against deletion (%s)", [rc.address, attribute])
+}
+
+deny contains {"msg": msg, "address": rc.address} if {
+	not lib.destroying
+	some rc in lib.changes({"azurerm_management_lock"})
+	lib.destroyed(rc)
+	msg := sprintf("the lock %s is removed: what it protects can be deleted", [rc.address])
+}
