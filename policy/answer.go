@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -121,13 +120,4 @@ func cut(text string, most int) string {
 		end--
 	}
 	return text[:end] + "…"
-}
-
-// policyOf is a policy of the set by its id.
-func (s *Set) policyOf(id string) (rule, bool) {
-	i := slices.IndexFunc(s.rules, func(r rule) bool { return r.ID == id })
-	if i < 0 {
-		return rule{}, false
-	}
-	return s.rules[i], true
 }

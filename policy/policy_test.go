@@ -82,19 +82,22 @@ func TestEvaluate(t *testing.T) {
 		text string
 		want string
 	}{
-		"conftest": {`package main
+		"conftest": {
+			`package main
 			deny[msg] { rc := input.resource_changes[_]; rc.change.actions[_] == "delete"; msg := sprintf("%s goes", [rc.address]) }
 			warn[msg] { msg := "look" }`,
 			"deny main.deny [] aws_s3_bucket.logs goes\nwarn main.warn [] look\n",
 		},
-		"by type": {`package buckets
+		"by type": {
+			`package buckets
 			deny_public contains {"msg": "public", "address": rc.address, "link": "https://example.com"} if {
 				some rc in input.holdfast.by_type.aws_s3_bucket
 				rc.change.after.acl == "public-read"
 			}`,
 			"deny buckets.deny_public [aws_s3_bucket.old] public https://example.com\n",
 		},
-		"metadata": {`# METADATA
+		"metadata": {
+			`# METADATA
 # title: Buckets are private
 # related_resources:
 # - https://example.com/buckets
@@ -106,7 +109,8 @@ package buckets
 			deny if input.resource_changes[_].change.after.acl == "public-read"`,
 			"deny private-buckets [] Buckets are private https://example.com/buckets\n",
 		},
-		"of the rule": {`package buckets
+		"of the rule": {
+			`package buckets
 # METADATA
 # title: Of a rule
 # custom:
@@ -125,7 +129,8 @@ info_b contains "y" if true`,
 		"cluster":    {`package a` + "\n" + `deny contains input.holdfast.cluster.environment if input.holdfast.run.kind == "plan"`, "deny a.deny [] production\n"},
 		"settings":   {`package a` + "\n" + `deny contains "over" if data.holdfast.limit < 4`, "deny a.deny [] over\n"},
 		"not forged": {`package a` + "\n" + `deny contains "forged" if input.holdfast.forged`, ""},
-		"exception": {`package main
+		"exception": {
+			`package main
 			deny_public contains "public" if true
 			deny_large contains "large" if true
 			exception contains rules if { rules := ["public"] }`,

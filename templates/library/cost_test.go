@@ -43,7 +43,8 @@ func TestCostOfExamples(t *testing.T) {
 				t.Parallel()
 				doc := doc
 				doc.Cluster.Region = region
-				d := planned(t, tree, config, doc)
+				d, printed := planned(t, tree, config, doc)
+				shippedPolicies(t, cloud, printed)
 				got := costText(cost.Estimate(cost.Input{Document: d, Region: region}, price.Chain{prices.Embedded{}}))
 				golden(t, filepath.Join("testdata", "cost", name+"-"+region+".golden"), got)
 			})
@@ -51,8 +52,8 @@ func TestCostOfExamples(t *testing.T) {
 	}
 }
 
-// planned is the plan document of a cluster, made by a real engine.
-func planned(t *testing.T, tree diskTree, config string, doc document.Document) plandoc.Document {
+// planned is the plan document of a cluster, made by a real engine, and what that prints.
+func planned(t *testing.T, tree diskTree, config string, doc document.Document) (d plandoc.Document, printed []byte) {
 	t.Helper()
 	env := standInEnv(t, doc)
 	dir := engineRuns(t, unpack(t, resolve(t, tree, doc)), config, env, []string{"plan", "-input=false", "-no-color", "-out=plan"})
@@ -64,7 +65,7 @@ func planned(t *testing.T, tree diskTree, config string, doc document.Document) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read.Document
+	return read.Document, []byte(out)
 }
 
 func golden(t *testing.T, file, got string) {
