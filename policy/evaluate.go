@@ -34,8 +34,8 @@ func (l *Limits) setDefaults() {
 	}
 }
 
-// Evaluate evaluates each policy of the set. Begins, if it is not nil, is told which one
-// begins.
+// Evaluate evaluates each policy of the set. Begins, if it is not nil, is called with each
+// one before it.
 func (s *Set) Evaluate(ctx context.Context, in Input, limits Limits, begins func(policy string)) holdfast.PolicyReport {
 	limits.setDefaults()
 	report := holdfast.PolicyReport{Set: s.id, Policies: s.Policies(), Faults: slices.Clone(s.faults)}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Context is what policies are told besides the plan, as input.holdfast.
+// Context is what policies know besides the plan, as input.holdfast.
 type Context struct {
 	// Run says what the plan is for.
 	Run RunContext `json:"run"`

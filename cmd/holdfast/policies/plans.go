@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/policy"
 )
 
-// readPlan reads a plan document, or what an engine says of a plan. What policies are told
+// readPlan reads a plan document, or what an engine says of a plan. What policies know
 // besides is what the file has at its key holdfast, if it has one.
 func readPlan(name string) (policy.Input, error) {
 	data, err := os.ReadFile(name)
@@ -54,7 +54,7 @@ func readPlan(name string) (policy.Input, error) {
 	return in, nil
 }
 
-// readDocument reads a plan document, with or without a key of ours beside its own.
+// readDocument reads a plan document, with or without a key of ours next to its own.
 func readDocument(data []byte, about policy.Context) (policy.Input, error) {
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(data, &parts); err != nil {
