@@ -130,8 +130,8 @@ func (t *Tasks) Start(ctx context.Context, l holdfast.Launch) error {
 func (t *Tasks) Stop(ctx context.Context, ref holdfast.AttemptRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	arns := t.seen.alive(ref)
-	if len(arns) == 0 {
+	arns, known := t.seen.alive(ref)
+	if !known {
 		out, err := t.client.ListTasks(ctx, &ecs.ListTasksInput{Cluster: t.cluster(), StartedBy: aws.String(startedBy(ref))})
 		if err != nil {
 			return explain("list tasks", err)
@@ -153,10 +153,13 @@ const (
 )
 
 func (t *Tasks) stop(ctx context.Context, arn, why string) error {
-	_, err := t.client.StopTask(ctx, &ecs.StopTaskInput{Cluster: t.cluster(), Task: &arn, Reason: &why})
+	out, err := t.client.StopTask(ctx, &ecs.StopTaskInput{Cluster: t.cluster(), Task: &arn, Reason: &why})
 	var gone *types.InvalidParameterException
-	if errors.As(err, &gone) && strings.Contains(gone.ErrorMessage(), "not found") {
+	switch {
+	case errors.As(err, &gone) && strings.Contains(gone.ErrorMessage(), "not found"):
 		return nil
+	case err == nil && out.Task != nil:
+		t.seen.took([]types.Task{*out.Task}, false)
 	}
 	return explain("stop task "+nameOf(arn), err)
 }

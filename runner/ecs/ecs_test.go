@@ -278,6 +278,11 @@ func TestEnds(t *testing.T) {
 			l.aws.ECS.Interrupt(run, "UserInitiated", "Task stopped by user", false)
 			p.ends <- 143
 		}, holdfast.CauseJobDeleted, "stopped by user", true},
+		"by a person who writes as AWS does": {func(t *testing.T, run string) {
+			p, _ := l.process(t, run)
+			l.aws.ECS.Interrupt(run, "UserInitiated", "OutOfMemoryError? No, stopped for maintenance", false)
+			p.ends <- 143
+		}, holdfast.CauseJobDeleted, "No, stopped for maintenance", true},
 		"its host is retired": {func(t *testing.T, run string) {
 			p, _ := l.process(t, run)
 			l.aws.ECS.Interrupt(run, "TerminationNotice", "ECS is performing maintenance on the underlying infrastructure hosting the task", false)

@@ -59,6 +59,28 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// A task that takes its time to end is asked once: calls of ECS are few, for everybody.
+func TestStopIsAskedOnce(t *testing.T) {
+	l := newLab(t)
+	tasks := l.open(t)
+	start(t, tasks, launch("run-1"))
+	until(t, tasks, "run-1", "it runs", begun)
+	for range 5 {
+		if err := tasks.Stop(t.Context(), holdfast.AttemptRef{Run: "run-1", Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, tasks, "run-1", "it is to stop", func(l holdfast.Launched) bool { return l.Reason == holdfast.CauseJobDeleted })
+	if err := tasks.Stop(t.Context(), holdfast.AttemptRef{Run: "run-1", Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if stops := l.aws.Calls("ecs:StopTask"); stops != 1 {
+		t.Errorf("ECS was asked %d times", stops)
+	}
+	p, _ := l.process(t, "run-1")
+	p.ends <- 0
+}
+
 // A task that exists for longer than it may is stopped, whoever has forgotten it.
 func TestDeadline(t *testing.T) {
 	l := newLab(t)

@@ -146,17 +146,21 @@ func (s *seen) lookedAt(err error) {
 	s.changed.wake()
 }
 
-// alive are the tasks of an attempt that have not ended.
-func (s *seen) alive(ref holdfast.AttemptRef) []string {
+// alive are the tasks of an attempt that have not ended and were not asked to; false if none of
+// the attempt is known.
+func (s *seen) alive(ref holdfast.AttemptRef) (arns []string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var arns []string
 	for arn, o := range s.byARN {
-		if o.ref.Run == ref.Run && o.ref.Attempt == ref.Attempt && !over(o.task) && !o.gone {
+		if o.ref.Run != ref.Run || o.ref.Attempt != ref.Attempt || o.gone {
+			continue
+		}
+		known = true
+		if !over(o.task) && aws.ToString(o.task.DesiredStatus) != stopped {
 			arns = append(arns, arn)
 		}
 	}
-	return arns
+	return arns, known
 }
 
 // late are the tasks that exist for longer than they may.

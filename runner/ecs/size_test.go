@@ -17,6 +17,7 @@ func TestSizes(t *testing.T) {
 		"no limits":        {want: size{1024, 4096}},
 		"the usual ones":   {limits: holdfast.RunLimits{Memory: 4 * gib}, want: size{1024, 5120}},
 		"small":            {limits: holdfast.RunLimits{Memory: gib / 4, CPU: 0.25}, want: size{256, 512}},
+		"none in between":  {limits: holdfast.RunLimits{Memory: gib + gib/8, CPU: 0.25}, want: size{256, 2048}},
 		"memory decides":   {limits: holdfast.RunLimits{Memory: 8 * gib, CPU: 0.5}, want: size{2048, 9216}},
 		"steps of 4 GiB":   {limits: holdfast.RunLimits{Memory: 31 * gib}, want: size{8192, 32768}},
 		"the cluster asks": {limits: holdfast.RunLimits{Memory: 4 * gib}, ask: holdfast.RunLimits{Memory: gib, CPU: 2}, want: size{2048, 4096}},

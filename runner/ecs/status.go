@@ -87,11 +87,15 @@ var words = []struct {
 func endOf(task types.Task) (holdfast.Reason, string) {
 	c := containerOf(task)
 	said := oneLine(aws.ToString(task.StoppedReason), aws.ToString(c.Reason))
+	byAWS := said
+	if task.StopCode == types.TaskStopCodeUserInitiated && aws.ToString(task.StoppedReason) != stoppedAsLate {
+		byAWS = aws.ToString(c.Reason) // the rest was written by whoever has stopped it
+	}
 	if c.ExitCode != nil && *c.ExitCode == 0 && task.StopCode != types.TaskStopCodeUserInitiated {
 		return "", ""
 	}
 	for _, w := range words {
-		if strings.Contains(said, w.text) {
+		if strings.Contains(byAWS, w.text) {
 			return w.reason, said
 		}
 	}
@@ -136,10 +140,10 @@ func explain(what string, err error) error {
 
 // failed is why ECS has started nothing, although the request was right.
 func failed(failures []types.Failure) error {
-	said := "it started nothing, and did not say why"
-	if len(failures) > 0 {
-		said = oneLine(aws.ToString(failures[0].Reason), aws.ToString(failures[0].Detail))
+	if len(failures) == 0 { // which is not an answer of ECS
+		return explain("start a task", errors.New("it started nothing, and did not say why"))
 	}
+	said := oneLine(aws.ToString(failures[0].Reason), aws.ToString(failures[0].Detail))
 	refused := &holdfast.LaunchError{Reason: holdfast.CauseTaskConfiguration, Err: fmt.Errorf("start a task: %s", said)}
 	switch {
 	case strings.Contains(said, "Capacity is unavailable"), strings.Contains(said, "RESOURCE:"):
@@ -158,5 +162,5 @@ func oneLine(parts ...string) string {
 		}
 	}
 	text := strings.Join(some, ": ")
-	return text[:min(len(text), 1000)]
+	return strings.ToValidUTF8(text[:min(len(text), 1000)], "")
 }

@@ -151,9 +151,10 @@ func (s size) memory() string { return strconv.Itoa(s.mebibytes) }
 var smallest = size{256, 512}
 
 // fargate are the sizes that Fargate has: for each number of shares the memory from, to and in
-// which steps.
+// which steps. The smallest ones have 512, 1024 and 2048, and nothing in between.
 var fargate = []struct{ shares, from, to, step int }{
-	{256, 512, 2048, 512},
+	{256, 512, 1024, 512},
+	{256, 2048, 2048, 1024},
 	{512, 1024, 4096, 1024},
 	{1024, 2048, 8192, 1024},
 	{2048, 4096, 16384, 1024},

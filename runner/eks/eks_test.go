@@ -174,3 +174,42 @@ func TestRefused(t *testing.T) {
 		}
 	})
 }
+
+// Whatever AWS, or a machine before it, sends instead of an answer: it says no more than that it
+// cannot be reached, and all is well once AWS is.
+func TestMoods(t *testing.T) {
+	for _, mood := range cloudapi.Moods() {
+		t.Run(string(mood), func(t *testing.T) {
+			l := newLab(t)
+			front := &cloudapi.Moody{API: l.aws}
+			server := httptest.NewServer(front)
+			t.Cleanup(server.Close)
+			t.Setenv("AWS_ENDPOINT_URL_STS", server.URL+"/sts")
+			t.Setenv("AWS_ENDPOINT_URL_EKS", server.URL+"/eks")
+			c, fresh := l.open(t), l.open(t)
+			if _, _, err := c.Endpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			front.Is(mood)
+			for what, of := range map[string]*eks.Cluster{"with a session": c, "without a session": fresh} {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				_, _, err := of.Endpoint(ctx)
+				cancel()
+				var refused *holdfast.LaunchError
+				if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable {
+					t.Errorf("%s: %v (%+v)", what, err, refused)
+				}
+			}
+			front.Is(cloudapi.Well)
+			for _, of := range []*eks.Cluster{c, fresh} {
+				_, _, err := of.Endpoint(t.Context())
+				for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); _, _, err = of.Endpoint(t.Context()) {
+					time.Sleep(100 * time.Millisecond) // a call that hangs is waited for before
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

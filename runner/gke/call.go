@@ -90,7 +90,10 @@ func (c *Cluster) once(ctx context.Context, r request, into any) error {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return &answerError{resp.StatusCode, messageOf(data)}
 	}
-	return json.Unmarshal(data, into)
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("the answer is not one of this API, but %q", clip(strings.Join(strings.Fields(string(data)), " ")))
+	}
+	return nil
 }
 
 // messageOf is what an answer says went wrong: of APIs, or of a token service.
@@ -113,7 +116,7 @@ func messageOf(data []byte) string {
 	return cmp.Or(clip(strings.Join(strings.Fields(string(data)), " ")), "no message")
 }
 
-func clip(text string) string { return text[:min(len(text), 1000)] }
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }
 
 // explain says what an error means, by the status of the answer.
 func explain(what string, err error, byStatus map[int]holdfast.Reason) error {

@@ -126,7 +126,7 @@ func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err 
 	case g.InternalIP:
 		return "", nil, explain(what, fmt.Errorf("it has no internal address (status %s): remove internalIP", said.Status), nil)
 	default:
-		return "", nil, explain(what, fmt.Errorf("it has no API server: its status is %s", said.Status), nil)
+		return "", nil, explain(what, fmt.Errorf("it has no API server: its status is %s", cmp.Or(said.Status, "unknown")), nil)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gke_test
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"strings"
@@ -171,6 +172,42 @@ func TestRefused(t *testing.T) {
 			var refused *holdfast.LaunchError
 			if !errors.As(err, &refused) || refused.Reason != test.want || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("got %v, want %s: %s", err, test.want, test.words)
+			}
+		})
+	}
+}
+
+// Whatever Google, or a machine before it, sends instead of an answer: it says no more than that it
+// cannot be reached, and all is well once Google is.
+func TestMoods(t *testing.T) {
+	t.Parallel()
+	for _, mood := range cloudapi.Moods() {
+		t.Run(string(mood), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			front := &cloudapi.Moody{API: l.google}
+			server := httptest.NewServer(front)
+			t.Cleanup(server.Close)
+			l.endpoints = gke.Endpoints{STS: server.URL, IAMCredentials: server.URL, Container: server.URL}
+			c, fresh := l.open(t), l.open(t)
+			if _, _, err := c.Endpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			front.Is(mood)
+			for what, of := range map[string]*gke.Cluster{"with a token": c, "without a token": fresh} {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				_, _, err := of.Endpoint(ctx)
+				cancel()
+				var refused *holdfast.LaunchError
+				if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable || strings.Contains(err.Error(), "invalid character") {
+					t.Errorf("%s: %v (%+v)", what, err, refused)
+				}
+			}
+			front.Is(cloudapi.Well)
+			for _, of := range []*gke.Cluster{c, fresh} {
+				if _, _, err := of.Endpoint(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
