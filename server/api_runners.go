@@ -82,7 +82,12 @@ func (s *runnerAPI) listRunners(c *gin.Context) {
 		pinned[env.Runner]++
 	}
 	agents := s.living()
-	part, cursor := cut(p, runners, func(r holdfast.RunnerRecord) []string { return []string{r.Document.Name} })
+	part, cursor := cut(p, runners, func(r holdfast.RunnerRecord) []string {
+		if r.Document.Name == holdfast.LocalRunner {
+			return []string{""} // it is the first one, whatever the others are called
+		}
+		return []string{r.Document.Name}
+	})
 	answerList(s.base, c, p, part, func(r holdfast.RunnerRecord) v1.Runner {
 		return v1.RunnerOf(r, pinned[r.Document.Name], len(agents[r.Document.Name]))
 	}, cursor, cmp.Or(err, err2))
