@@ -293,6 +293,12 @@ func TestMigrateToStorage(t *testing.T) {
 			t.Errorf("in the bucket are %v", files)
 		}
 	})
+	t.Run("azurerm", func(t *testing.T) {
+		t.Parallel()
+		server := objectserver.StartAzure(t)
+		server.MakeBucket("states")
+		thereAndBack(t, stored("azurerm", "states"), server.AsAzure())
+	})
 	t.Run("gcs", func(t *testing.T) {
 		t.Parallel()
 		server := objectserver.StartGCS(t)

@@ -23,7 +23,7 @@ import (
 )
 
 // A migration plans at the present place of the state, copies the state, and plans at the new
-// one; both plans have no changes. Nothing is removed at the present place, which counts until
+// one; both plans have no changes, and the state at the present place is still what was copied. Nothing is removed at the present place, which counts until
 // the server has the result: whatever dies in between can be begun again from the start.
 
 // side is with which place of its state an attempt works.
@@ -87,20 +87,48 @@ func (t *migrating) move(ctx context.Context, move holdfast.StateMove) error {
 		return err
 	}
 	t.learn(state)
-	if err := t.provePlan(ctx, "where the state is"); err != nil {
+	if err := t.provePlan(ctx, stepPlan, "where the state is"); err != nil {
 		return err
 	}
 	t.begin(stepWait)
 	if err := t.awaitLeave(ctx); err != nil {
 		return err
 	}
-	if err := t.turn(ctx, move); err != nil {
+	if err := t.turn(ctx, move, sideNew); err != nil {
 		return err
 	}
 	if err := t.bring(ctx, state, move.To); err != nil {
 		return err
 	}
-	return t.provePlan(ctx, "at the new place")
+	if err := t.provePlan(ctx, stepValidate, "at the new place"); err != nil {
+		return err
+	}
+	return t.proveUnchanged(ctx, state, move)
+}
+
+// proveUnchanged is an error if the state at the present place is no longer what was copied:
+// somebody else has written it meanwhile, whom no lock of ours has kept from that. Holdfast's own
+// backend lets nobody.
+func (t *migrating) proveUnchanged(ctx context.Context, copied []byte, move holdfast.StateMove) error {
+	if holdfast.OwnState(move.From) {
+		return nil
+	}
+	if err := t.turn(ctx, move, sideFormer); err != nil {
+		return err
+	}
+	was, err := readSnapshot(copied)
+	if err != nil {
+		return err
+	}
+	is, err := t.snapshotThere(ctx)
+	if err != nil || was.same(is) {
+		return err
+	}
+	return &failure.Error{
+		Cause: holdfast.CauseMigrationUnproven,
+		Err:   fmt.Errorf("migrate: the state at %s has changed while it was copied: it had serial %d and has %d", move.From, was.Serial, is.Serial),
+		Hint:  "the present place of the state counts, as before: see to it that nothing else writes it, then repeat the command",
+	}
 }
 
 // proveCopy proves that a state was copied to the new place.
@@ -109,7 +137,7 @@ func (t *migrating) proveCopy(ctx context.Context, move holdfast.StateMove) erro
 	if err := t.awaitLeave(ctx); err != nil {
 		return err
 	}
-	t.begin(stepPlan)
+	t.begin(stepValidate)
 	state, err := t.pullState(ctx)
 	if err != nil {
 		return err
@@ -121,15 +149,16 @@ func (t *migrating) proveCopy(ctx context.Context, move holdfast.StateMove) erro
 			Hint: "copy the state there, with its lineage and serial, then repeat the command",
 		}
 	}
-	return t.provePlan(ctx, "at the new place")
+	return t.provePlan(ctx, stepValidate, "at the new place")
 }
 
 // planSummary is the line in which an engine says how much a plan would change.
 var planSummary = regexp.MustCompile(`(?m)^(Plan: .*|Changes to Outputs:)`)
 
-// provePlan is an error unless a plan of what was applied has no changes.
-func (t *migrating) provePlan(ctx context.Context, where string) error {
-	t.begin(stepPlan)
+// provePlan is an error unless a plan of what was applied has no changes. The step tells the server
+// at which of the two places a lock was held.
+func (t *migrating) provePlan(ctx context.Context, step, where string) error {
+	t.begin(step)
 	t.say("the plan %s must have no changes", where)
 	printed := journal.NewExcerpt(1 << 20)
 	err := t.start(ctx, printed, false, "plan", "-input=false", "-no-color", "-detailed-exitcode", "-lock-timeout="+t.lockTimeout())
@@ -148,19 +177,19 @@ func (t *migrating) provePlan(ctx context.Context, where string) error {
 	}
 }
 
-// turn lays the workspace out with the state at its new place.
-func (t *migrating) turn(ctx context.Context, move holdfast.StateMove) error {
+// turn lays the workspace out with the state at one of its places.
+func (t *migrating) turn(ctx context.Context, move holdfast.StateMove, where side) error {
 	t.begin(stepInit)
 	t.prepared.Release()
 	t.prepared, t.backend, t.settings, t.settingsName, t.pulled = initcache.Folder{}, backendFile{}, nil, "", nil
-	t.backend.side = sideNew
+	t.backend.side = where
 	t.useSide(move)
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
 	t.readModule(ctx, t.engine.Name)
 	kind, _, _ := strings.Cut(move.To, ":")
-	if own := t.a.OwnState; !own && kind != t.module.Backend || own && t.module.HeldTo(t.engine.Name, t.engine.Name, own) != nil {
+	if own := t.a.OwnState; where == sideNew && (!own && kind != t.module.Backend || own && t.module.HeldTo(t.engine.Name, t.engine.Name, own) != nil) {
 		return &failure.Error{
 			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("migrate: the code keeps the state in %s, whatever %s says", t.module.Backend, holdfast.StateOverrideFile),
 			Hint: "another override file has a block that says where the state is: remove that",
