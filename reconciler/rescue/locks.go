@@ -79,16 +79,31 @@ func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting
 	return seen, err
 }
 
-// lockedAt are runs with the state whose lock they may leave, or find. Of one that moves a
-// state that is the new place, which no other run uses.
+// lockedAt are runs with the state whose lock they have found, or may hold. Of one that moves a
+// state that is the new place, which no other run uses, unless it got no further than its first
+// plan, which is made at the present one.
 func lockedAt(runs []holdfast.Run) []holdfast.Run {
 	runs = slices.Clone(runs)
 	for i := range runs {
-		if runs[i].State.Migrates() {
-			runs[i].StateLocation = runs[i].State.Move.To
+		if !runs[i].State.Migrates() {
+			continue
+		}
+		move, failure := runs[i].State.Move, runs[i].Failure
+		runs[i].StateLocation = move.To
+		if failure != nil && failure.Step == "plan" && !move.Copied {
+			runs[i].StateLocation = move.From
 		}
 	}
 	return runs
+}
+
+// mayLockAt reports whether a run takes the lock of a state: one that moves a state takes both.
+func mayLockAt(run holdfast.Run, state string) bool {
+	if run.State.Migrates() {
+		move := run.State.Move
+		return location.Same(move.To, state) || !move.Copied && location.Same(move.From, state)
+	}
+	return location.Same(run.StateLocation, state)
 }
 
 // rather reports whether a lock is the one that is asked about rather than another, which
@@ -124,7 +139,7 @@ func releaserOf(seen sighting, branch []holdfast.Run) releaser {
 			break
 		}
 	}
-	if seen.in.State.Migrates() { // its root module is what was applied, with the new place
+	if m := seen.in.State; m.Migrates() && location.Same(m.Move.To, seen.in.StateLocation) { // its root module is what was applied, with the new place
 		return releaser{seen.in, holdfast.RunState}
 	}
 	return releaser{seen.in, holdfast.RunUnlock}
@@ -237,7 +252,7 @@ func mayLeaveLock(run holdfast.Run) bool {
 
 // takesLock reports whether the engine of a step locks the state.
 func takesLock(step string) bool {
-	return slices.Contains([]string{"plan", "apply", "push"}, step)
+	return slices.Contains([]string{"plan", "validate", "apply", "push"}, step)
 }
 
 // deadHolder is the run of ours that died while the lock was made, of those with the
@@ -249,7 +264,7 @@ func deadHolder(lock sighting, runs []holdfast.Run) string {
 	}
 	nearest, off := "", lockSlack
 	for _, run := range runs {
-		if !location.Same(run.StateLocation, lock.in.StateLocation) || !mayLeaveLock(run) {
+		if !mayLockAt(run, lock.in.StateLocation) || !mayLeaveLock(run) {
 			continue
 		}
 		// How far the lock is outside of the run's time; zero: it was made within it.

@@ -196,3 +196,35 @@ func TestLockOfAMigration(t *testing.T) {
 		t.Errorf("the lock is released by %s of %s at %s", by.kind, by.from.ID, by.from.StateLocation)
 	}
 }
+
+// TestLockOfAMigrationAtThePresentPlace: a lock that the first plan of a migration finds is that of
+// the present place, and is released with what was applied there; one that was left there by a
+// migration that died, too, is known to be of a dead one.
+func TestLockOfAMigrationAtThePresentPlace(t *testing.T) {
+	t.Parallel()
+	applied := holdfast.Run{ID: "applied", Kind: holdfast.RunApply}
+	applied.Attempt, applied.Begun, applied.StateLocation = 1, true, "s3:here"
+	move := &holdfast.StateJob{Action: holdfast.StateMigrate, Move: &holdfast.StateMove{From: "s3:here", To: "s3:there"}}
+	moves := func(id string, at time.Time) holdfast.Run {
+		run := holdfast.Run{ID: id, Kind: holdfast.RunState, Status: holdfast.RunErrored, StartedAt: at, FinishedAt: at.Add(time.Minute)}
+		run.Attempt, run.StateLocation, run.State = 1, "s3:here", move
+		return run
+	}
+	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	died, found := moves("died", began), moves("found", began.Add(time.Hour))
+	died.Status = holdfast.RunInterrupted
+	found.Failure = &holdfast.Failure{
+		Step: "plan", Cause: holdfast.CauseStateLocked, Detail: "Lock Info:\n  ID:        left\n  Created:   2026-11-30 12:00:30 +0000 UTC\n",
+	}
+	runs := lockedAt([]holdfast.Run{found, died, applied})
+	seen := sightings(runs)
+	if len(seen) != 1 || seen[0].ID != "left" || seen[0].in.StateLocation != "s3:here" {
+		t.Fatalf("the locks are %+v", seen)
+	}
+	if by := releaserOf(seen[0], []holdfast.Run{applied}); by.from.ID != "applied" || by.kind != holdfast.RunState {
+		t.Errorf("the lock is released by %s of %s", by.kind, by.from.ID)
+	}
+	if dead := deadHolder(seen[0], runs); dead != "died" {
+		t.Errorf("it was left by %q", dead)
+	}
+}
