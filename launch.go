@@ -109,6 +109,8 @@ type LaunchSettings struct {
 	Runner       Runner `json:"runner"`       // as its document in force says
 	Installation string `json:"installation"` // tells its Jobs from those of others
 	Isolation    string `json:"isolation"`    // the weakest that runs are claimed for
+	// Former are its documents that said another place, where something may be left.
+	Former []Runner `json:"former,omitempty"`
 
 	Start   time.Duration `json:"start"` // nanoseconds, all three
 	Timeout time.Duration `json:"timeout"`

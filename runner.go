@@ -266,6 +266,8 @@ type RunnerRecord struct {
 	// Next is what the repository says now, if nothing keeps it from being in force but
 	// states that it would move; nil: something else does, or nothing.
 	Next *Runner `json:"next,omitempty"`
+	// Former are its former places, the last one first: something may be left there.
+	Former []FormerRunner `json:"former,omitempty"`
 }
 
 // RunnerRuleRecord is a rule in force, as RunnerRecord is a runner.

@@ -359,3 +359,33 @@ func TestRulesComeFirst(t *testing.T) {
 	f.look()
 	f.expect("pins", f.pins(), "p/e eu all")
 }
+
+// TestFormerPlacesOfARunner: a document that gives a runner another namespace leaves on record
+// where its Jobs were, and a fault or a mend of it keeps that.
+func TestFormerPlacesOfARunner(t *testing.T) {
+	t.Parallel()
+	in := func(namespace, more string) string {
+		return strings.Replace(remote("eu", "keys: []"), "remote\n  keys: []", "kubernetes-agent\n  job: {namespace: "+namespace+", planServiceAccount: b, applyServiceAccount: c"+more+"}", 1)
+	}
+	files := twoClusters()
+	files["runners/eu.yaml"] = in("one", "")
+	f := newFleet(t, files, definesRunners)
+	f.look()
+	edit := func(text string, want ...string) {
+		t.Helper()
+		f.repo.Commit(master, "edit", map[string]string{"runners/eu.yaml": text})
+		f.look()
+		rec, err := f.store.Runner(t.Context(), "eu")
+		f.must(err)
+		var got []string
+		for _, former := range rec.Former {
+			got = append(got, former.Document.Job.Namespace)
+		}
+		f.expect("former places", got, want...)
+	}
+	edit(in("one", ", image: other"))
+	edit(in("two", ""), "one")
+	edit(in("two", ", imaginary: 1"), "one")
+	edit(in("two", ", image: other"), "one")
+	edit(in("one", ""), "two")
+}

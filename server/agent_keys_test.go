@@ -75,7 +75,7 @@ func keyed(t *testing.T, w *world, docs *documents, refused *[]string) string {
 		o.Agents.Refused = func(why string) { w.look(func() { *refused = append(*refused, why) }) }
 		o.Agents.Launches = launchdesk.New(launchdesk.Options{
 			Launches: idleLaunches{}, Runs: w, Now: func() time.Time { return now },
-			Settings: func(holdfast.Runner) (holdfast.LaunchSettings, error) {
+			Settings: func(context.Context, holdfast.Runner) (holdfast.LaunchSettings, error) {
 				return holdfast.LaunchSettings{Installation: "here"}, nil
 			},
 			Limits: func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} },

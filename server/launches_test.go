@@ -143,8 +143,10 @@ func TestTwoLaunchersOfOneRunner(t *testing.T) {
 		}
 		o.Agents.Launches = launchdesk.New(launchdesk.Options{
 			Launches: y, Runs: y, Now: func() time.Time { return now },
-			Settings: func(holdfast.Runner) (holdfast.LaunchSettings, error) { return holdfast.LaunchSettings{}, nil },
-			Limits:   func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} },
+			Settings: func(context.Context, holdfast.Runner) (holdfast.LaunchSettings, error) {
+				return holdfast.LaunchSettings{}, nil
+			},
+			Limits: func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} },
 		})
 	}).Agents())
 	losing := losingProxy(t, base)

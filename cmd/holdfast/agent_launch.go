@@ -138,7 +138,7 @@ func (l *launcher) adopt(ctx context.Context, settings holdfast.LaunchSettings) 
 		l.stop = nil
 	}
 	pool, err := launch.NewPool(launch.PoolOptions{
-		Runners: oneRunner{settings.Runner}, Open: l.open(settings), Dispatcher: l.launches, Runs: runsBy(l.launches.RunOf),
+		Runners: oneRunner{launch.Launching{Runner: settings.Runner, Former: settings.Former}}, Open: l.open(settings), Dispatcher: l.launches, Runs: runsBy(l.launches.RunOf),
 		Settings: launch.Settings{
 			Replica: l.flags.id, Agent: l.flags.id, Isolation: settings.Isolation,
 			Start: settings.Start, Timeout: settings.Timeout, Grace: settings.Grace, Every: launchLookEvery,
@@ -161,10 +161,10 @@ func (l *launcher) adopt(ctx context.Context, settings holdfast.LaunchSettings) 
 }
 
 // oneRunner is the runner of the agent.
-type oneRunner struct{ runner holdfast.Runner }
+type oneRunner struct{ runner launch.Launching }
 
-func (r oneRunner) LaunchingRunners(context.Context) ([]holdfast.Runner, error) {
-	return []holdfast.Runner{r.runner}, nil
+func (r oneRunner) LaunchingRunners(context.Context) ([]launch.Launching, error) {
+	return []launch.Launching{r.runner}, nil
 }
 
 // runsBy are the records of runs, as a server shows them.

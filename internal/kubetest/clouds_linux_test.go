@@ -2,6 +2,7 @@ package kubetest_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,8 +123,43 @@ func TestEKS(t *testing.T) {
 	}
 }
 
-// A cluster of GKE is found by a service account that a workload identity is. Tokens that
-// are revoked in the middle are replaced.
+// tunnel is a proxy that connects to the API server, and to nothing else.
+type tunnel struct {
+	*httptest.Server
+	used atomic.Int64
+	shut atomic.Bool // it refuses everybody
+}
+
+func newTunnel(t *testing.T) *tunnel {
+	t.Helper()
+	p := &tunnel{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect || "https://"+r.Host != api.URL || p.shut.Load() {
+			http.Error(w, "not through here", http.StatusForbidden)
+			return
+		}
+		there, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer there.Close()
+		w.WriteHeader(http.StatusOK)
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer here.Close()
+		p.used.Add(1)
+		go func() { _, _ = io.Copy(there, here); _ = there.Close() }()
+		_, _ = io.Copy(here, there)
+	}))
+	t.Cleanup(p.CloseClientConnections)
+	return p
+}
+
+// A cluster of GKE is found by a service account that a workload identity is, and its API server
+// reached through a proxy. Tokens that are revoked in the middle are replaced.
 func TestGKE(t *testing.T) {
 	startNode(t, "gke")
 	at := newSite(t)
@@ -136,11 +173,13 @@ func TestGKE(t *testing.T) {
 	who.Ask(func(_ *http.Request, token string) (string, error) { return google.User("europe-west3", "prod", token) })
 	s := newSpace(t, "gke")
 	letIn(t, s, account)
+	proxy := newTunnel(t)
+	proxy.shut.Store(true)
 	w := newWorldOf(t, s, func(w *world) string {
 		w.public = at.lines()
 		w.jobs = fmt.Sprintf(`, google: {sts: %q, iamCredentials: %[1]q, container: %[1]q}`, server.URL)
-		return fmt.Sprintf("  type: kubernetes-gke\n  kubernetes:\n    gke: {project: acme, location: europe-west3, name: prod, workloadIdentityProvider: %s, serviceAccount: %s}\n"+jobOfCloud,
-			provider, account, s.name)
+		return fmt.Sprintf("  type: kubernetes-gke\n  kubernetes:\n    gke: {project: acme, location: europe-west3, name: prod, workloadIdentityProvider: %s, serviceAccount: %s, proxyURL: %q}\n"+jobOfCloud,
+			provider, account, proxy.URL, s.name)
 	})
 	w.git("checkout", "-q", "-b", "add-alpha", "main")
 	w.cluster("alpha", one)
@@ -150,10 +189,17 @@ func TestGKE(t *testing.T) {
 		return r.Reason == holdfast.CauseRunnerClusterMissing
 	})
 	google.Add("europe-west3", "prod", strings.TrimPrefix(api.URL, "https://"), api.CA, map[string]string{account: account})
+	w.untilRun("alpha", holdfast.RunPlan, "it says that the proxy refuses", func(r holdfast.Run) bool {
+		return r.Reason == holdfast.CauseRunnerUnreachable && strings.Contains(r.Detail, "Forbidden")
+	})
+	proxy.shut.Store(false)
 	w.untilRun("alpha", holdfast.RunPlan, "alpha is planned", is(holdfast.RunPlanned))
 	google.Tokens.Revoke()
 	w.merge("alpha")
 	w.untilRun("alpha", holdfast.RunApply, "alpha is applied", is(holdfast.RunApplied))
+	if proxy.used.Load() == 0 {
+		t.Error("the proxy was not used")
+	}
 }
 
 // fargate has the containers of tasks run as processes of this machine.

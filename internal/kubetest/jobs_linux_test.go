@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,11 +250,40 @@ func TestQuota(t *testing.T) {
 	if l := y.reason("run-second", holdfast.CauseRunnerQuota, "exceeded quota"); !l.Waits || l.Over {
 		t.Errorf("got %+v", l)
 	}
+	crowd(t, s)
+	y.start(launch("run-crowded"))
+	y.reason("run-crowded", holdfast.CauseRunnerQuota, "exceeded quota")
+	if err := y.cluster.Stop(t.Context(), holdfast.AttemptRef{Run: "run-crowded", Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its Job is gone", func() (bool, string) {
+		names := jobsIn(t, s)
+		return len(names) == 2, fmt.Sprint(names)
+	})
 	quota("jobs", "count/jobs.batch", "2")
 	err := y.cluster.Start(t.Context(), launch("run-third"))
 	var refused *holdfast.LaunchError
 	if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerQuota || !refused.Waits {
 		t.Errorf("the third Job: %v", err)
+	}
+}
+
+// crowd makes more warnings about others than one list of them has, which come before ours.
+func crowd(t *testing.T, s space) {
+	t.Helper()
+	var g errgroup.Group
+	g.SetLimit(16)
+	for i := range 1001 {
+		g.Go(func() error {
+			_, err := admin.CoreV1().Events(s.name).Create(t.Context(), &core.Event{
+				ObjectMeta: meta.ObjectMeta{Name: fmt.Sprintf("a-%04d", i)}, Type: core.EventTypeWarning, Reason: "FailedMount", Message: "of somebody else",
+				InvolvedObject: core.ObjectReference{Kind: "Pod", Namespace: s.name, Name: "other"},
+			}, meta.CreateOptions{})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
 

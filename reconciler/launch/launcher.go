@@ -22,6 +22,9 @@ type Options struct {
 	Dispatcher Dispatcher
 	Runs       Runs
 	Settings   Settings
+	// Former are where the runner's document had its runs launched before, as long as something
+	// may be left there. They start nothing.
+	Former []Jobs
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means time.Now
@@ -55,6 +58,9 @@ const (
 	// leftAlone is for how long something may exist whose attempt is over: its agent is
 	// about to end.
 	leftAlone = 30 * time.Second
+	// adoptAfter is the age from which an attempt is started once more that somebody else has
+	// started, and that has not begun: whoever did may have died in the middle of it.
+	adoptAfter = 10 * time.Second
 	// recordEvery is how often the record of an attempt that is executed is read, for
 	// whether it is to stop.
 	recordEvery = 5 * time.Second
@@ -64,9 +70,12 @@ const (
 type Launcher struct {
 	opts    Options
 	process string
+	began   time.Time // with the monotonic clock
 
 	known   map[holdfast.AttemptRef]*attempt // by run and attempt; of the goroutine that looks
-	orphans map[string]time.Time             // since when something is left over, by its name
+	orphans map[string]orphan                // what is left over, by its name
+	past    []left                           // what there is at former places, by the present look
+	unsure  bool                             // one of them could not be asked
 	blocked bool                             // by a quota, or as the runner cannot be asked
 	trouble holdfast.Reason                  // that the log has said last
 	asked   error                            // why the runner cannot be asked; nil: it can
@@ -82,6 +91,8 @@ type attempt struct {
 	stopped bool
 	nextTry time.Time // of starting it
 	pause   time.Duration
+	tried   bool // this process has tried to start it
+	started bool // and has
 	waits   bool // for a quota, without anything having been started
 	held    bool // it has waited for a quota: others have kept it from starting
 
@@ -108,7 +119,7 @@ func New(opts Options) (*Launcher, error) {
 		opts.Now = time.Now
 	}
 	return &Launcher{
-		opts: opts, process: rand.Text(), known: map[holdfast.AttemptRef]*attempt{}, orphans: map[string]time.Time{},
+		opts: opts, process: rand.Text(), began: time.Now(), known: map[holdfast.AttemptRef]*attempt{}, orphans: map[string]orphan{},
 	}, nil
 }
 
@@ -133,6 +144,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 func (l *Launcher) Look(ctx context.Context) error {
 	// What was started is looked at first: whatever is in it had a running attempt then.
 	launched, asked := l.opts.Jobs.Launched(ctx)
+	l.past, l.unsure = l.lookBack(ctx)
 	attempts, err := l.opts.Dispatcher.LaunchedAttempts(ctx, l.opts.Runner.Name)
 	if err != nil {
 		return err
@@ -157,16 +169,14 @@ func (l *Launcher) Look(ctx context.Context) error {
 	var errs []error
 	var missing []holdfast.Ticket
 	for _, a := range attempts {
-		one, some := started[key(a.AttemptRef)]
-		if !some && asked == nil && a.ExchangedAt.IsZero() {
+		one := l.standingOf(a, started)
+		if asked == nil && l.unstarted(a, one) {
 			missing = append(missing, a)
 		}
-		errs = append(errs, l.settle(ctx, a, one, some, exchanged > 0))
+		errs = append(errs, l.settle(ctx, a, one.Launched, one.some, exchanged > 0))
 	}
 	errs = append(errs, l.startAll(ctx, missing))
-	if asked == nil {
-		errs = append(errs, l.clearOrphans(ctx, launched, running))
-	}
+	errs = append(errs, l.clearOrphans(ctx, launched, asked == nil, running))
 	l.forget(running)
 	errs = append(errs, l.present(ctx))
 	switch {
@@ -177,6 +187,20 @@ func (l *Launcher) Look(ctx context.Context) error {
 		errs = append(errs, l.claimAll(ctx, len(attempts), len(attempts)+1))
 	}
 	return errors.Join(errs...)
+}
+
+// unstarted reports whether an attempt is to be started: nothing is there for it, or what
+// is there may be half of it, as its start failed or somebody died in the middle of it. To
+// start it again changes nothing of what is there.
+func (l *Launcher) unstarted(a holdfast.Ticket, one standing) bool {
+	switch {
+	case !a.ExchangedAt.IsZero() || one.former:
+		return false
+	case !one.some:
+		return !l.perhapsThere(a)
+	}
+	k := l.knownOf(a.AttemptRef)
+	return !one.Begun && !one.Over && !one.Dead && !k.started && (k.tried || time.Since(k.since) > adoptAfter)
 }
 
 func key(ref holdfast.AttemptRef) holdfast.AttemptRef {
@@ -234,8 +258,9 @@ func (l *Launcher) claimAll(ctx context.Context, running, most int) error {
 			_ = g.Wait()
 			return fmt.Errorf("claim a run of runner %q: %w", l.opts.Runner.Name, err)
 		}
+		k := l.knownOf(run.Ref())
 		g.Go(func() error {
-			err := l.start(ctx, run, ticket)
+			err := l.start(ctx, k, run, ticket)
 			if err != nil {
 				full() // the next look tries again, and says why
 			}
@@ -267,7 +292,7 @@ func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
 			if err != nil {
 				return err
 			}
-			if err = l.start(ctx, run, ticket); err != nil {
+			if err = l.start(ctx, k, run, ticket); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				k.pause = min(max(2*k.pause, lookEvery), 15*time.Second)
@@ -286,13 +311,15 @@ func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
 
 // start starts what executes an attempt. If that cannot be, the run says why; what can never
 // be ends it.
-func (l *Launcher) start(ctx context.Context, run holdfast.Run, ticket string) error {
+func (l *Launcher) start(ctx context.Context, k *attempt, run holdfast.Run, ticket string) error {
 	s := l.opts.Settings
+	k.tried = true
 	err := l.opts.Jobs.Start(ctx, holdfast.Launch{
 		AttemptRef: run.Ref(), Runner: l.opts.Runner.Name, Kind: run.Kind, Cluster: run.Document, Ticket: ticket,
 		Limits: s.Limits(run.Document), Timeout: s.Start + s.Timeout + s.Grace,
 	})
 	if err == nil {
+		k.started = true
 		return nil
 	}
 	var refused *holdfast.LaunchError

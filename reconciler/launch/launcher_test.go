@@ -28,6 +28,9 @@ type stage struct {
 	stopped  []string
 	noted    map[string]string
 	canceled map[string]bool
+	starts   []string
+	half     bool   // Start makes half of a Job, and fails
+	stubborn bool   // what is stopped does not end
 	calls    string // the run whose agent shows its ticket while the launcher looks; empty: none
 }
 
@@ -63,6 +66,11 @@ func (s *stage) is(l holdfast.Launched) {
 func (s *stage) Start(_ context.Context, l holdfast.Launch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.starts = append(s.starts, l.Run)
+	if s.half {
+		s.jobs[l.Run] = holdfast.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run}
+		return &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: errors.New("in the middle")}
+	}
 	if s.refused != nil {
 		return s.refused
 	}
@@ -84,7 +92,9 @@ func (s *stage) Start(_ context.Context, l holdfast.Launch) error {
 func (s *stage) Stop(_ context.Context, ref holdfast.AttemptRef) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped = append(s.stopped, ref.Run)
+	if s.stopped = append(s.stopped, ref.Run); s.stubborn {
+		return nil
+	}
 	delete(s.jobs, ref.Run)
 	return nil
 }

@@ -15,7 +15,14 @@ import (
 // Runners are the runners in force.
 type Runners interface {
 	// LaunchingRunners returns those of types that launch something for each run.
-	LaunchingRunners(ctx context.Context) ([]holdfast.Runner, error)
+	LaunchingRunners(ctx context.Context) ([]Launching, error)
+}
+
+// Launching is a runner in force.
+type Launching struct {
+	holdfast.Runner
+	// Former are its documents that said another place, where something may be left.
+	Former []holdfast.Runner
 }
 
 // OpenFunc makes what starts the Jobs of a runner. Run is to be called in the background,
@@ -46,7 +53,7 @@ type Pool struct {
 
 // entry is a runner with its Launcher.
 type entry struct {
-	runner  holdfast.Runner
+	runner  Launching
 	secrets string // as Secrets names them
 	stop    context.CancelFunc
 	err     error // why it has none
@@ -122,7 +129,7 @@ func (p *Pool) outdated(ctx context.Context, e *entry) bool {
 		return false
 	}
 	e.looked = time.Now()
-	now, err := p.secrets(ctx, e.runner)
+	now, err := p.secrets(ctx, e.runner.Runner)
 	return e.err != nil || err == nil && now != e.secrets // what cannot be read is about to be replaced
 }
 
@@ -134,9 +141,10 @@ func (p *Pool) secrets(ctx context.Context, r holdfast.Runner) (string, error) {
 }
 
 // open starts the Launcher of a runner.
-func (p *Pool) open(ctx context.Context, r holdfast.Runner) *entry {
+func (p *Pool) open(ctx context.Context, launching Launching) *entry {
 	ctx, stop := context.WithCancel(ctx)
-	e := &entry{runner: r, stop: stop, looked: time.Now()}
+	r := launching.Runner
+	e := &entry{runner: launching, stop: stop, looked: time.Now()}
 	e.secrets, _ = p.secrets(ctx, r) // before they are used: others are noticed
 	jobs, run, err := p.opts.Open(ctx, r)
 	if err != nil {
@@ -147,7 +155,7 @@ func (p *Pool) open(ctx context.Context, r holdfast.Runner) *entry {
 	}
 	l, err := New(Options{
 		Runner: r, Jobs: jobs, Dispatcher: p.opts.Dispatcher, Runs: p.opts.Runs, Settings: p.opts.Settings,
-		Logger: p.opts.Logger, Now: p.opts.Now,
+		Former: p.watchFormer(ctx, launching.Former), Logger: p.opts.Logger, Now: p.opts.Now,
 	})
 	if err != nil {
 		e.err = err
@@ -162,6 +170,16 @@ func (p *Pool) open(ctx context.Context, r holdfast.Runner) *entry {
 		})
 	}
 	return e
+}
+
+// watchFormer watches the former places of a runner, for as long as ctx lasts.
+func (p *Pool) watchFormer(ctx context.Context, former []holdfast.Runner) (all []Jobs) {
+	for _, r := range former {
+		place := &formerPlace{}
+		all = append(all, place)
+		p.work.Go(func() { place.run(ctx, p.opts, r) })
+	}
+	return all
 }
 
 // unusable are the Jobs of a runner that cannot be used.

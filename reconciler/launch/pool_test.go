@@ -16,8 +16,8 @@ import (
 // east is the one runner in force.
 type east struct{}
 
-func (east) LaunchingRunners(context.Context) ([]holdfast.Runner, error) {
-	return []holdfast.Runner{{Name: "east"}}, nil
+func (east) LaunchingRunners(context.Context) ([]launch.Launching, error) {
+	return []launch.Launching{{Runner: holdfast.Runner{Name: "east"}}}, nil
 }
 
 // A runner is opened again once the values of its secrets are others: a token that was replaced

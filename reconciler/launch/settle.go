@@ -52,7 +52,7 @@ func (l *Launcher) settleWaiting(ctx context.Context, a holdfast.Ticket, one hol
 	switch {
 	case l.asked != nil:
 		return l.opts.Dispatcher.NoteLaunch(ctx, a.AttemptRef, l.trouble, l.asked.Error())
-	case some:
+	case some && (k.started || !k.tried): // else why its start has failed says more
 		return l.opts.Dispatcher.NoteLaunch(ctx, a.AttemptRef, one.Reason, one.Detail)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (l *Launcher) endAndStop(ctx context.Context, ref holdfast.AttemptRef, caus
 		return err // it is tried again, and not stopped before: somebody may have begun
 	}
 	l.knownOf(ref).stopped = true
-	return l.opts.Jobs.Stop(ctx, ref)
+	return l.stop(ctx, ref)
 }
 
 // end ends an attempt that nobody executes, unless somebody began to just now.
@@ -135,7 +135,7 @@ func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one ho
 		return nil
 	}
 	k.stopped = true
-	return l.opts.Jobs.Stop(ctx, a.AttemptRef)
+	return l.stop(ctx, a.AttemptRef)
 }
 
 // executes reports whether what was started is what has called for an attempt: two launchers
@@ -152,35 +152,57 @@ func (l *Launcher) executes(ctx context.Context, a holdfast.Ticket, one holdfast
 	return false
 }
 
-// clearOrphans stops what exists although its attempt is over.
-func (l *Launcher) clearOrphans(ctx context.Context, launched []holdfast.Launched, running map[holdfast.AttemptRef]bool) error {
+// orphan is something that exists although its attempt is over.
+type orphan struct {
+	since   time.Time
+	stopped time.Time // it was last asked to end
+}
+
+// clearOrphans stops what exists although its attempt is over; that of the runner's present
+// place only if the list of it is sure.
+func (l *Launcher) clearOrphans(ctx context.Context, launched []holdfast.Launched, sure bool, running map[holdfast.AttemptRef]bool) error {
+	kept := map[string]orphan{}
 	var errs []error
-	left := map[string]time.Time{}
-	for _, one := range launched {
-		if running[one.Ref()] || one.Over {
-			continue
+	if sure {
+		for _, one := range launched {
+			errs = append(errs, l.clearOrphan(ctx, left{one, l.opts.Jobs}, "", running, kept))
 		}
-		since, known := l.orphans[one.Name]
-		if !known {
-			since = time.Now()
-		}
-		left[one.Name] = since
-		if time.Since(since) < leftAlone {
-			continue
-		}
-		run, err := l.opts.Runs.Run(ctx, one.Run)
-		switch {
-		case err == nil && run.Status == holdfast.RunRunning && run.Attempt == one.Attempt:
-			continue // it was claimed just now
-		case err != nil && !errors.Is(err, holdfast.ErrNotFound):
-			errs = append(errs, err)
-			continue
-		}
-		l.opts.Logger.InfoContext(ctx, "what was left over is stopped", "runner", l.opts.Runner.Name, "job", one.Name, "run", one.Run)
-		errs = append(errs, l.opts.Jobs.Stop(ctx, one.Ref()))
+	} else {
+		kept = l.orphans
 	}
-	l.orphans = left
+	for _, past := range l.past {
+		errs = append(errs, l.clearOrphan(ctx, past, "former ", running, kept))
+	}
+	l.orphans = kept
 	return errors.Join(errs...)
+}
+
+// clearOrphan stops one if it is left over since a while. What does not end is not asked to
+// again at once.
+func (l *Launcher) clearOrphan(ctx context.Context, one left, where string, running map[holdfast.AttemptRef]bool, kept map[string]orphan) error {
+	if running[one.Ref()] || one.Over {
+		return nil
+	}
+	name := where + one.Name
+	o, known := l.orphans[name]
+	if !known {
+		o.since = time.Now()
+	}
+	kept[name] = o
+	if time.Since(o.since) < leftAlone || !o.stopped.IsZero() && time.Since(o.stopped) < leftAlone {
+		return nil
+	}
+	run, err := l.opts.Runs.Run(ctx, one.Run)
+	switch {
+	case err == nil && run.Status == holdfast.RunRunning && run.Attempt == one.Attempt:
+		return nil // it was claimed just now
+	case err != nil && !errors.Is(err, holdfast.ErrNotFound):
+		return err
+	}
+	o.stopped = time.Now()
+	kept[name] = o
+	l.opts.Logger.InfoContext(ctx, "what was left over is stopped", "runner", l.opts.Runner.Name, "job", name, "run", one.Run)
+	return one.at.Stop(ctx, one.Ref())
 }
 
 func (l *Launcher) knownOf(ref holdfast.AttemptRef) *attempt {

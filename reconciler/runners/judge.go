@@ -292,6 +292,9 @@ func (j *judging) records() {
 func (j *judging) recordRunner(is holdfast.Runner, place holdfast.DocumentPlace, faults holdfast.Faults, waits bool) {
 	before, known := j.runner(is.Name)
 	rec := holdfast.RunnerRecord{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
+	if known {
+		rec.Former = before.Leave(is, rec.UpdatedAt)
+	}
 	if len(faults) > 0 {
 		if !known {
 			return // what was never in force has no record

@@ -120,9 +120,19 @@ func (s *seen) pods(list []core.Pod) {
 		}
 	}
 	for _, o := range s.byName {
-		o.lost = o.lost || o.pod != nil && !there[o]
+		if o.pod != nil && !there[o] {
+			o.lostPod()
+		}
 	}
 	s.changed.wake()
+}
+
+// lostPod takes in that the Pod is gone. One whose Job was never seen was left over by a Job
+// that was deleted before: nothing more will be heard of it.
+func (o *object) lostPod() {
+	if o.lost = true; o.job == nil && o.gone.IsZero() {
+		o.gone = time.Now()
+	}
 }
 
 func (s *seen) sawPod(pod *core.Pod, gone bool) {
@@ -138,7 +148,10 @@ func (o *object) takePod(pod *core.Pod, gone bool) {
 	if o.pod != nil && o.pod.UID != pod.UID {
 		o.several, o.dead = true, nil
 	}
-	o.pod, o.lost = pod, gone
+	o.pod, o.lost = pod, false
+	if gone {
+		o.lostPod()
+	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == mainContainer && c.State.Terminated != nil && c.State.Terminated.Reason != statusUnknown {
 			o.dead = c.State.Terminated
@@ -223,5 +236,5 @@ func oneLine(parts ...string) string {
 		}
 	}
 	text := strings.Join(some, ": ")
-	return text[:min(len(text), 1000)]
+	return strings.ToValidUTF8(text[:min(len(text), 1000)], "")
 }

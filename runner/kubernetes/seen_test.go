@@ -27,3 +27,25 @@ func TestContainerThatWasLost(t *testing.T) {
 		}
 	}
 }
+
+// What was left over of a Job that this process has never seen is gone with its Pod, and not
+// listed for ever.
+func TestPodWithoutItsJob(t *testing.T) {
+	t.Parallel()
+	for name, goes := range map[string]func(s *seen, pod *core.Pod){
+		"watched": func(s *seen, pod *core.Pod) { s.sawPod(pod, true) },
+		"listed":  func(s *seen, _ *core.Pod) { s.pods(nil) },
+	} {
+		s := newSeen()
+		pod := core.Pod{ObjectMeta: meta.ObjectMeta{Name: "p", UID: "u", Labels: map[string]string{labelRun: "run-1", labelAttempt: "1"}}}
+		s.jobs(nil)
+		s.pods([]core.Pod{pod})
+		if list, _ := s.list(); len(list) != 1 || list[0].Over {
+			t.Errorf("%s: as long as it is there, it says %+v", name, list)
+		}
+		goes(s, &pod)
+		if list, _ := s.list(); len(list) != 1 || !list[0].Over || list[0].Dead {
+			t.Errorf("%s: it says %+v", name, list)
+		}
+	}
+}

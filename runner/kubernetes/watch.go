@@ -23,6 +23,8 @@ const (
 	leastPause, mostPause = 200 * time.Millisecond, 5 * time.Second
 	// eventsEvery is how often the events of what does not start are read.
 	eventsEvery = 2 * time.Second
+	// mostEventPages bounds how many of them are read at a time, by the thousand.
+	mostEventPages = 20
 )
 
 // Run watches what becomes of our Jobs until ctx is done.
@@ -174,10 +176,23 @@ func (c *Cluster) readEvents(ctx context.Context) error {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, callTime)
-		list, err := c.calls.events.List(try, meta.ListOptions{FieldSelector: "type=" + core.EventTypeWarning, Limit: 1000})
+		_ = c.readWarnings(try) // what was read counts, and it is read again
 		cancel()
-		if err == nil {
-			c.seen.events(list.Items)
+	}
+}
+
+// readWarnings reads the warnings of the namespace, which is ours alone, part by part.
+func (c *Cluster) readWarnings(ctx context.Context) error {
+	opts := meta.ListOptions{FieldSelector: "type=" + core.EventTypeWarning, Limit: 1000}
+	for range mostEventPages {
+		list, err := c.calls.events.List(ctx, opts)
+		if err != nil {
+			return err
+		}
+		c.seen.events(list.Items)
+		if opts.Continue = list.Continue; opts.Continue == "" {
+			return nil
 		}
 	}
+	return nil
 }

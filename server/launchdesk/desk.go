@@ -52,7 +52,7 @@ type Options struct {
 	Runs     Runs
 	// Settings are what the configuration says of a runner's Jobs; an error says why there
 	// can be none.
-	Settings func(runner holdfast.Runner) (holdfast.LaunchSettings, error)
+	Settings func(ctx context.Context, runner holdfast.Runner) (holdfast.LaunchSettings, error)
 	// Limits are those of the runs of a cluster.
 	Limits func(c holdfast.Cluster) holdfast.RunLimits
 	Now    func() time.Time
@@ -92,13 +92,16 @@ func (d *Desk) Answer(ctx context.Context, runner holdfast.Runner, name string, 
 	return answer(ctx, runner, req)
 }
 
-func (d *Desk) settings(_ context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
-	settings, err := d.opts.Settings(runner)
+func (d *Desk) settings(ctx context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
+	settings, err := d.opts.Settings(ctx, runner)
 	if err != nil {
 		return nil, holdfast.ErrorOf(holdfast.ErrUnavailable, "runner %q cannot be used: %v", runner.Name, err)
 	}
 	settings.Runner = runner
 	settings.Runner.Keys = nil // they are nobody's business, and change without changing Jobs
+	for i := range settings.Former {
+		settings.Former[i].Keys = nil
+	}
 	return settings, nil
 }
 
@@ -114,7 +117,7 @@ func (d *Desk) news(ctx context.Context, _ holdfast.Runner, req holdfast.LaunchR
 }
 
 func (d *Desk) claim(ctx context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
-	settings, err := d.opts.Settings(runner)
+	settings, err := d.opts.Settings(ctx, runner)
 	if err != nil {
 		return nil, holdfast.ErrorOf(holdfast.ErrUnavailable, "runner %q cannot be used: %v", runner.Name, err)
 	}

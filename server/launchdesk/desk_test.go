@@ -95,7 +95,7 @@ func ref(run string) holdfast.AttemptRef { return holdfast.AttemptRef{Run: run, 
 func newDesk(l *launches, unusable error) *launchdesk.Desk {
 	return launchdesk.New(launchdesk.Options{
 		Launches: l, Runs: l, Now: func() time.Time { return now },
-		Settings: func(holdfast.Runner) (holdfast.LaunchSettings, error) {
+		Settings: func(context.Context, holdfast.Runner) (holdfast.LaunchSettings, error) {
 			return holdfast.LaunchSettings{Isolation: "landlock"}, unusable
 		},
 		Limits: func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{Memory: 1 << 30} },

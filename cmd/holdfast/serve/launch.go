@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
@@ -36,18 +37,24 @@ func (s launches) newPool() (*launch.Pool, error) {
 // launchingRunners are the runners in force that this server starts something for.
 type launchingRunners struct{ s launches }
 
-func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]holdfast.Runner, error) {
+func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]launch.Launching, error) {
 	records, err := l.s.store.Runners(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list []holdfast.Runner
+	var list []launch.Launching
 	for _, rec := range records {
 		if launching[rec.Document.Type] {
-			list = append(list, rec.Document)
+			list = append(list, launch.Launching{Runner: rec.Document, Former: l.s.former(rec)})
 		}
 	}
 	return list, nil
+}
+
+// former are the former places of a runner where something that it has started may still be.
+func (s launches) former(rec holdfast.RunnerRecord) []holdfast.Runner {
+	const stopping = 15 * time.Minute // what is stopped takes a while, too
+	return rec.FormerSince(s.clock.Now().Add(-s.cfg.Jobs.StartTimeout - s.cfg.Runs.Timeout - s.cfg.Jobs.Grace - stopping))
 }
 
 // secretsOf names the present values of the files and secrets that runs of a runner need.

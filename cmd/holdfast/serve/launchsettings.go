@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,14 +21,18 @@ func (s launches) newDesk() *launchdesk.Desk {
 }
 
 // settings are those by which an agent elsewhere launches the runs of a runner.
-func (s launches) settings(holdfast.Runner) (holdfast.LaunchSettings, error) {
+func (s launches) settings(ctx context.Context, r holdfast.Runner) (holdfast.LaunchSettings, error) {
+	rec, err := s.store.Runner(ctx, r.Name)
+	if err != nil {
+		return holdfast.LaunchSettings{}, fmt.Errorf("read runner %q: %w", r.Name, err)
+	}
 	if s.cfg.Server.Agents.URL == "" {
 		return holdfast.LaunchSettings{}, errors.New("there is no address at which Jobs reach the server: set server.agents.url")
 	}
 	agent, err := s.launchedAgent()
 	return holdfast.LaunchSettings{
 		Installation: s.installation(), Isolation: s.isolation(), Agent: agent,
-		Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace,
+		Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace, Former: s.former(rec),
 	}, err
 }
 
