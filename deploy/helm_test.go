@@ -4,6 +4,7 @@ package deploy_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -97,7 +98,7 @@ func (o object) name() string {
 
 func TestChartIsLinted(t *testing.T) {
 	t.Parallel()
-	for _, values := range []string{"three", "one", "everything"} {
+	for _, values := range []string{"three", "one", "everything", "agent"} {
 		if out, err := helm(t, "lint", values); err != nil {
 			t.Errorf("%s: %v\n%s", values, err, out)
 		}
@@ -117,12 +118,17 @@ func TestChartRenders(t *testing.T) {
 			"Service holdfast-replicas", "ServiceAccount holdfast", "ServiceAccount holdfast-jobs/holdfast-apply",
 			"ServiceAccount holdfast-jobs/holdfast-plan", "StatefulSet holdfast",
 		},
+		"agent": {
+			"Deployment holdfast-launch", "Namespace holdfast-jobs", "NetworkPolicy holdfast-jobs/holdfast", "NetworkPolicy holdfast-launch",
+			"Role holdfast-jobs/holdfast", "RoleBinding holdfast-jobs/holdfast", "ServiceAccount holdfast-jobs/holdfast-apply",
+			"ServiceAccount holdfast-jobs/holdfast-plan", "ServiceAccount holdfast-launch",
+		},
 		"everything": {
-			"ConfigMap holdfast", "HTTPRoute holdfast-api", "HTTPRoute holdfast-webhooks", "Ingress holdfast-api",
-			"Ingress holdfast-webhooks", "Namespace runs", "NetworkPolicy holdfast", "NetworkPolicy runs/holdfast",
+			"ConfigMap holdfast", "Deployment holdfast-launch", "HTTPRoute holdfast-api", "HTTPRoute holdfast-webhooks", "Ingress holdfast-api",
+			"Ingress holdfast-webhooks", "Namespace runs", "NetworkPolicy holdfast", "NetworkPolicy holdfast-launch", "NetworkPolicy runs/holdfast",
 			"PodDisruptionBudget holdfast", "ResourceQuota runs/holdfast", "Role runs/holdfast", "RoleBinding runs/holdfast",
-			"Service holdfast", "Service holdfast-replicas", "ServiceAccount holdfast", "ServiceAccount runs/holdfast-apply",
-			"ServiceAccount runs/holdfast-plan", "ServiceMonitor holdfast", "StatefulSet holdfast",
+			"Service holdfast", "Service holdfast-replicas", "ServiceAccount holdfast", "ServiceAccount holdfast-launch",
+			"ServiceAccount runs/holdfast-apply", "ServiceAccount runs/holdfast-plan", "ServiceMonitor holdfast", "StatefulSet holdfast",
 		},
 	} {
 		var got []string
@@ -175,21 +181,27 @@ func TestChartConfiguration(t *testing.T) {
 func TestChartRefuses(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"config: {}":                              "several replicas need PostgreSQL",
-		"encryption: {secretName: ''}":            "encryption.secretName is required",
-		"agents: {tls: {secretName: ''}}":         "agents.tls.secretName is required",
-		"agents: {enabled: false}":                "jobs.enabled needs agents.enabled",
-		"jobs: {namespace: holdfast}":             "jobs.namespace is that of the server",
-		"config: {dataDir: /data}":                "config.dataDir is set by the chart",
-		"config: {agent: {off: true}}":            "config.agent.off is set by the chart",
-		"replica: 3":                              "replica",
-		"replicas: 0":                             "replicas",
-		"config: {lock: {type: memory}}":          "several replicas need Redis",
-		"config: {datastore: {blobs: {url: ''}}}": "several replicas need an object store",
-		"config: {datastore: {blobs: null}}":      "blobs",
-		"config: {server: {api: {tokens: []}}}":   "several replicas need the same tokens",
-		"config: {server: {api: null}}":           "/config/server/api': got null, want object",
-		"jobs: {planServiceAccount: {name: one}, applyServiceAccount: {name: one}}": "have one name",
+		"config: {}":                                                    "several replicas need PostgreSQL",
+		"encryption: {secretName: ''}":                                  "encryption.secretName is required",
+		"agents: {tls: {secretName: ''}}":                               "agents.tls.secretName is required",
+		"agents: {enabled: false}":                                      "jobs.enabled needs agents.enabled",
+		"jobs: {namespace: holdfast}":                                   "jobs.namespace is that of the server",
+		"config: {dataDir: /data}":                                      "config.dataDir is set by the chart",
+		"config: {agent: {off: true}}":                                  "config.agent.off is set by the chart",
+		"replica: 3":                                                    "replica",
+		"replicas: 0":                                                   "replicas",
+		"config: {lock: {type: memory}}":                                "several replicas need Redis",
+		"config: {datastore: {blobs: {url: ''}}}":                       "several replicas need an object store",
+		"config: {datastore: {blobs: null}}":                            "blobs",
+		"config: {server: {api: {tokens: []}}}":                         "several replicas need the same tokens",
+		"config: {server: {api: null}}":                                 "/config/server/api': got null, want object",
+		"server: {enabled: false}":                                      "nothing would be installed",
+		"launchAgent: {enabled: true}":                                  "launchAgent.server is required",
+		"launchAgent: {enabled: true, server: \"https://a\", id: east}": "launchAgent.secretName is required",
+		"launchAgent: {server: \"http://a\"}":                           "launchAgent/server",
+		"launchAgent: {id: \"east/\"}":                                  "launchAgent/id",
+		"{server: {enabled: false}, jobs: {enabled: false}, launchAgent: {enabled: true, server: \"https://a\", id: east, secretName: key}}": "launchAgent.enabled needs jobs.enabled",
+		"jobs: {planServiceAccount: {name: one}, applyServiceAccount: {name: one}}":                                                          "have one name",
 	} {
 		file := filepath.Join(t.TempDir(), "values.yaml")
 		if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
@@ -207,11 +219,37 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// Pods of the server meet Pod Security "restricted", and see no Secret but those they need.
+// A launch agent alone has what deploy/kubernetes/kubernetes-agent.yaml gives it: its account makes
+// Jobs and no more, and these reach the server's port.
+func TestChartLaunchAgent(t *testing.T) {
+	t.Parallel()
+	for _, o := range rendered(t, "agent") {
+		switch o.name() {
+		case "Deployment holdfast-launch":
+			spec := object(o.at("spec", "template", "spec").(map[string]any))
+			args := fmt.Sprint(object(spec["containers"].([]any)[0].(map[string]any))["args"])
+			want := "[agent launch --server=https://agents.holdfast.example.com:8082 --id=east/agent --key=/etc/holdfast/agent/key --ca-file=/etc/holdfast/agent/ca.crt]"
+			if args != want || spec["serviceAccountName"] != "holdfast-launch" || spec["automountServiceAccountToken"] != true {
+				t.Errorf("it is started as %s by %v", args, spec["serviceAccountName"])
+			}
+		case "RoleBinding holdfast-jobs/holdfast":
+			if got := fmt.Sprint(o["subjects"]); got != "[map[kind:ServiceAccount name:holdfast-launch namespace:holdfast]]" {
+				t.Errorf("the Role is of %s", got)
+			}
+		case "NetworkPolicy holdfast-jobs/holdfast":
+			if got := fmt.Sprint(o.at("spec", "egress")); !strings.Contains(got, "port:8082") || strings.Contains(got, "port:agents") {
+				t.Errorf("Jobs reach %s", got)
+			}
+		}
+	}
+}
+
+// Pods of the server and of the launch agent meet Pod Security "restricted", and see no Secret but
+// those they need.
 func TestChartPods(t *testing.T) {
 	t.Parallel()
 	for _, o := range rendered(t, "everything") {
-		if o["kind"] != "StatefulSet" {
+		if o["kind"] != "StatefulSet" && o["kind"] != "Deployment" {
 			continue
 		}
 		spec := object(o.at("spec", "template", "spec").(map[string]any))

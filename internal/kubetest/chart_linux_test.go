@@ -38,7 +38,7 @@ func TestChartIsApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, values := range []string{"one", "three", "everything"} {
+	for _, values := range []string{"one", "three", "everything", "agent"} {
 		applied := 0
 		for _, o := range chartOf(t, values) {
 			kind := o.GroupVersionKind()

@@ -37,6 +37,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.jobs.namespace | default (printf "%s-jobs" .Release.Name) -}}
 {{- end -}}
 
+{{- define "holdfast.launchAgent" -}}
+{{- printf "%s-launch" (include "holdfast.fullname" .) -}}
+{{- end -}}
+
+{{- define "holdfast.agentSelector" -}}
+app.kubernetes.io/name: {{ include "holdfast.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: launch-agent
+{{- end -}}
+
+{{/* The port of the server that a launch agent connects to. */}}
+{{- define "holdfast.launchPort" -}}
+{{- $host := (urlParse .Values.launchAgent.server).host -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default "443" -}}
+{{- end -}}
+
 {{- define "holdfast.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
@@ -91,6 +107,30 @@ Helm reads a key that is written off as false.
 
 {{/* What several replicas need, and what a Service needs that people reach. */}}
 {{- define "holdfast.check" -}}
+{{- if .Values.launchAgent.enabled -}}
+{{- range $key := list "server" "id" "secretName" -}}
+{{- if not (index $.Values.launchAgent $key) -}}
+{{- fail (printf "launchAgent.%s is required: see values.yaml" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if not .Values.jobs.enabled -}}
+{{- fail "launchAgent.enabled needs jobs.enabled: the namespace of the Jobs, with their accounts" -}}
+{{- end -}}
+{{- else if not .Values.server.enabled -}}
+{{- fail "nothing would be installed: set server.enabled or launchAgent.enabled" -}}
+{{- end -}}
+{{- if .Values.server.enabled -}}
+{{- include "holdfast.checkServer" . -}}
+{{- end -}}
+{{- if and .Values.jobs.enabled (eq .Values.jobs.planServiceAccount.name .Values.jobs.applyServiceAccount.name) -}}
+{{- fail "jobs.planServiceAccount and jobs.applyServiceAccount have one name: a plan would have the rights of an apply" -}}
+{{- end -}}
+{{- if and .Values.jobs.enabled (eq (include "holdfast.jobNamespace" .) .Release.Namespace) -}}
+{{- fail "jobs.namespace is that of the server or the launch agent: who may create Jobs there may use all its Secrets" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "holdfast.checkServer" -}}
 {{- $config := .Values.config -}}
 {{- if not .Values.encryption.secretName -}}
 {{- fail "encryption.secretName is required: a Secret with 32 random bytes under the key `key`, which all replicas share" -}}
@@ -114,11 +154,5 @@ Helm reads a key that is written off as false.
 {{- end -}}
 {{- if and .Values.jobs.enabled (not .Values.agents.enabled) -}}
 {{- fail "jobs.enabled needs agents.enabled: Jobs reach the server by the listener of agents" -}}
-{{- end -}}
-{{- if and .Values.jobs.enabled (eq .Values.jobs.planServiceAccount.name .Values.jobs.applyServiceAccount.name) -}}
-{{- fail "jobs.planServiceAccount and jobs.applyServiceAccount have one name: a plan would have the rights of an apply" -}}
-{{- end -}}
-{{- if and .Values.jobs.enabled (eq (include "holdfast.jobNamespace" .) .Release.Namespace) -}}
-{{- fail "jobs.namespace is that of the server: who may create Jobs there may use the server's Secrets" -}}
 {{- end -}}
 {{- end -}}
