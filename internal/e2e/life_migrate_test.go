@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,28 +20,52 @@ type turnstile struct {
 	store http.Handler
 
 	mu      sync.Mutex
+	method  string        // of the requests that count; empty: all
 	left    int           // requests until then; negative: nobody waits
 	reached chan struct{} // closed when somebody waits
+	opened  chan struct{} // closed when whoever waits may pass
 }
 
 // stop has the request wait that is made after so many others.
-func (s *turnstile) stop(left int) (reached <-chan struct{}) {
+func (s *turnstile) stop(left int) (reached <-chan struct{}) { return s.stopAt("", left) }
+
+// stopAt has the request of a method wait that is made after so many others of it.
+func (s *turnstile) stopAt(method string, left int) (reached <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left, s.reached = left, make(chan struct{})
+	s.method, s.left, s.reached, s.opened = method, left, make(chan struct{}), make(chan struct{})
 	return s.reached
 }
 
-func (s *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// open lets pass who waits.
+func (s *turnstile) open() {
 	s.mu.Lock()
-	waits := s.left == 0
-	if s.left--; waits {
+	defer s.mu.Unlock()
+	close(s.opened)
+}
+
+func (s *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body) // else nobody notices that the client dies
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	s.mu.Lock()
+	waits, opened := false, s.opened
+	if s.method == "" || s.method == r.Method {
+		waits = s.left == 0
+		s.left--
+	}
+	if waits {
 		close(s.reached)
 	}
 	s.mu.Unlock()
 	if waits {
-		<-r.Context().Done() // until its client is dead
-		return
+		select {
+		case <-r.Context().Done(): // its client is dead
+			return
+		case <-opened:
+		}
 	}
 	s.store.ServeHTTP(w, r)
 }
@@ -119,6 +145,79 @@ func TestMigrationIsKilled(t *testing.T) {
 	more.untilApplied()
 	if after := store.state("alpha"); after == before || !strings.Contains(after, `"index_key": 1`) {
 		t.Errorf("the change is not in the new place:\n%s", after)
+	}
+}
+
+// TestMigrationIsKilledWithALock: the agent is killed while its engine holds the lock of the new
+// place, before each of its writes there and before the lock is released. The next attempt finds
+// the lock of a dead one, which a command releases; the migration then ends well, and so it does
+// when the server is killed in the middle, which the agent does not mind.
+func TestMigrationIsKilledWithALock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.lockTimeout": "0s"})
+	store := newStateStore(w)
+	gate := atTurnstile(w, store)
+	w.start()
+	moments := map[string]struct {
+		method string
+		left   int
+		server bool
+	}{
+		"first":    {"POST", 0, false},
+		"second":   {"POST", 1, false},
+		"released": {"UNLOCK", 1, false},
+		"proven":   {"UNLOCK", 2, false},
+		"served":   {"POST", 1, true},
+	}
+	var made, moved files
+	for name := range moments {
+		made, moved = join(made, document(name), moduleFile(name, "")), join(moved, document(name, store.backend(name)))
+	}
+	pr := w.fleet().open(made)
+	pr.untilPlanned("5 to create")
+	pr.merge()
+	pr.untilApplied()
+	moves := w.fleet().open(moved)
+	moves.untilComment("StateWouldMove")
+	moves.merge()
+	for name, at := range moments {
+		w.untilWaiting(name, holdfast.ReasonStateWouldMove)
+		reached := gate.stopAt(at.method, at.left)
+		id := w.migrate(name)
+		w.until(name+": it is in the middle", func() (bool, string) {
+			select {
+			case <-reached:
+				return true, ""
+			default:
+				return false, w.logOf(id)
+			}
+		})
+		if at.server {
+			w.crash()
+			w.launch()
+			gate.open()
+		} else {
+			w.killAgent(holdfast.RunApply)
+		}
+		run := w.ofRun(id)
+		if lock := store.heldBy(name); lock != "" {
+			if run.Status == holdfast.RunApplied || run.Reason != holdfast.CauseStateLocked {
+				t.Errorf("%s: with a lock at the new place the migration is %s %s: %+v", name, run.Status, run.Reason, run.Failure)
+			}
+			w.do("unlock "+name+" --lock "+lock, "")
+			w.until(name+": the lock is released", func() (bool, string) { return store.heldBy(name) == "", w.serverLog() })
+			w.untilIdle()
+			run = w.ofRun(w.migrate(name))
+		}
+		if run.Status != holdfast.RunApplied {
+			t.Fatalf("%s: the migration is %s: %+v\n%s", name, run.Status, run.Failure, w.logOf(run.ID))
+		}
+		if wrong := store.faults(); len(wrong) > 0 || store.heldBy(name) != "" {
+			t.Errorf("%s: %v, and the lock is %q", name, wrong, store.heldBy(name))
+		}
+		w.untilWaiting(name, "")
+		w.untilIdle()
+		w.do("describe cluster "+name+" -o json", "http:address="+store.URL+"/"+name)
 	}
 }
 
