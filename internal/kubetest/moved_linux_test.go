@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -36,6 +38,7 @@ func (w *world) moveTo(s space, account rbac.Subject) {
 		out, err := w.holdfast("describe", "runner", "east", "-o", "json")
 		return err == nil && strings.Contains(out, s.name), out
 	})
+	time.Sleep(5 * time.Second) // a server looks at the documents in force every 2 s
 }
 
 // jobsIn are the names of the Jobs of a namespace.
@@ -68,13 +71,17 @@ func TestRunnerMovesDuringAnApply(t *testing.T) {
 		t.Errorf("in the new namespace are %v", jobs)
 	}
 	w.kill(9)
-	none := int64(1)
-	if err := admin.CoreV1().Pods(w.space.name).Delete(t.Context(), podOf(t, w.space, run.ID), meta.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+	pods := admin.CoreV1().Pods(w.space.name)
+	patch := []byte(`{"metadata":{"annotations":{"standin/evict":"The node was low on resource: memory."}}}`)
+	if _, err := pods.Patch(t.Context(), podOf(t, w.space, run.ID), types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "its container has ended", func() (bool, string) {
-		list, err := admin.CoreV1().Pods(w.space.name).List(t.Context(), meta.ListOptions{LabelSelector: "holdfast.dev/run=" + run.ID})
-		return err == nil && (len(list.Items) == 0 || len(list.Items[0].Status.ContainerStatuses) > 0 && list.Items[0].Status.ContainerStatuses[0].State.Terminated != nil), fmt.Sprint(err)
+		list, err := pods.List(t.Context(), meta.ListOptions{LabelSelector: "holdfast.dev/run=" + run.ID})
+		if err != nil || len(list.Items) != 1 || len(list.Items[0].Status.ContainerStatuses) == 0 {
+			return false, fmt.Sprint(err, list)
+		}
+		return list.Items[0].Status.ContainerStatuses[0].State.Terminated != nil, fmt.Sprint(list.Items[0].Status)
 	})
 	w.start()
 	w.untilRun("alpha", holdfast.RunApply, "its end is noticed", func(r holdfast.Run) bool { return r.ID != run.ID || r.Status.Done() || r.Attempt > 1 })
