@@ -87,6 +87,14 @@ type PersonalToken struct {
 	From  string `json:"from"` // the address that it was asked for from
 }
 
+// Wish is a token that somebody asks for.
+type Wish struct {
+	Name     string
+	Limit    Limit
+	Lifetime time.Duration
+	From     string // the address
+}
+
 // LoginRequest is a command line that asks to be logged in.
 type LoginRequest struct {
 	Secret    Hash      `json:"-"` // of what the command line shows to get its token

@@ -10,7 +10,7 @@ const (
 	Viewer   Role = "viewer"   // reads
 	Operator Role = "operator" // plans, applies what was reviewed, suspends, unlocks
 	Approver Role = "approver" // also opens the gate of an apply
-	Admin    Role = "admin"    // also forces
+	Admin    Role = "admin"    // also forces, and ends sessions and tokens of others
 )
 
 // Roles are all of them, the weakest first.

@@ -20,6 +20,7 @@ const (
 	MoveState Verb = "move-state"
 	Approve   Verb = "approve"
 	Force     Verb = "force"
+	Revoke    Verb = "revoke"
 )
 
 // Right says which role a verb takes.
@@ -33,7 +34,7 @@ type Right struct {
 func Table() []Right {
 	return []Right{
 		{Read, Viewer, "see clusters, pull requests, runs, plans, logs, drift and events of a project"},
-		{Login, Viewer, "log in and out"},
+		{Login, Viewer, "log in and out, and make, list and delete their own tokens and sessions"},
 		{Plan, Operator, "plan a pull request or a cluster again"},
 		{Apply, Operator, "apply what was reviewed, and what waits for an apply by command"},
 		{Cancel, Operator, "cancel runs"},
@@ -47,6 +48,7 @@ func Table() []Right {
 		{MoveState, Operator, "push or give up a state that could not be saved, and migrate states"},
 		{Approve, Approver, "approve a pull request or a plan"},
 		{Force, Admin, "break a lock whose holder is alive"},
+		{Revoke, Admin, "list and end sessions and tokens of everybody (the role in all projects)"},
 	}
 }
 

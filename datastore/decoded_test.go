@@ -129,7 +129,7 @@ func TestPullRequestsOfAFormerVersion(t *testing.T) {
 		DROP TABLE pull_requests;
 		ALTER TABLE former RENAME TO pull_requests;
 		DROP TABLE runners; DROP TABLE runner_rules; DROP TABLE environments; DROP TABLE tickets; DROP TABLE issuer; DROP TABLE issuer_keys; DROP TABLE state_places;
-		DROP TABLE people; DROP TABLE person_links; DROP TABLE sessions; ALTER TABLE audit DROP COLUMN origin;
+		DROP TABLE people; DROP TABLE person_links; DROP TABLE sessions; DROP TABLE personal_tokens; DROP TABLE login_requests; DROP TABLE requesters; ALTER TABLE audit DROP COLUMN origin;
 		DELETE FROM goose_db_version WHERE version_id >= 18`)
 	store = openAt(t, datastore.Options{Path: row.path})
 	if got := must[holdfast.PullRequestRecord](t)(store.PullRequest(t.Context(), thePullRequest)); !same(got, saved) {

@@ -193,3 +193,26 @@ func (s *AccessStore) EndSession(ctx context.Context, id string) error {
 	}
 	return nil
 }
+
+// AddRequester records that somebody, by Owner.Key, has asked through Holdfast for what a pull
+// request proposes.
+func (s *AccessStore) AddRequester(ctx context.Context, ref holdfast.PullRequestRef, owner string) error {
+	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.exec(ctx, `INSERT INTO requesters (repo, number, owner) VALUES (?, ?, ?) ON CONFLICT (repo, number, owner) DO NOTHING`,
+			ref.Repo, ref.Number, owner)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record who asked for %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Requesters are those who have asked through Holdfast for what a pull request proposes.
+func (s *AccessStore) Requesters(ctx context.Context, ref holdfast.PullRequestRef) ([]string, error) {
+	owners, err := texts(ctx, s.db.reader(), `SELECT owner FROM requesters WHERE repo = ? AND number = ? ORDER BY owner`, ref.Repo, ref.Number)
+	if err != nil {
+		return nil, fmt.Errorf("read who asked for %s: %w", ref, err)
+	}
+	return owners, nil
+}

@@ -155,3 +155,19 @@ func testRotationAtOnce(t *testing.T, open opener) {
 		t.Errorf("%d have rotated it", rotated)
 	}
 }
+
+func testRequesters(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	ref := holdfast.PullRequestRef{Repo: "shop", Number: 7}
+	for _, owner := range []string{"https://id.example.com 42", "token ci", "token ci"} {
+		if err := store.AddRequester(ctx, ref, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := differ([]string{"https://id.example.com 42", "token ci"}, must[[]string](t)(store.Requesters(ctx, ref))); diff != "" {
+		t.Errorf("Requesters() (-want +got):\n%s", diff)
+	}
+	if got := must[[]string](t)(store.Requesters(ctx, holdfast.PullRequestRef{Repo: "shop", Number: 8})); len(got) > 0 {
+		t.Errorf("Requesters() of another one = %v", got)
+	}
+}

@@ -85,6 +85,7 @@ func (s *sweeper) prunePullRequests(ctx context.Context, before int64, gone remo
 					`DELETE FROM pull_request_clusters WHERE repo = ? AND number = ?`,
 					`DELETE FROM posts WHERE pr_repo = ? AND pr_number = ?`,
 					`DELETE FROM impacts WHERE pr_repo = ? AND pr_number = ?`,
+					`DELETE FROM requesters WHERE repo = ? AND number = ?`,
 					`DELETE FROM local_comments WHERE repo = ? AND number = ?`,
 				} {
 					if _, err := q.exec(ctx, statement, ref.Repo, ref.Number); err != nil {

@@ -65,6 +65,9 @@ func (s *apiServer) routes() http.Handler {
 	if s.opts.Rescuer != nil {
 		(&stateAPI{s}).routes(v1)
 	}
+	if s.opts.Login.Tokens != nil && s.opts.Login.Lists != nil {
+		(&tokenAPI{s}).routes(v1)
+	}
 	v1.GET("/events", (&eventAPI{apiServer: s}).stream)
 	return e
 }

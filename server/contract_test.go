@@ -17,7 +17,7 @@ import (
 // parameters that are taken.
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, fleet(), func(o *server.Options) { o.API.Rescuer = rescuer{} })
+	s := newServer(t, fleet(), func(o *server.Options) { o.API.Rescuer, o.API.Login = rescuer{}, logins(t) })
 	var routes, described []string
 	for _, route := range routesOf(t, s) {
 		if strings.Contains(route, " /api/v1/") {
@@ -25,7 +25,7 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	url := serve(t, s.API())
-	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu", "{id}", "tok-1")
 	for _, op := range v1.Operations() {
 		described = append(described, op.Method+" /api/v1"+op.Path)
 		if op.Method != "GET" || op.Query == nil || op.ID == "streamEvents" {
@@ -50,13 +50,13 @@ func TestOperations(t *testing.T) {
 func TestRolesOfOperations(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, fleet(), func(o *server.Options) {
-		o.API.Rescuer, o.API.Tokens = rescuer{}, nil
+		o.API.Rescuer, o.API.Tokens, o.API.Login = rescuer{}, nil, logins(t)
 		for _, role := range access.Roles() {
 			o.API.Tokens = append(o.API.Tokens, server.Token{Name: string(role), Role: role, SHA256: server.HashToken("token of " + string(role))})
 		}
 	})
 	url := serve(t, s.API())
-	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu", "{id}", "tok-1")
 	for _, op := range v1.Operations() {
 		if op.ID == "streamEvents" {
 			continue // it has no end
@@ -75,8 +75,8 @@ func TestRolesOfOperations(t *testing.T) {
 func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	w := fleet()
-	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Rescuer = rescuer{} }).API())
-	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu")
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Rescuer, o.API.Login = rescuer{}, logins(t) }).API())
+	fill := strings.NewReplacer("{name}", "prod-eu", "{cluster}", "prod-eu", "{run}", "run-1", "{runner}", "eu", "{id}", "tok-1")
 	for _, op := range v1.Operations() {
 		got := request(t, op.Method, url+"/api/v1"+fill.Replace(op.Path)+"?nonsense=1", adminToken, "")
 		if got.status != 400 || got.header.Get("Content-Type") != v1.ProblemType || !strings.Contains(got.body, `unknown parameter \"nonsense\"`) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
@@ -93,6 +94,26 @@ func crowded(t *testing.T) (*world, stored) {
 	return w, all
 }
 
+// manyLogins are tokens and sessions of whoever asks.
+type manyLogins struct {
+	server.PersonalTokens
+	server.SessionLists
+}
+
+func (manyLogins) Tokens(context.Context, access.Principal, bool) (tokens []access.PersonalToken, err error) {
+	for i := range listed {
+		tokens = append(tokens, access.PersonalToken{ID: fmt.Sprintf("tok-%03d", i), CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+	}
+	return tokens, nil
+}
+
+func (manyLogins) Sessions(context.Context, access.PersonID) (sessions []access.Session, err error) {
+	for i := range listed {
+		sessions = append(sessions, access.Session{ID: fmt.Sprintf("ses-%03d", i), Token: "vera", CreatedAt: now, SeenAt: now, ExpiresAt: now.Add(time.Hour)})
+	}
+	return sessions, nil
+}
+
 // TestListsReachTheirEnd: cursors lead through every list of the API, in pages of the usual
 // length and in short ones, to the same things in the same order as one long page.
 func TestListsReachTheirEnd(t *testing.T) {
@@ -100,6 +121,7 @@ func TestListsReachTheirEnd(t *testing.T) {
 	w, records := crowded(t)
 	api := serve(t, newServer(t, w, func(o *server.Options) {
 		o.API.Records, o.API.Runners.Records = records, records
+		o.API.Login.Tokens, o.API.Login.Lists = manyLogins{}, manyLogins{}
 	}).API()) + "/api/v1"
 	paths := strings.NewReplacer("{name}", "c000", "{run}", "run-c000")
 	lists := 0

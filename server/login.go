@@ -29,7 +29,10 @@ func (s *apiServer) loginRoutes(e *gin.Engine) {
 	e.POST(session.LoginPath, known)
 	e.POST(session.LogoutPath, pages)
 	if s.opts.Login.Pages != nil {
-		e.Any(session.LoginPath+"/*path", gin.WrapH(s.opts.Login.Pages(s.sessions)))
+		pages := gin.WrapH(s.opts.Login.Pages(s.sessions))
+		e.Any(session.LoginPath+"/*path", pages)
+		e.Any(session.DevicePath, pages)
+		e.Any(session.DevicePath+"/*path", pages)
 	}
 }
 

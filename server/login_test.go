@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -17,11 +18,18 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/login"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
 
-// withSessions is a server whose sessions are in a store.
-func withSessions(t *testing.T, w *world) (*httptest.Server, *datastore.Store) {
+// logins are real: sessions and personal tokens in a store, and no identity provider.
+func logins(t *testing.T) server.Login {
+	t.Helper()
+	how, _ := loginsIn(t, nil)
+	return how
+}
+
+func loginsIn(t *testing.T, tokens []server.Token) (server.Login, *datastore.Store) {
 	t.Helper()
 	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
@@ -34,9 +42,26 @@ func withSessions(t *testing.T, w *world) (*httptest.Server, *datastore.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	desk, err := login.New(login.Options{
+		Records: login.Records{People: store, Keys: store, Requests: store}, Rules: login.Rules{Tokens: tokens}, Audit: store,
+		Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.Login{
+		Sessions: store, Lists: store, People: desk, Tokens: desk, Pages: desk.Handler, Key: []byte("0123456789abcdef"),
+		Times: session.Times{Check: 10 * time.Millisecond},
+	}, store
+}
+
+// withSessions is a server whose sessions are in a store.
+func withSessions(t *testing.T, w *world) (*httptest.Server, *datastore.Store) {
+	t.Helper()
+	var store *datastore.Store
 	s := newServer(t, w, func(o *server.Options) {
 		o.Audit = w
-		o.API.Login = server.Login{Sessions: store, Key: []byte("0123456789abcdef"), Times: session.Times{Check: 10 * time.Millisecond}}
+		o.API.Login, store = loginsIn(t, o.API.Tokens)
 	})
 	srv := httptest.NewTLSServer(s.API())
 	t.Cleanup(srv.Close)
@@ -175,5 +200,110 @@ func TestOriginIsOnRecord(t *testing.T) {
 	got := send(t, client, "POST", srv.URL+"/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, "X-CSRF-Token", form, "X-Forwarded-For", "203.0.113.9")
 	if got.status != 200 || !strings.HasPrefix(origin, "127.0.0.1 for 203.0.113.9, session ses-") {
 		t.Errorf("plan = %d %s, asked for from %q", got.status, got.body, origin)
+	}
+}
+
+// A token that somebody makes allows what it is for, and no more than its maker.
+func TestPersonalTokens(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	srv, _ := withSessions(t, w)
+	client := srv.Client()
+	ask := func(token, body string) answer {
+		return send(t, client, "POST", srv.URL+"/api/v1/tokens", body, "Authorization", "Bearer "+token)
+	}
+	secretOf := func(a answer) (secret, id string) {
+		t.Helper()
+		var made struct{ Secret, ID string }
+		if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != 201 || made.Secret == "" {
+			t.Fatalf("token = %d %s", a.status, a.body)
+		}
+		return made.Secret, made.ID
+	}
+	for body, want := range map[string]string{
+		`{"name":"x","role":"root","lifetime":"1h"}`: "want viewer, operator", `{"name":"","role":"viewer","lifetime":"1h"}`: "needs a name",
+		`{"name":"x","role":"viewer","lifetime":"1s"}`: "lasts between", `{"name":"x","role":"viewer","lifetime":"99999h"}`: "lasts between",
+		`{"name":"x","role":"viewer","lifetime":"soon"}`: "want a duration", `{"name":"x","role":"viewer","lifetime":"1h","projects":["*"]}`: "projects are names",
+	} {
+		if got := ask(operatorToken, body); got.status != 400 || !strings.Contains(got.body, want) {
+			t.Errorf("%s = %d %s", body, got.status, got.body)
+		}
+	}
+	weak, weakID := secretOf(ask(adminToken, `{"name":"reports","role":"viewer","projects":["web"],"lifetime":"1h"}`))
+	strong, _ := secretOf(ask(operatorToken, `{"name":"all","role":"admin","lifetime":"2h"}`))
+	get := func(token, path string) answer {
+		return send(t, client, "GET", srv.URL+path, "", "Authorization", "Bearer "+token)
+	}
+	if got := get(weak, "/api/v1/whoami").body; !strings.Contains(got, `"roles":[{"project":"web","role":"viewer"}],"via":"personal"`) {
+		t.Errorf("a token for one project is %s", got)
+	}
+	if got := get(weak, "/api/v1/clusters/prod-eu"); got.status != 404 {
+		t.Errorf("it sees a cluster of another project: %d", got.status)
+	}
+	if got := get(strong, "/api/v1/whoami").body; !strings.Contains(got, `"roles":[{"project":"*","role":"operator"}]`) || !strings.Contains(got, `"name":"otto"`) {
+		t.Errorf("an operator's token for everything is %s", got)
+	}
+	if got := ask(weak, `{"name":"more","role":"operator","lifetime":"1h"}`); got.status != 403 {
+		t.Errorf("a token makes a stronger one: %d %s", got.status, got.body)
+	}
+	var made struct{ CreatedAt, ExpiresAt time.Time }
+	if got := ask(weak, `{"name":"less","role":"viewer","projects":["web"],"lifetime":"99h"}`); json.Unmarshal([]byte(got.body), &made) != nil || made.ExpiresAt.Sub(made.CreatedAt) > time.Hour {
+		t.Errorf("a token makes one that outlives it: %s", got.body)
+	}
+	if got := get(strong, "/api/v1/tokens").body; !strings.Contains(got, `"name":"all"`) || strings.Contains(got, "reports") || strings.Contains(got, strong) {
+		t.Errorf("tokens of otto are %s", got)
+	}
+	if got := get(strong, "/api/v1/tokens?all=true"); got.status != 403 {
+		t.Errorf("an operator lists everybody's: %d %s", got.status, got.body)
+	}
+	if got := get(adminToken, "/api/v1/tokens?all=true").body; !strings.Contains(got, `"name":"all"`) || !strings.Contains(got, "reports") {
+		t.Errorf("tokens of everybody are %s", got)
+	}
+	remove := func(token, path string) answer {
+		return send(t, client, "DELETE", srv.URL+path, "", "Authorization", "Bearer "+token)
+	}
+	there, never := remove(strong, "/api/v1/tokens/"+weakID), remove(strong, "/api/v1/tokens/tok-never")
+	if there.status != 404 || never.status != 404 || strings.ReplaceAll(there.body, weakID, "tok-never") != never.body {
+		t.Errorf("another's token is %s, one that never was %s", there.body, never.body)
+	}
+	if got := remove(adminToken, "/api/v1/tokens/"+weakID); got.status != 200 {
+		t.Errorf("delete = %d %s", got.status, got.body)
+	}
+	if got := get(weak, "/api/v1/whoami"); got.status != 401 {
+		t.Errorf("a token that was deleted: %d", got.status)
+	}
+}
+
+// Who has logged in sees and ends their own sessions; an administrator those of everybody.
+func TestSessionsAreEnded(t *testing.T) {
+	t.Parallel()
+	srv, store := withSessions(t, fleet())
+	client, form := logIn(t, srv, operatorToken)
+	other, _ := logIn(t, srv, viewerToken)
+	sessions, err := store.Sessions(t.Context(), access.PersonID{})
+	if err != nil || len(sessions) != 2 {
+		t.Fatalf("sessions: %v, %v", sessions, err)
+	}
+	list := send(t, client, "GET", srv.URL+"/api/v1/sessions", "").body
+	for _, one := range sessions {
+		if strings.Contains(list, one.ID) != (one.Name == "otto") {
+			t.Errorf("sessions of otto are %s", list)
+		}
+		want := map[bool]int{true: 200, false: 404}[one.Name == "otto"]
+		if one.Name == "vera" {
+			if got := send(t, client, "DELETE", srv.URL+"/api/v1/sessions/"+one.ID, "", "X-CSRF-Token", form); got.status != want {
+				t.Errorf("otto ends that of %s: %d %s", one.Name, got.status, got.body)
+			}
+			got := send(t, srv.Client(), "DELETE", srv.URL+"/api/v1/sessions/"+one.ID+"?all=true", "", "Authorization", "Bearer "+adminToken)
+			if got.status != 200 {
+				t.Errorf("an administrator ends it: %d %s", got.status, got.body)
+			}
+		}
+	}
+	if got := send(t, other, "GET", srv.URL+"/api/v1/whoami", ""); got.status != 401 {
+		t.Errorf("the session that was ended: %d", got.status)
+	}
+	if got := send(t, client, "GET", srv.URL+"/api/v1/whoami", ""); got.status != 200 {
+		t.Errorf("the other one: %d", got.status)
 	}
 }

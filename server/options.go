@@ -43,7 +43,9 @@ type API struct {
 // Login is what it takes to log in. Its zero value means that nobody can.
 type Login struct {
 	Sessions session.Store  // nil: there are no sessions
+	Lists    SessionLists   // of the same; nil: the API has no routes for sessions and tokens
 	People   session.People // nil: sessions are for tokens of the configuration alone
+	Tokens   PersonalTokens // nil: the API has no routes for sessions and tokens
 	Key      []byte         // secret, the same for all replicas
 	Times    session.Times
 	// Pages are those of the identity provider, below session.LoginPath, which begin

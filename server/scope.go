@@ -57,6 +57,8 @@ var fleetRoutes = map[string]bool{
 	"GET /pullrequests/:number/*repo": true,
 	"POST /api/v1/commands":           true, "POST /api/v1/reconcile": true, "POST /api/v1/upgrades": true,
 	"POST /api/v1/suspend": true, "POST /api/v1/resume": true,
+	"GET /api/v1/tokens": true, "POST /api/v1/tokens": true, "DELETE /api/v1/tokens/:id": true,
+	"GET /api/v1/sessions": true, "DELETE /api/v1/sessions/:id": true,
 }
 
 // documentRoutes are those under a cluster that say nothing of its state.

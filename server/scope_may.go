@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -172,15 +173,18 @@ func (s *apiServer) refuseScope(c *gin.Context, verb access.Verb, object, why st
 		text = fmt.Sprintf("%s may %s in project %s: %s", who.Name, verb, strings.Join(reach(c, verb), ", "), why)
 	}
 	s.refuse(c, http.StatusForbidden, text, "ask an administrator of Holdfast for a role in that project")
-	if s.audit == nil || c.Request.Method == http.MethodGet {
+	if c.Request.Method != http.MethodGet {
+		s.record(c.Request.Context(), holdfast.NewAuditEntry(s.now(), who.Name, "api.refuse", object, c.Request.Method+" "+c.Request.URL.Path+": "+text))
+	}
+}
+
+// record puts what was done or refused into the audit trail, with the origin of the context.
+func (s *apiServer) record(ctx context.Context, entry holdfast.AuditEntry) {
+	if s.audit == nil {
 		return
 	}
-	ctx := c.Request.Context()
-	err := s.audit.Audit(ctx, holdfast.AuditEntry{
-		At: s.now(), Actor: who.Name, Action: "api.refuse", Object: object, Detail: c.Request.Method + " " + c.Request.URL.Path + ": " + text,
-		Origin: holdfast.OriginOf(ctx),
-	})
-	if err != nil {
-		s.log.ErrorContext(ctx, "refused request was not recorded", "err", err)
+	entry.Origin = holdfast.OriginOf(ctx)
+	if err := s.audit.Audit(ctx, entry); err != nil {
+		s.log.ErrorContext(ctx, "what was done is not in the audit trail", "action", entry.Action, "err", err)
 	}
 }

@@ -80,6 +80,7 @@ type Caller struct {
 	Projects []string `json:"projects,omitempty"` // Whose clusters they see; absent: all.
 	Roles    []Grant  `json:"roles,omitempty"`    // By project.
 	Via      string   `json:"via"`                // What was shown: token, of the configuration; personal, a token that a person has made; session.
+	ID       string   `json:"id"`                 // The name of the token of the configuration, the ID of the personal token or of the session.
 	Person   *Person  `json:"person,omitempty"`   // Absent: it is a token of the configuration, which is nobody's.
 	// FormToken is to be sent with changes by who has shown a session, as the header
 	// X-CSRF-Token.
@@ -100,7 +101,7 @@ type Person struct {
 
 // CallerOf returns what the API says of who asks.
 func CallerOf(who access.Principal, formToken string) Caller {
-	caller := Caller{Name: who.Name, Role: string(who.Grants.Highest()), Via: string(who.Via), FormToken: formToken}
+	caller := Caller{Name: who.Name, Role: string(who.Grants.Highest()), Via: string(who.Via), ID: who.ID, FormToken: formToken}
 	caller.Projects, _ = who.Grants.Projects(access.Viewer)
 	for _, project := range slices.Sorted(maps.Keys(who.Grants)) {
 		caller.Roles = append(caller.Roles, Grant{Project: project, Role: string(who.Grants[project])})

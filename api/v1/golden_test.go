@@ -25,6 +25,7 @@ var golden = []any{
 	v1.Attempt{},
 	v1.AuditEntry{},
 	v1.BackendLock{},
+	v1.Token{}, v1.TokenRequest{}, v1.NewToken{}, v1.Session{},
 	v1.Caller{},
 	v1.Cluster{},
 	v1.ClusterSummary{},

@@ -194,6 +194,8 @@ func reads() []Operation {
 		{ID: "listReplicas", Method: "GET", Path: "/replicas", Verb: access.Read, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
 		{ID: "streamEvents", Method: "GET", Path: "/events", Verb: access.Read, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
 		{ID: "listAudit", Method: "GET", Path: "/audit", Verb: access.Read, Summary: "What was done and by whom, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
+		{ID: "listTokens", Method: "GET", Path: "/tokens", Verb: access.Login, Summary: "List the caller's tokens, by ID", Query: of[TokensQuery](), Status: 200, Answer: of[Token](), List: true},
+		{ID: "listSessions", Method: "GET", Path: "/sessions", Verb: access.Login, Summary: "List the caller's logins in browsers, by ID", Query: of[TokensQuery](), Status: 200, Answer: of[Session](), List: true},
 		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Verb: access.Read, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},
 		{ID: "getUnsavedState", Method: "GET", Path: "/states/{cluster}", Verb: access.Read, Summary: "The state of a cluster that could not be saved", Status: 200, Answer: of[UnsavedState]()},
 		{ID: "getBackendLock", Method: "GET", Path: "/states/{cluster}/lock", Verb: access.Read, Summary: "The lock of a state's own backend that the newest run found", Status: 200, Answer: of[BackendLock]()},
@@ -218,6 +220,9 @@ func changes() []Operation {
 		{ID: "pushState", Method: "POST", Path: "/states/{cluster}/push", Verb: access.MoveState, Summary: "Queue the push of a state that could not be saved, or of the one in the body", Body: of[map[string]any](), Status: 202, Answer: of[Run]()},
 		{ID: "waiveState", Method: "POST", Path: "/states/{cluster}/waive", Verb: access.MoveState, Summary: "Give up a state that could not be saved", Body: of[WaiveRequest](), Status: 200, Answer: of[UnsavedState]()},
 		{ID: "migrateState", Method: "POST", Path: "/states/{cluster}/migrate", Verb: access.MoveState, Summary: "Queue the run that moves a state to where it is to be, or say what it would do", Body: of[MigrateStateRequest](), Status: 200, Answer: of[StateMigration]()},
+		{ID: "createToken", Method: "POST", Path: "/tokens", Verb: access.Login, Summary: "Make a token for a command line or a script", Body: of[TokenRequest](), Status: 201, Answer: of[NewToken]()},
+		{ID: "deleteToken", Method: "DELETE", Path: "/tokens/{id}", Verb: access.Login, Summary: "Delete a token", Query: of[RevokeQuery](), Status: 200, Answer: of[struct{}]()},
+		{ID: "endSession", Method: "DELETE", Path: "/sessions/{id}", Verb: access.Login, Summary: "End a login in a browser", Query: of[RevokeQuery](), Status: 200, Answer: of[struct{}]()},
 		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Verb: access.Unlock, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
 	}
 }

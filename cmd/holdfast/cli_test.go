@@ -534,7 +534,7 @@ func TestRequests(t *testing.T) {
 		"no such kind":           {line: "get runs --kind aply", code: 2, err: "Hint:  did you mean apply?"},
 		"no such state":          {line: "get pullrequests --state opne", code: 2, err: "Hint:  did you mean open?"},
 		"no such format":         {line: "get runs -o xml", code: 2, err: `--output "xml": want table, wide, json or yaml`},
-		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions, agents, runners, environments or replicas"},
+		"nothing to get":         {line: "get", code: 2, err: "clusters, runs, queue, pullrequests, drift, templates, resources, suspensions, agents, runners, environments, replicas or tokens"},
 		"no argument":            {line: "logs", code: 2, err: "holdfast logs takes a run's ID, got 0 arguments"},
 		"no target":              {line: "apply", code: 2, err: "holdfast apply takes clusters, a run's ID"},
 		"a bad target":           {line: "apply Prod_EU", code: 2, err: `"Prod_EU" is neither`},
@@ -891,7 +891,8 @@ func TestWatch(t *testing.T) {
 }
 
 // TestAnswersHaveFormats: -o is there for whatever a server answers, except for logs and
-// states, which are printed as they are, and agents, which print nothing.
+// states, which are printed as they are, agents, which print nothing, and logins and tokens
+// that end.
 func TestAnswersHaveFormats(t *testing.T) {
 	t.Parallel()
 	var walk func(*cobra.Command)
@@ -900,7 +901,7 @@ func TestAnswersHaveFormats(t *testing.T) {
 		for _, below := range c.Commands() {
 			walk(below)
 		}
-		others := []string{"holdfast logs", "holdfast state get", "holdfast agent", "holdfast agent launch"}
+		others := []string{"holdfast logs", "holdfast state get", "holdfast agent", "holdfast agent launch", "holdfast login", "holdfast logout", "holdfast delete token"}
 		if c.Flag("server") == nil || slices.Contains(others, c.CommandPath()) {
 			return
 		}

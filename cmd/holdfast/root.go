@@ -27,6 +27,8 @@ HOLDFAST_CLIENT_CONFIG names; only you may have permission to read it:
   server: https://holdfast.example.com
   token: ...
 
+holdfast login writes it.
+
 Exit codes: 0 success; 1 error; 2 usage error; 3 a run failed, was held or canceled,
 or a command was refused.`,
 		Version:       buildVersion(),
@@ -41,6 +43,9 @@ or a command was refused.`,
 		return hint.New(cli.UsageError("%w", err), "see "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(
+		newLoginCommand(a),
+		newLogoutCommand(a),
+		newWhoamiCommand(a),
 		show.NewGetCommand(a.App),
 		show.NewDescribeCommand(a.App),
 		newLogsCommand(a),

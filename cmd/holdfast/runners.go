@@ -17,7 +17,7 @@ import (
 )
 
 func newCreateCommand(a *app) *cobra.Command {
-	return cli.NewGroup("create", "Propose new documents by pull requests", newProposeRunnerCommand(a, "create"))
+	return cli.NewGroup("create", "Propose new documents by pull requests, or make a token", newProposeRunnerCommand(a, "create"), newCreateTokenCommand(a))
 }
 
 func newUpdateCommand(a *app) *cobra.Command {
@@ -25,7 +25,7 @@ func newUpdateCommand(a *app) *cobra.Command {
 }
 
 func newDeleteCommand(a *app) *cobra.Command {
-	return cli.NewGroup("delete", "Propose the removal of documents by pull requests", newProposeRunnerCommand(a, "delete"))
+	return cli.NewGroup("delete", "Propose the removal of documents by pull requests, or delete a token", newProposeRunnerCommand(a, "delete"), newDeleteTokenCommand(a))
 }
 
 func newRefreshCommand(a *app) *cobra.Command {

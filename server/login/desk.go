@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -23,29 +23,45 @@ type People interface {
 	Person(ctx context.Context, id access.PersonID) (access.Person, error)
 }
 
+// Records are where a Desk keeps things; *datastore.Store is all of them.
+type Records struct {
+	People   People
+	Keys     Keys
+	Requests Requests
+}
+
+// Rules say who may do what, and for how long. All are required unless noted.
+type Rules struct {
+	Bindings    []access.Binding
+	Tokens      []session.Token // of the configuration: nobody is called as one is
+	MaxLifetime time.Duration   // of personal tokens; zero: 90 days
+}
+
 // Options are what a Desk needs. All are required unless noted.
 type Options struct {
-	People   People
-	Provider Provider
-	Bindings []access.Binding
-	// Reserved are names that no person is called by in the audit trail: those of tokens.
-	Reserved []string
-	Show     session.Show // the login page, which says why somebody was not let in; nil: a plain one
-	Client   *http.Client // for the provider; nil: one with a timeout of 10 s
-	Logger   *slog.Logger // nil discards
+	Records  Records
+	Rules    Rules
+	Provider Provider        // its zero value: people log in with tokens of the configuration alone
+	Show     session.Show    // the login page, which says why somebody was not let in; nil: a plain one
+	Audit    session.Auditor // nil: what becomes of tokens is not recorded
+	Logger   *slog.Logger    // nil discards
 	Now      func() time.Time
 }
 
-// Desk logs people in. It is safe for concurrent use.
+// Desk logs people and command lines in. It is safe for concurrent use.
 type Desk struct {
 	opts     Options
-	provider *provider
+	provider *provider // nil: there is none
+	guesses  guesses
 }
 
 // New returns a Desk. The provider is asked for nothing yet: it may be away.
 func New(opts Options) (*Desk, error) {
-	if opts.People == nil {
-		return nil, errors.New("login: no people")
+	if opts.Records.People == nil || opts.Records.Keys == nil || opts.Records.Requests == nil {
+		return nil, errors.New("login: no records")
+	}
+	if opts.Rules.MaxLifetime == 0 {
+		opts.Rules.MaxLifetime = 90 * 24 * time.Hour
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -56,16 +72,23 @@ func New(opts Options) (*Desk, error) {
 	if opts.Show == nil {
 		opts.Show = session.ShowPlain
 	}
-	provider, err := newProvider(opts.Provider, opts.Client, opts.Now)
-	if err != nil {
+	d := &Desk{opts: opts}
+	if opts.Provider.Issuer == "" {
+		return d, nil
+	}
+	var err error
+	if d.provider, err = newProvider(opts.Provider, opts.Now); err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	return &Desk{opts: opts, provider: provider}, nil
+	return d, nil
 }
 
 // Grants returns the roles of a person now; ErrUnauthorized if there are none.
 func (d *Desk) Grants(ctx context.Context, id access.PersonID) (access.Grants, error) {
-	person, err := d.opts.People.Person(ctx, id)
+	if d.provider == nil {
+		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "no identity provider is configured any longer")
+	}
+	person, err := d.opts.Records.People.Person(ctx, id)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "nobody of that name has logged in")
@@ -74,16 +97,11 @@ func (d *Desk) Grants(ctx context.Context, id access.PersonID) (access.Grants, e
 	case id.Issuer != d.provider.Issuer:
 		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "the identity provider has changed: log in again")
 	}
-	grants := access.GrantsFor(person, d.opts.Bindings)
+	grants := access.GrantsFor(person, d.opts.Rules.Bindings)
 	if grants.Highest() == "" {
 		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "you have no role any longer")
 	}
 	return grants, nil
-}
-
-// Personal returns whose a personal token is.
-func (d *Desk) Personal(context.Context, string) (access.Principal, error) {
-	return access.Principal{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "token missing or unknown")
 }
 
 // maxName bounds how long somebody's name may be in the audit trail, in bytes.
@@ -103,10 +121,9 @@ func (d *Desk) actor(name, subject string) string {
 	if name == "" {
 		name = "person " + fmt.Sprintf("%.*q", maxName, subject)
 	}
-	for _, taken := range append([]string{"holdfast"}, d.opts.Reserved...) {
-		if strings.EqualFold(name, taken) {
-			return name + " (person)"
-		}
+	taken := func(t session.Token) bool { return strings.EqualFold(name, t.Name) }
+	if strings.EqualFold(name, "holdfast") || slices.ContainsFunc(d.opts.Rules.Tokens, taken) {
+		return name + " (person)"
 	}
 	return name
 }

@@ -96,6 +96,16 @@ func newSite(t *testing.T, middleware ...func(http.Handler) http.Handler) *site 
 	return s
 }
 
+func (s *site) records() login.Records {
+	return login.Records{People: s.store, Keys: s.store, Requests: s.store}
+}
+
+const ciToken = "token-of-ci-1234567890"
+
+func tokens() []session.Token {
+	return []session.Token{{Name: "ci", Role: access.Approver, Projects: []string{"payments"}, SHA256: session.HashToken(ciToken)}}
+}
+
 func (s *site) time() time.Time { return time.Now().Add(s.skew) }
 
 // configure is a restart with other bindings, or another claim of groups.
@@ -103,17 +113,17 @@ func (s *site) configure(t *testing.T, bindings []access.Binding, groupsClaim st
 	t.Helper()
 	var err error
 	s.desk, err = login.New(login.Options{
-		People: s.store, Bindings: bindings, Reserved: []string{"ci"}, Now: s.time,
+		Records: s.records(), Rules: login.Rules{Bindings: bindings, Tokens: tokens()}, Audit: s.store, Now: s.time,
 		Provider: login.Provider{
-			Name: "Acme", Issuer: s.idp.Issuer(), ClientID: s.idp.ClientID, Secret: func() (string, error) { return s.idp.ClientSecret, nil },
+			Client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}},
+			Name:   "Acme", Issuer: s.idp.Issuer(), ClientID: s.idp.ClientID, Secret: func() (string, error) { return s.idp.ClientSecret, nil },
 			Redirect: s.URL + login.CallbackPath, Scopes: []string{"profile", "email", "groups"}, NameClaim: "preferred_username", GroupsClaim: groupsClaim,
 		},
-		Client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.sessions, err = session.New(session.Options{Store: s.store, People: s.desk, Key: []byte("0123456789abcdef"), Audit: s.store, Now: s.time})
+	s.sessions, err = session.New(session.Options{Store: s.store, People: s.desk, Tokens: tokens(), Key: []byte("0123456789abcdef"), Audit: s.store, Now: s.time})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +133,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == session.LoginPath, r.URL.Path == session.LogoutPath:
 		s.sessions.Handler(nil, "Acme").ServeHTTP(w, r)
-	case strings.HasPrefix(r.URL.Path, session.LoginPath+"/"):
+	case strings.HasPrefix(r.URL.Path, session.LoginPath+"/"), strings.HasPrefix(r.URL.Path, session.DevicePath):
 		s.desk.Handler(s.sessions).ServeHTTP(w, r)
 	default:
 		who, err := s.sessions.Of(w, r)
@@ -358,7 +368,7 @@ func TestProviderIsAway(t *testing.T) {
 	down := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	down.Start()
 	t.Cleanup(down.Close)
-	desk, err := login.New(login.Options{People: s.store, Bindings: bindings(), Provider: login.Provider{
+	desk, err := login.New(login.Options{Records: s.records(), Rules: login.Rules{Bindings: bindings()}, Provider: login.Provider{
 		Name: "Acme", Issuer: down.URL, ClientID: "x", Redirect: s.URL + login.CallbackPath,
 	}})
 	if err != nil {
@@ -397,8 +407,10 @@ func TestProviderIsSlow(t *testing.T) {
 	s := newSite(t)
 	var err error
 	s.desk, err = login.New(login.Options{
-		People: s.store, Client: &http.Client{Timeout: 50 * time.Millisecond, Transport: &http.Transport{}},
-		Provider: login.Provider{Name: "Acme", Issuer: slow.URL, ClientID: "x", Redirect: s.URL + login.CallbackPath},
+		Records: s.records(), Provider: login.Provider{
+			Name: "Acme", Issuer: slow.URL, ClientID: "x", Redirect: s.URL + login.CallbackPath,
+			Client: &http.Client{Timeout: 50 * time.Millisecond, Transport: &http.Transport{}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

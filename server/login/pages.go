@@ -36,12 +36,21 @@ const attemptCookie = "__Host-holdfast-login"
 // attemptTime is how long somebody may take to log in at the provider.
 const attemptTime = 10 * time.Minute
 
-// Handler answers the requests of the exchange, and begins sessions.
+// Handler answers the requests of the exchange and of command lines, and begins sessions.
 func (d *Desk) Handler(sessions *session.Sessions) http.Handler {
 	p := pages{d, sessions}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+startPath, p.start)
-	mux.HandleFunc("GET "+CallbackPath, p.callback)
+	if d.provider != nil {
+		mux.HandleFunc("GET "+startPath, p.start)
+		mux.HandleFunc("GET "+CallbackPath, p.callback)
+	}
+	mux.HandleFunc("POST "+CommandsPath, p.postCommand)
+	mux.HandleFunc("POST "+TokenPath, p.postToken)
+	mux.HandleFunc("GET "+devicePath, p.getDevice)
+	mux.HandleFunc("POST "+devicePath, p.postDevice)
+	mux.HandleFunc("POST "+answerPath, p.postAnswer)
+	mux.HandleFunc("GET "+BrowserPath, p.getBrowser)
+	mux.HandleFunc("POST "+BrowserPath, p.postBrowser)
 	return mux
 }
 
@@ -83,7 +92,7 @@ func (p pages) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	person := p.person(said)
-	if err := p.opts.People.SavePerson(r.Context(), person); err != nil {
+	if err := p.opts.Records.People.SavePerson(r.Context(), person); err != nil {
 		p.fail(w, r, a.Next, err)
 		return
 	}

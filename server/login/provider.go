@@ -28,6 +28,7 @@ type Provider struct {
 	Scopes      []string               // besides openid
 	NameClaim   string                 // by which people are called
 	GroupsClaim string                 // whose value is a list of groups
+	Client      *http.Client           // nil: one with a timeout of 10 s
 }
 
 const (
@@ -53,12 +54,13 @@ type provider struct {
 	failedAt time.Time // by the process's clock
 }
 
-func newProvider(p Provider, client *http.Client, now func() time.Time) (*provider, error) {
+func newProvider(p Provider, now func() time.Time) (*provider, error) {
 	for _, need := range []struct{ what, is string }{{"issuer", p.Issuer}, {"client ID", p.ClientID}, {"redirect", p.Redirect}} {
 		if need.is == "" {
 			return nil, errors.New("provider has no " + need.what)
 		}
 	}
+	client := p.Client
 	if client == nil {
 		client = &http.Client{Timeout: patience}
 	}

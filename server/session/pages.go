@@ -16,6 +16,7 @@ import (
 const (
 	LoginPath  = "/login"
 	LogoutPath = "/logout"
+	DevicePath = "/device" // where a person types the code that a command line shows
 )
 
 // Page is what the login page shows.
@@ -81,7 +82,7 @@ func (p pages) postLogin(w http.ResponseWriter, r *http.Request) {
 		p.show(w, http.StatusUnauthorized, p.page(r, "This token is not known.", next))
 		return
 	}
-	err := p.Begin(w, r, access.Session{Name: token.Name, Token: token.Name, TokenHash: token.proof()})
+	err := p.Begin(w, r, access.Session{Name: token.Name, Token: token.Name, TokenHash: token.Proof()})
 	if err != nil {
 		p.opts.Logger.ErrorContext(r.Context(), "session was not begun", "err", err)
 		p.show(w, http.StatusServiceUnavailable, p.page(r, "Holdfast cannot store the session now. Try again in a moment.", next))

@@ -163,7 +163,7 @@ func (s *Sessions) owner(ctx context.Context, session access.Session) (access.Pr
 	who := access.Principal{Name: session.Name, Person: session.Person, Via: access.ViaSession, ID: session.ID}
 	if session.Person.IsZero() {
 		for _, token := range s.opts.Tokens {
-			if token.Name == session.Token && token.proof() == session.TokenHash {
+			if token.Name == session.Token && token.Proof() == session.TokenHash {
 				who.Grants = token.principal().Grants
 				return who, nil
 			}

@@ -62,8 +62,9 @@ func (t Token) principal() access.Principal {
 	return access.Principal{Name: t.Name, Grants: access.GrantsOf(t.Role, t.Projects...), Via: access.ViaToken, ID: t.Name}
 }
 
-// proof is what a session that the token was exchanged for keeps of it.
-func (t Token) proof() access.Hash { return access.HashOf(string(t.SHA256[:])) }
+// Proof is what a session that the token was exchanged for, or a token that was made with it,
+// keeps of it.
+func (t Token) Proof() access.Hash { return access.HashOf(string(t.SHA256[:])) }
 
 // Bearer returns the request's bearer token, empty if there is none.
 func Bearer(r *http.Request) string {

@@ -7,9 +7,10 @@ import (
 
 // Access says who may do what.
 type Access struct {
-	OIDC     OIDC      `yaml:"oidc" doc:"An identity provider (OpenID Connect) by which people log in. Its client needs the redirect URI of server.api.url with /login/callback."`
-	Bindings []Binding `yaml:"bindings" doc:"Which people have which role in which projects. The strongest that somebody has in a project counts."`
-	Sessions Sessions  `yaml:"sessions" doc:"How long logins in browsers last."`
+	OIDC          OIDC          `yaml:"oidc" doc:"An identity provider (OpenID Connect) by which people log in. Its client needs the redirect URI of server.api.url with /login/callback."`
+	Bindings      []Binding     `yaml:"bindings" doc:"Which people have which role in which projects. The strongest that somebody has in a project counts."`
+	Sessions      Sessions      `yaml:"sessions" doc:"How long logins in browsers last."`
+	TokenLifetime time.Duration `yaml:"tokenLifetime" default:"2160h" doc:"How long a token that somebody makes, or gets by holdfast login, lasts at most."`
 }
 
 // OIDC is an identity provider.
@@ -67,6 +68,9 @@ func (d contradictions) checkAccess(c *Config) {
 				d.required(fmt.Sprintf("%s.%s[%d]", at, name, j), item)
 			}
 		}
+	}
+	if a.TokenLifetime < time.Hour {
+		d.at(path+".tokenLifetime", "must be at least 1h", "")
 	}
 	if a.Sessions.Idle < time.Minute || a.Sessions.Absolute < a.Sessions.Idle {
 		d.at(path+".sessions", "must have an idle time of at least 1m, and an absolute one that is not shorter", "")

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"cmp"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -17,31 +16,19 @@ import (
 // if there is one.
 func logins(s *services, tokens []server.Token) (server.Login, error) {
 	c := s.cfg.Server.Access
-	how := server.Login{
-		Sessions: s.store, Key: s.keys.Derive("sessions"),
-		Times: session.Times{Idle: c.Sessions.Idle, Absolute: c.Sessions.Absolute},
-	}
-	if c.OIDC.Issuer == "" {
-		return how, nil
-	}
 	desk, err := login.New(login.Options{
-		People: s.store, Provider: identityProvider(s.cfg.Server), Bindings: roleBindings(c), Reserved: names(tokens),
-		Logger: s.logger, Now: s.clock.Now,
+		Records: login.Records{People: s.store, Keys: s.store, Requests: s.store}, Provider: identityProvider(s.cfg.Server),
+		Rules: login.Rules{Bindings: roleBindings(c), Tokens: tokens, MaxLifetime: c.TokenLifetime},
+		Audit: s.store, Logger: s.logger, Now: s.clock.Now,
 	})
 	if err != nil {
-		return how, err
+		return server.Login{}, err
 	}
-	how.People, how.Provider = desk, identityProvider(s.cfg.Server).Name
-	how.Pages = func(sessions *session.Sessions) http.Handler { return desk.Handler(sessions) }
-	return how, nil
-}
-
-func names(tokens []server.Token) []string {
-	var all []string
-	for _, token := range tokens {
-		all = append(all, token.Name)
-	}
-	return all
+	return server.Login{
+		Sessions: s.store, Lists: s.store, People: desk, Tokens: desk, Key: s.keys.Derive("sessions"),
+		Times: session.Times{Idle: c.Sessions.Idle, Absolute: c.Sessions.Absolute},
+		Pages: desk.Handler, Provider: identityProvider(s.cfg.Server).Name,
+	}, nil
 }
 
 func identityProvider(c config.Server) login.Provider {

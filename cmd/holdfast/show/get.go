@@ -20,10 +20,10 @@ import (
 // NewGetCommand returns the command get.
 func NewGetCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
-	return cli.NewGroup("get", "List clusters, runs, the queue, pull requests, drift, templates, resources, suspensions, agents, runners, environments or replicas",
+	return cli.NewGroup("get", "List clusters, runs, the queue, pull requests, drift, templates, resources, suspensions, agents, runners, environments, replicas or tokens",
 		newGetClustersCommand(a), newGetRunsCommand(a), newGetQueueCommand(a), newGetPullRequestsCommand(a),
 		newGetDriftCommand(a), newGetTemplatesCommand(a), newGetResourcesCommand(a), newGetSuspensionsCommand(a), newGetAgentsCommand(a),
-		newGetRunnersCommand(a), newGetEnvironmentsCommand(a), newGetReplicasCommand(a))
+		newGetRunnersCommand(a), newGetEnvironmentsCommand(a), newGetReplicasCommand(a), newGetTokensCommand(a))
 }
 
 // addValueFlags adds flags that become parameters of the same name.

@@ -1,0 +1,34 @@
+-- +goose Up
+
+-- Tokens that people have made; of the token only a hash is kept, doc is sealed.
+CREATE TABLE personal_tokens (
+    id         TEXT    PRIMARY KEY,
+    hash       BLOB    NOT NULL,
+    owner      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    seen_at    INTEGER NOT NULL,
+    doc        BLOB    NOT NULL
+);
+CREATE UNIQUE INDEX personal_tokens_by_hash ON personal_tokens (hash);
+CREATE INDEX personal_tokens_by_owner ON personal_tokens (owner, created_at);
+CREATE INDEX personal_tokens_by_end ON personal_tokens (expires_at);
+
+-- Command lines that ask to be logged in; doc is sealed, and version grows with each change.
+CREATE TABLE login_requests (
+    secret     BLOB    PRIMARY KEY,
+    code       BLOB    NOT NULL,
+    expires_at INTEGER NOT NULL,
+    version    INTEGER NOT NULL,
+    doc        BLOB    NOT NULL
+);
+CREATE INDEX login_requests_by_code ON login_requests (code);
+CREATE INDEX login_requests_by_end ON login_requests (expires_at);
+
+-- Who has asked through Holdfast for what a pull request proposes, as owner of personal_tokens.
+CREATE TABLE requesters (
+    repo   TEXT    NOT NULL,
+    number INTEGER NOT NULL,
+    owner  TEXT    NOT NULL,
+    PRIMARY KEY (repo, number, owner)
+);
