@@ -23,7 +23,7 @@ PROGRAMS += internal/testenv/terraform-provider-facts
 PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/fake-gcs-server@v1.56.1 npm:azurite@3.35.0:azurite-blob
 OPENTOFU := v1.12.6
 
-.PHONY: help build test test-kubernetes test-fast check lint unit e2e soak fuzz bench bench-table picture house demo docs tools needs image clean
+.PHONY: help build test test-kubernetes test-console test-fast check lint unit e2e soak fuzz bench bench-table picture screenshots console-lib house demo docs tools needs image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,7 @@ lint: export GOFLAGS := $(GOFLAGS) -trimpath
 lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy modules
 	@test -z "$$($(TOOLS)/gofumpt -l .)" || { echo "not formatted (run gofumpt -w):"; $(TOOLS)/gofumpt -l .; exit 1; }
 	$(GO) mod tidy -diff
+	console/lib.sh verify
 	$(TOOLS)/golangci-lint run
 
 # Which packages are for the race detector is decided by what starts goroutines in them:
@@ -120,6 +121,22 @@ test-kubernetes: needs tools packages ## what depends on Kubernetes: runs as Job
 	GO=$(GO) internal/testenv/kubernetes.sh $(TOOLS) $(KUBERNETES)
 	@for tool in $(DEPLOYING); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool || exit 1; done
 	. $(PACKAGES) && CI=true $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$kubernetes
+
+# What people see, in Chromium: every page of the console, by keyboard and without script.
+test-console: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+test-console: export GOGC = 400
+test-console: tools packages ## what depends on a browser: the pages of the console
+	@GO=$(GO) internal/testenv/setup.sh browser
+	. $(PACKAGES) && HOLDFAST_TEST_AXE=$$(internal/consoletest/axe.sh $(TOOLS)) $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$browsers
+
+# To look at, and for docs/console.md.
+SHOTS ?= $(BIN)/screenshots
+screenshots: ## take pictures of all pages of the console, in both colours; needs Chromium
+	@GO=$(GO) internal/testenv/setup.sh browser
+	$(GO) run ./internal/consoletest/shots -out $(SHOTS)
+
+console-lib: ## fetch what the console uses of others from npm again; make lint verifies it
+	console/lib.sh fetch
 
 # Go's fuzzer now and then takes the end of its own time for a failure, without an
 # input that fails: https://go.dev/issue/75804. Only inputs that fail count.

@@ -209,7 +209,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 		":run", "run-1", ":attempt", "1", ":name", "document", ":digest", string(holdfast.DigestOf([]byte("bundle"))),
 		"*location", "clusters/prod-eu", ":number", "1", ":cluster", "prod-eu", ":project", "payments", ":call", "claims", ":template", "web",
 	)
-	open := []string{"/healthz", "/readyz", "/metrics"}
+	open := []string{"/healthz", "/readyz", "/metrics", "/assets/*path"}
 	routes := 0
 	for listener, handler := range handlers {
 		url := serve(t, handler)

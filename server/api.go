@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/server/fleet"
+	"github.com/holdfast-dev/holdfast/server/pages"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
 
@@ -23,6 +25,8 @@ type apiServer struct {
 	verbs    map[string]access.Verb // of routes, by method and path
 	health   Health
 	version  string
+	fleet    *fleet.Index
+	pages    *pages.Pages
 }
 
 // The handlers, by what they are about.
@@ -39,7 +43,7 @@ type (
 	pageAPI        struct{ *apiServer }
 )
 
-func (s *apiServer) routes() http.Handler {
+func (s *apiServer) routes() (http.Handler, error) {
 	e := s.engine(false)
 	system := &systemAPI{s}
 	open := e.Group("", s.requireHost)
@@ -47,7 +51,9 @@ func (s *apiServer) routes() http.Handler {
 	if s.health.Metrics != nil {
 		open.GET("/metrics", gin.WrapH(s.health.Metrics))
 	}
-	(&pageAPI{s}).routes(e)
+	if err := (&pageAPI{s}).routes(e); err != nil {
+		return nil, err
+	}
 	s.loginRoutes(e)
 
 	v1 := e.Group("/api/v1", s.admit, s.knownQuery())
@@ -69,7 +75,7 @@ func (s *apiServer) routes() http.Handler {
 		(&tokenAPI{s}).routes(v1)
 	}
 	v1.GET("/events", (&eventAPI{apiServer: s}).stream)
-	return e
+	return e, nil
 }
 
 func (s *systemAPI) routes(api *gin.RouterGroup) {

@@ -62,6 +62,7 @@ func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err
 
 func (s *clusterAPI) routes(api *gin.RouterGroup) {
 	api.GET("/clusters", s.listClusters)
+	api.GET("/overview", s.getOverview)
 	api.GET("/clusters/:name", s.getCluster)
 	api.GET("/clusters/:name/outputs", s.getOutputs)
 	api.GET("/clusters/:name/history", s.listTransitions)
@@ -80,7 +81,7 @@ func (s *clusterAPI) listClusters(c *gin.Context) {
 	}
 	filter.Deleted, filter.After, filter.Limit = all, p.part(0), p.limit
 	ctx := c.Request.Context()
-	summaries, err := s.records(c).ClusterSummaries(ctx, filter)
+	summaries, err := s.summaries(c, filter)
 	if err == nil {
 		err = s.markSuspended(ctx, summaries)
 	}

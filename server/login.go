@@ -18,7 +18,13 @@ func (s *apiServer) loginRoutes(e *gin.Engine) {
 	if !s.sessions.On() {
 		return
 	}
-	pages := gin.WrapH(s.sessions.Handler(s.opts.Login.Show, s.opts.Login.Provider))
+	pages := func(c *gin.Context) {
+		show := s.opts.Login.Show
+		if show == nil {
+			show = s.showLogin(c.Request)
+		}
+		s.sessions.Handler(show, s.opts.Login.Provider).ServeHTTP(c.Writer, c.Request)
+	}
 	known := func(c *gin.Context) {
 		pages(c)
 		if status := c.Writer.Status(); status == http.StatusSeeOther {

@@ -52,7 +52,7 @@ type Login struct {
 	// sessions; nil: there are none.
 	Pages    func(sessions *session.Sessions) http.Handler
 	Provider string       // the identity provider's name; empty: there is none
-	Show     session.Show // the login page; nil: a plain one
+	Show     session.Show // the login page; nil: that of the console
 }
 
 // Agents is what the listeners of agents need. All are required unless noted.

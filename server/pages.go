@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,13 +10,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
-	v1 "github.com/holdfast-dev/holdfast/api/v1"
-	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
 
-// Pages of plain text are what comments and statuses link to. They read only, so
-// that a browser may be asked for a token as the password; commands take a bearer
+// Pages are what comments and statuses link to, and the rest of the console. They read
+// only, so that a browser may be asked for a token as the password; commands take a bearer
 // token.
 
 // RunPage returns the path of a run's page: what it did, and all of its plan.
@@ -28,10 +27,26 @@ func PullRequestPage(ref holdfast.PullRequestRef) string {
 	return "/pullrequests/" + strconv.Itoa(ref.Number) + "/" + (&url.URL{Path: ref.Repo}).EscapedPath()
 }
 
-func (s *pageAPI) routes(e *gin.Engine) {
-	pages := e.Group("", s.askPassword, s.admit)
-	pages.GET("/runs/:run", s.runPage)
-	pages.GET("/pullrequests/:number/*repo", s.pullRequestPage)
+// routes are those of the console.
+func (s *pageAPI) routes(e *gin.Engine) error {
+	look, err := console.New()
+	if err != nil {
+		return err
+	}
+	shown, err := pages.New(pages.Options{API: e, Console: look, Version: s.version, Logger: s.log, Now: s.now})
+	if err != nil {
+		return err
+	}
+	s.pages = shown
+	html := gin.WrapH(shown)
+	e.GET(console.AssetPath+"*path", html)
+	open := e.Group("", s.requireHost)
+	open.POST("/theme", html)
+	people := e.Group("", s.askPassword)
+	for _, path := range pages.Paths() { // what is on one the API decides: see package pages
+		people.GET(path, html)
+	}
+	return nil
 }
 
 // askPassword takes the password that a browser sends as the token. Who is nobody is asked to
@@ -43,7 +58,7 @@ func (s *pageAPI) askPassword(c *gin.Context) {
 	_, err := s.sessions.Of(c.Writer, c.Request)
 	switch {
 	case !errors.Is(err, holdfast.ErrUnauthorized):
-		return // admit answers what else is wrong
+		return // the API answers what else is wrong
 	case s.sessions.On() && strings.Contains(c.GetHeader("Accept"), "text/html"):
 		c.Redirect(http.StatusSeeOther, session.LoginPath+"?next="+url.QueryEscape(c.Request.URL.RequestURI()))
 	default:
@@ -53,60 +68,9 @@ func (s *pageAPI) askPassword(c *gin.Context) {
 	c.Abort()
 }
 
-// page answers with text that no browser takes for anything else.
-func (s *pageAPI) page(c *gin.Context, text string) {
-	c.Header("X-Content-Type-Options", "nosniff")
-	c.Header("Cache-Control", "no-store")
-	c.String(http.StatusOK, "%s", text)
-}
-
-func (s *pageAPI) runPage(c *gin.Context) {
-	ctx := c.Request.Context()
-	run, err := s.records(c).Run(ctx, c.Param("run"))
-	if err != nil {
-		s.fail(c, named(fmt.Sprintf("run %q", c.Param("run")), err))
-		return
+// showLogin is the login page of the console, for a request.
+func (s *apiServer) showLogin(r *http.Request) session.Show {
+	return func(w http.ResponseWriter, status int, page session.Page) {
+		s.pages.Login(w, r, status, console.LoginView{Next: page.Next, Failed: page.Error, Insecure: page.Insecure, Provider: page.Provider})
 	}
-	text := fmt.Sprintf("Run %s\n%s of %s", run.ID, run.Kind, run.Cluster)
-	if !run.PullRequest.IsZero() {
-		text += " for " + run.PullRequest.String()
-	}
-	text += ": " + strings.TrimSpace(string(run.Status)+" "+string(run.Reason)) + "\n\n" + report.FailureText(run)
-	switch plan, err := s.opts.Records.Plan(ctx, run.ID); {
-	case err == nil:
-		text += report.PlanText(v1.PlanOf(plan).Plan())
-	case !errors.Is(err, holdfast.ErrNotFound):
-		s.fail(c, fmt.Errorf("plan of run %q: %w", run.ID, err))
-		return
-	}
-	s.page(c, text+"\nThe log: holdfast logs "+run.ID+"\n")
-}
-
-func (s *pageAPI) pullRequestPage(c *gin.Context) {
-	ctx := c.Request.Context()
-	number, err := strconv.Atoi(c.Param("number"))
-	ref := holdfast.PullRequestRef{Repo: strings.TrimPrefix(c.Param("repo"), "/"), Number: number}
-	if err != nil || number <= 0 {
-		s.fail(c, badRequest("%q is not the number of a pull request", c.Param("number")))
-		return
-	}
-	record, err := s.records(c).PullRequest(ctx, ref)
-	if err != nil {
-		s.fail(c, named("pull request "+ref.String(), err))
-		return
-	}
-	runs, err := s.records(c).Runs(ctx, holdfast.RunFilter{PullRequest: &ref, Limit: maxItems})
-	if err != nil {
-		s.fail(c, fmt.Errorf("runs of pull request %s: %w", ref, err))
-		return
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Pull request %s, %s, head %s\n\n", ref, record.State, record.Head.Short())
-	for _, run := range runs {
-		fmt.Fprintf(&b, "%-8s %-11s %-30s %s\n", run.Kind, run.Status, run.Cluster, RunPage(run.ID))
-	}
-	if len(runs) == 0 {
-		b.WriteString("No runs.\n")
-	}
-	s.page(c, b.String())
 }

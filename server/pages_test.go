@@ -56,7 +56,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	if status, _, _ := get("/pullrequests/x/shop", viewerToken); status != http.StatusBadRequest {
+	if status, _, _ := get("/pullrequests/x/shop", viewerToken); status != http.StatusNotFound {
 		t.Errorf("status %d of what is not a pull request", status)
 	}
 	if status, _, _ := get("/runs/run-9", viewerToken); status != http.StatusNotFound {

@@ -50,7 +50,7 @@ func (p scope) hasCluster(r holdfast.ClusterRecord) bool {
 // Server.mayTouch. Who is held to projects is refused on every other one.
 var fleetRoutes = map[string]bool{
 	"GET /api/v1/version": true, "GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true,
-	"GET /api/v1/clusters": true, "GET /api/v1/drift": true,
+	"GET /api/v1/clusters": true, "GET /api/v1/overview": true, "GET /api/v1/drift": true,
 	"GET /api/v1/resources": true, "GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/queue": true,
 	"GET /api/v1/environments": true, "POST /api/v1/environments/refresh": true,
 	"GET /api/v1/pullrequests": true, "GET /api/v1/pullrequests/get": true, "GET /api/v1/events": true,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/server/claimant"
+	"github.com/holdfast-dev/holdfast/server/fleet"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
 
@@ -51,10 +52,17 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: API tokens: %w", err)
 	}
-	api := &apiServer{base: shared, opts: opts.API, sessions: sessions, verbs: rights(), health: opts.Health, version: opts.System.Version}
+	api := &apiServer{
+		base: shared, opts: opts.API, sessions: sessions, verbs: rights(), health: opts.Health, version: opts.System.Version,
+		fleet: &fleet.Index{Source: opts.API.Records},
+	}
+	routes, err := api.routes()
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	return &Server{
 		base: shared, listen: opts.Listen,
-		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: api.routes(), agents: newAgentServer(shared, opts.Agents).routes(),
+		public: shared.publicRoutes(opts.Webhooks, opts.Agents.Issuer), api: routes, agents: newAgentServer(shared, opts.Agents).routes(),
 	}, nil
 }
 

@@ -40,6 +40,7 @@ var golden = []any{
 	v1.Lock{},
 	v1.MigrateStateRequest{},
 	v1.Output{},
+	v1.Overview{},
 	v1.Plan{},
 	v1.Problem{},
 	v1.ProposedRunner{},

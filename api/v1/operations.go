@@ -64,9 +64,23 @@ type FieldsQuery struct {
 	Fields []string `query:"fields"` // Only these fields of each item, separated by commas.
 }
 
+// SearchQuery selects clusters by what they are made of.
+type SearchQuery struct {
+	Search   string `query:"q"`        // Whose name or labels have these words; or, if it has a dot or an underscore, an address of a resource.
+	Provider string `query:"provider"` // Of this provider.
+	Template string `query:"template"` // Made from this template: a name, or name@version.
+}
+
+// OverviewQuery is that of GET /overview.
+type OverviewQuery struct {
+	ClusterQuery
+	SearchQuery
+}
+
 // ClustersQuery is that of GET /clusters.
 type ClustersQuery struct {
 	ClusterQuery
+	SearchQuery
 	PageQuery
 	FieldsQuery
 }
@@ -169,6 +183,7 @@ func reads() []Operation {
 		{ID: "listReasons", Method: "GET", Path: "/reasons", Verb: access.Read, Summary: "What reasons mean, by name", Query: of[PageQuery](), Status: 200, Answer: of[ReasonInfo](), List: true},
 		{ID: "getDescription", Method: "GET", Path: "/openapi.json", Verb: access.Read, Summary: "This description", Status: 200, Answer: of[map[string]any]()},
 		{ID: "listClusters", Method: "GET", Path: "/clusters", Verb: access.Read, Summary: "List clusters, by name", Query: of[ClustersQuery](), Status: 200, Answer: of[ClusterSummary](), List: true},
+		{ID: "getOverview", Method: "GET", Path: "/overview", Verb: access.Read, Summary: "How many clusters there are by phase, project and so on, and which wait for a person", Query: of[OverviewQuery](), Status: 200, Answer: of[Overview]()},
 		{ID: "getCluster", Method: "GET", Path: "/clusters/{name}", Verb: access.Read, Summary: "A cluster", Status: 200, Answer: of[Cluster]()},
 		{ID: "listOutputs", Method: "GET", Path: "/clusters/{name}/outputs", Verb: access.Read, Summary: "Outputs of a cluster's last apply, by name", Query: of[PageQuery](), Status: 200, Answer: of[Output](), List: true},
 		{ID: "listTransitions", Method: "GET", Path: "/clusters/{name}/history", Verb: access.Read, Summary: "How a cluster's phase and conditions changed, newest first", Query: of[PageQuery](), Status: 200, Answer: of[Transition](), List: true},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a make target needs and this machine does not have, and says so.
-# Usage: setup.sh demo|scale|test
+# Usage: setup.sh demo|scale|test|browser
 #
 # Packages come from apt-get (as root, or where sudo asks for no password) or from
 # Homebrew; elsewhere, and with SETUP=no, the one command that installs them is printed
@@ -8,7 +8,7 @@
 # cache by opentofu.sh: with-engine.sh finds it there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-goal=${1:?usage: setup.sh demo|scale|test}
+goal=${1:?usage: setup.sh demo|scale|test|browser}
 
 system=$(uname -s)
 programs=(git curl)
@@ -17,6 +17,7 @@ if [[ $goal == test ]]; then
   [[ $system == Linux ]] && programs+=(ip nft postgres etcd)
 fi
 
+[[ $goal != browser ]] || programs+=(chromium npm)
 [[ $goal != scale ]] || programs+=(redis-server postgres)
 
 # package_of PROGRAM: the packages that have it, by the names of the package manager.
@@ -50,6 +51,7 @@ done
 
 # say_how COMMAND...: what a person has to run, as this script may not.
 say_how() {
+  [[ $goal != browser ]] || goal=test-console
   echo "make $goal needs ${packages[*]}. Install with:" >&2
   echo >&2
   echo "  $*" >&2

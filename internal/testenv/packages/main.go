@@ -6,6 +6,7 @@
 //	             have, one package after the other.
 //	kubernetes   They start a Kubernetes API server, or need Helm. `make test-kubernetes` runs
 //	             them.
+//	browsers     They look at pages in Chromium. `make test-console` runs them.
 //	raced        Their code starts goroutines, or serves HTTP, which does. All of their
 //	             tests are for the race detector.
 //	mixed        Some of their tests start goroutines, to call at once what has to bear
@@ -83,6 +84,7 @@ func load() ([]*testedPackage, error) {
 const (
 	servers    = "servers"
 	kubernetes = "kubernetes"
+	browsers   = "browsers"
 	raced      = "raced"
 	mixed      = "mixed"
 	mixedTests = "tests"
@@ -94,7 +96,7 @@ const (
 )
 
 // variables are the kinds that "shell" has.
-var variables = []string{servers, kubernetes, raced, mixed, mixedTests, apart, apartTests, plain}
+var variables = []string{servers, kubernetes, browsers, raced, mixed, mixedTests, apart, apartTests, plain}
 
 // list returns what is asked for, a line each.
 func list(all []*testedPackage, kind string) ([]string, error) {
@@ -105,7 +107,7 @@ func list(all []*testedPackage, kind string) ([]string, error) {
 	for _, p := range all {
 		kinds := p.kinds()
 		switch kind {
-		case servers, kubernetes, raced, mixed, apart, plain:
+		case servers, kubernetes, browsers, raced, mixed, apart, plain:
 			if slices.Contains(kinds, kind) {
 				lines = append(lines, p.path)
 			}
@@ -146,6 +148,7 @@ func assignments(all []*testedPackage) ([]string, error) {
 var (
 	ofKubernetes = regexp.MustCompile(`/(deploy|internal/kubetest)$`)
 	ofServers    = regexp.MustCompile(`/(docs|internal/e2e)$`)
+	ofBrowsers   = regexp.MustCompile(`/internal/consoletest$`)
 	// Programs in the sandboxes of these tests are the tests' own binary, within limits of
 	// memory that the race detector does not fit into.
 	limited = regexp.MustCompile(`/runner/sandbox$`)
@@ -159,6 +162,8 @@ func (p *testedPackage) kinds() []string {
 	switch {
 	case ofKubernetes.MatchString(p.path):
 		return []string{kubernetes}
+	case ofBrowsers.MatchString(p.path):
+		return []string{browsers}
 	case ofServers.MatchString(p.path):
 		return []string{servers}
 	case limited.MatchString(p.path):

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// Policy is the Content-Security-Policy of all pages.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+	"connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Console renders pages. It is safe for concurrent use.
+type Console struct {
+	assets *assets
+	pages  map[string]*template.Template
+}
+
+// New reads the templates and the assets, which are in the program: an error is a mistake
+// in them.
+func New() (*Console, error) {
+	loaded, err := loadAssets()
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	c := &Console{assets: loaded, pages: map[string]*template.Template{}}
+	names, err := files.ReadDir("templates")
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	for _, entry := range names {
+		name := strings.TrimSuffix(entry.Name(), path.Ext(entry.Name()))
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		page := template.New(entry.Name()).Funcs(c.funcs()).Option("missingkey=error")
+		if _, err := page.ParseFS(files, "templates/_*.html", "templates/"+entry.Name()); err != nil {
+			return nil, fmt.Errorf("console: page %s: %w", name, err)
+		}
+		c.pages[name] = page
+	}
+	return c, nil
+}
+
+// Assets serves what pages refer to, at AssetPath.
+func (c *Console) Assets() http.Handler { return c.assets }
+
+// View is what a page shows. Each kind of page has its own model, in view_*.go.
+type View interface {
+	// page is the name of its template.
+	page() string
+}
+
+// Render writes a whole page. Nothing is written if that does not work.
+func (c *Console) Render(w io.Writer, frame Frame, view View) error {
+	page, ok := c.pages[view.page()]
+	if !ok {
+		return fmt.Errorf("console: there is no page %q", view.page())
+	}
+	var b bytes.Buffer
+	data := struct {
+		Frame
+		View View
+	}{frame, view}
+	part := "frame"
+	if view.page() == (LogWindowView{}).page() {
+		part = "fragment" // of a page that is there already
+	}
+	if err := page.ExecuteTemplate(&b, part, data); err != nil {
+		return fmt.Errorf("console: render page %q: %w", view.page(), err)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,72 @@
+package consoletest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-dev/holdfast/internal/consoletest"
+	"github.com/holdfast-dev/holdfast/internal/consoletest/world"
+)
+
+// awaited waits for a promise.
+func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+// until evaluates until that is true.
+func until(expression string) chromedp.Action {
+	var ok bool
+	return chromedp.Poll(expression, &ok, chromedp.WithPollingTimeout(20*time.Second))
+}
+
+// TestSearchAsOneTypes: the list follows, the address too, and the way back is there.
+func TestSearchAsOneTypes(t *testing.T) {
+	url := site(t, world.Options{})
+	tab := open(t, looks["wide light"])
+	var shown, focused, back string
+	run(t, tab, chromedp.Navigate(url+"/"), chromedp.WaitReady("#fleet"), chromedp.KeyEvent("/"), until(`document.activeElement.id === 'q'`),
+		chromedp.KeyEvent("ledger-prod"), until(`location.search.includes('q=ledger-prod')`),
+		chromedp.Text("#clusters + .pill", &shown, chromedp.ByQuery), chromedp.Evaluate(`document.activeElement.id`, &focused))
+	if shown == "240" || shown == "0" {
+		t.Errorf("%s clusters match", shown)
+	}
+	if focused != "q" {
+		t.Errorf("the focus is on %q", focused)
+	}
+	run(t, tab, chromedp.NavigateBack(), until(`!location.search.includes('q=') && document.querySelector('#needs')`), chromedp.Text("h1", &back, chromedp.ByQuery))
+	if complaints := tab.Complaints(); len(complaints) > 0 {
+		t.Errorf("the browser says: %s", strings.Join(complaints, "\n"))
+	}
+}
+
+// TestKeys: pages can be reached and read without a mouse.
+func TestKeys(t *testing.T) {
+	url := site(t, world.Options{})
+	tab := open(t, looks["wide dark"])
+	run(t, tab, chromedp.Navigate(url+"/"), chromedp.WaitReady("#fleet"), chromedp.KeyEvent("g"), chromedp.KeyEvent("d"), until(`location.pathname === '/drift'`),
+		chromedp.WaitReady("#drift"), chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), until(`document.querySelectorAll('[data-row][data-chosen]').length === 1`),
+		chromedp.KeyEvent("k"), chromedp.KeyEvent("\r"), until(`location.pathname.startsWith('/clusters/')`), chromedp.WaitReady("#cluster"),
+		chromedp.KeyEvent("?"), until(`document.getElementById('help').open`), chromedp.KeyEvent("\x1b"), until(`!document.getElementById('help').open`))
+	var folded int
+	run(t, tab, chromedp.KeyEvent("X"), chromedp.Evaluate(`document.querySelectorAll('details.change[open]').length`, &folded))
+	if complaints := tab.Complaints(); len(complaints) > 0 {
+		t.Errorf("the browser says: %s", strings.Join(complaints, "\n"))
+	}
+}
+
+// TestLogMovesWithTheReader: earlier lines come when somebody scrolls up, which ends the
+// following.
+func TestLogMovesWithTheReader(t *testing.T) {
+	url := site(t, world.Options{})
+	tab := open(t, consoletest.Look{Width: 1440, Height: 900, Scheme: "dark"})
+	run(t, tab, chromedp.Navigate(url+"/runs/r4812"), until(`document.querySelector('#follow .word').textContent === 'following'`),
+		until(`(() => { const b = document.getElementById('log'); return b.scrollHeight - b.scrollTop - b.clientHeight < 40 })()`),
+		chromedp.Evaluate(`document.getElementById('log').scrollTop = 0`, nil), until(`Number(document.querySelector('#log li').id.slice(1)) < 700`),
+		until(`document.querySelector('#follow .word').textContent === 'paused'`),
+		chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("f"), until(`document.querySelector('#follow .word').textContent === 'following'`))
+	if complaints := tab.Complaints(); len(complaints) > 0 {
+		t.Errorf("the browser says: %s", strings.Join(complaints, "\n"))
+	}
+}

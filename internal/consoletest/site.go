@@ -1,0 +1,45 @@
+package consoletest
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/internal/consoletest/world"
+	"github.com/holdfast-dev/holdfast/server/pages"
+)
+
+// Now is the moment at which the invented fleet is looked at.
+var Now = time.Date(2026, 11, 30, 14, 5, 0, 0, time.UTC)
+
+// Site returns a handler with the console over an invented fleet.
+func Site(opts world.Options) (http.Handler, error) {
+	opts.Now = Now
+	fleet := world.New(opts)
+	look, err := console.New()
+	if err != nil {
+		return nil, fmt.Errorf("consoletest: %w", err)
+	}
+	shown, err := pages.New(pages.Options{API: fleet, Console: look, Version: "1.0.0", Now: func() time.Time { return Now }})
+	if err != nil {
+		return nil, fmt.Errorf("consoletest: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", fleet)
+	mux.Handle("/", shown)
+	return mux, nil
+}
+
+// Pages are the addresses of all pages of the invented fleet, by a name for their pictures.
+func Pages() map[string]string {
+	return map[string]string{
+		"fleet": "/", "fleet-filtered": "/?environment=prod&drift=drifted", "fleet-search": "/?q=payments+prod", "fleet-empty": "/?q=nothing-like-this",
+		"cluster": "/clusters/payments-prod-eu-1", "cluster-failed": "/clusters/ledger-prod-eu-4", "cluster-waiting": "/clusters/search-prod-us-14",
+		"cluster-resources": "/clusters/payments-prod-eu-1?tab=resources", "cluster-outputs": "/clusters/payments-prod-eu-1?tab=outputs",
+		"cluster-runs": "/clusters/payments-prod-eu-1?tab=runs", "cluster-history": "/clusters/payments-prod-eu-1?tab=history", "cluster-drift": "/clusters/payments-prod-eu-1?tab=drift",
+		"run": "/runs/r4812", "run-failed": "/runs/r4807", "run-search": "/runs/r4812?find=elapsed",
+		"pullrequests": "/pullrequests", "pullrequest": "/pullrequests/479/fleet", "pullrequest-removal": "/pullrequests/470/fleet",
+		"queue": "/queue", "drift": "/drift", "templates": "/templates", "template": "/templates/eks", "audit": "/audit", "settings": "/settings", "missing": "/clusters/nobody",
+	}
+}

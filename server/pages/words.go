@@ -1,0 +1,236 @@
+package pages
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/console"
+)
+
+// Addresses of pages.
+
+func clusterHref(name string) string { return "/clusters/" + url.PathEscape(name) }
+
+func runHref(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "/runs/" + url.PathEscape(id)
+}
+
+func pullRequestHref(ref v1.PullRequestRef) string {
+	return "/pullrequests/" + strconv.Itoa(ref.Number) + "/" + (&url.URL{Path: ref.Repo}).EscapedPath()
+}
+
+// with is an address with a query, without what is empty.
+func with(path string, q url.Values) string {
+	kept := url.Values{}
+	for name, values := range q {
+		for _, value := range values {
+			if value != "" {
+				kept.Add(name, value)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return path
+	}
+	return path + "?" + kept.Encode()
+}
+
+// set is a copy of a query in which one parameter has another value.
+func set(q url.Values, name, value string) url.Values {
+	out := url.Values{}
+	for key, values := range q {
+		out[key] = values
+	}
+	out.Del("cursor")
+	out.Del(name)
+	if value != "" {
+		out.Set(name, value)
+	}
+	return out
+}
+
+// phaseState is how a phase looks. What is well is grey.
+func phaseState(phase holdfast.Phase) console.State {
+	s := console.State{Word: string(phase)}
+	switch phase {
+	case holdfast.PhaseActive:
+		s.Icon = "ok"
+	case holdfast.PhaseFailed:
+		s.Icon, s.Tone = "bad", "bad"
+	case holdfast.PhasePending:
+		s.Icon, s.Tone = "wait", "warn"
+	case holdfast.PhaseProvisioning, holdfast.PhaseConfiguring, holdfast.PhaseUpdating:
+		s.Icon, s.Tone, s.Spin = "run", "info", true
+	case holdfast.PhaseDeleting:
+		s.Icon, s.Tone = "trash", "violet"
+	case holdfast.PhaseDeleted:
+		s.Icon = "trash"
+	default:
+		s.Icon = "todo"
+	}
+	return s
+}
+
+// runState is how the status of a run looks.
+func runState(status holdfast.RunStatus, kind holdfast.RunKind) console.State {
+	switch status {
+	case holdfast.RunQueued:
+		return console.State{Word: "Queued", Icon: "wait"}
+	case holdfast.RunRetrying:
+		return console.State{Word: "Retrying", Icon: "wait", Tone: "warn"}
+	case holdfast.RunRunning:
+		return console.State{Word: "Running", Icon: "run", Tone: "info", Spin: true}
+	case holdfast.RunPlanned:
+		if kind == holdfast.RunDrift {
+			return console.State{Word: "Differs", Icon: "drift", Tone: "warn"}
+		}
+		return console.State{Word: "Planned", Icon: "ok"}
+	case holdfast.RunApplied:
+		return console.State{Word: "Applied", Icon: "ok"}
+	case holdfast.RunNoChanges:
+		return console.State{Word: "No changes", Icon: "ok"}
+	case holdfast.RunErrored:
+		return console.State{Word: "Failed", Icon: "bad", Tone: "bad"}
+	case holdfast.RunInterrupted:
+		return console.State{Word: "Interrupted", Icon: "bad", Tone: "bad"}
+	case holdfast.RunCanceled:
+		return console.State{Word: "Canceled", Icon: "skip"}
+	default:
+		return console.State{Word: string(status), Icon: "todo"}
+	}
+}
+
+// driftState is how the last drift check ended.
+func driftState(status holdfast.DriftStatus) console.State {
+	switch status {
+	case holdfast.DriftNone:
+		return console.State{Word: "none"}
+	case holdfast.DriftFound:
+		return console.State{Word: "drifted", Icon: "drift", Tone: "warn"}
+	case holdfast.DriftFailed:
+		return console.State{Word: "check failed", Icon: "alert", Tone: "warn"}
+	default:
+		return console.State{}
+	}
+}
+
+// kindWord is a kind of run as a heading begins.
+func kindWord(kind holdfast.RunKind, destroy bool) string {
+	switch {
+	case kind == holdfast.RunPlan && destroy:
+		return "Plan to destroy"
+	case kind == holdfast.RunDrift:
+		return "Drift check"
+	case kind == holdfast.RunState:
+		return "Repair of state"
+	case kind == holdfast.RunUnlock:
+		return "Unlock of state"
+	default:
+		return sentence(string(kind))
+	}
+}
+
+// sentence begins a text with a capital letter.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// unquoted takes the marks of Markdown out of our own words.
+func unquoted(s string) string { return strings.ReplaceAll(s, "`", "") }
+
+// reasonWords says what a reason means, with its detail.
+func reasonWords(reason holdfast.Reason, detail string) string {
+	if reason == "" {
+		return unquoted(detail)
+	}
+	words := unquoted(reason.Info().Words)
+	if detail != "" && detail != words {
+		return words + ": " + unquoted(detail)
+	}
+	return words
+}
+
+// countPills say what a plan changes, the dangerous first.
+func countPills(c v1.Counts) []console.CountPill {
+	var pills []console.CountPill
+	for _, one := range []console.CountPill{
+		{Glyph: "±", Word: "replace", Tone: "violet", Count: c.Replace},
+		{Glyph: "−", Word: "delete", Tone: "del", Count: c.Delete},
+		{Glyph: "−", Word: "forget", Count: c.Forget},
+		{Glyph: "~", Word: "change", Count: c.Update},
+		{Glyph: "+", Word: "add", Tone: "add", Count: c.Create},
+		{Glyph: "→", Word: "import", Count: c.Import},
+		{Glyph: "→", Word: "move", Count: c.Move},
+	} {
+		if one.Count > 0 {
+			pills = append(pills, one)
+		}
+	}
+	return pills
+}
+
+// lasted is from when to when a run ran, or to now; empty if it has not begun.
+func lasted(from, to, now time.Time) string {
+	if from.IsZero() {
+		return ""
+	}
+	if to.IsZero() {
+		to = now
+	}
+	return took(to.Sub(from))
+}
+
+func took(d time.Duration) string {
+	d = max(0, d).Round(time.Second)
+	switch s := int(d.Seconds()); {
+	case s < 60:
+		return strconv.Itoa(s) + " s"
+	case s < 3600:
+		return strconv.Itoa(s/60) + " m " + strconv.Itoa(s%60) + " s"
+	default:
+		return strconv.Itoa(s/3600) + " h " + strconv.Itoa(s%3600/60) + " m"
+	}
+}
+
+// runRow is a run in a list.
+func runRow(r v1.Run, now time.Time) console.RunRow {
+	row := console.RunRow{
+		ID: "run-" + r.ID, Href: runHref(r.ID), Kind: kindWord(r.Kind, r.Destroy), Cluster: r.Cluster, ClusterHref: clusterHref(r.Cluster),
+		State: runState(r.Status, r.Kind), Counts: countPills(r.Counts), Revision: string(r.Revision), Agent: r.Agent, CreatedAt: r.CreatedAt,
+		Took: lasted(r.StartedAt, r.FinishedAt, now),
+	}
+	row.PullRequest = console.Link{Text: "tracked branch"}
+	if !r.PullRequest.IsZero() {
+		row.PullRequest = console.Link{Text: r.PullRequest.String(), Href: pullRequestHref(r.PullRequest)}
+	}
+	switch {
+	case r.Status == holdfast.RunRunning && r.Step != "":
+		row.Why = r.Step
+	case r.Failure != nil:
+		row.Why = r.Failure.Summary
+	case r.Status == holdfast.RunCanceled:
+		row.Why = reasonWords(r.Reason, "")
+	}
+	if len(row.Why) > 120 {
+		row.Why = row.Why[:120] + "…"
+	}
+	return row
+}
+
+func runRows(runs []v1.Run, now time.Time) []console.RunRow {
+	rows := make([]console.RunRow, len(runs))
+	for i, r := range runs {
+		rows[i] = runRow(r, now)
+	}
+	return rows
+}
