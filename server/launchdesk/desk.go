@@ -150,8 +150,8 @@ func (d *Desk) attempts(ctx context.Context, runner holdfast.Runner, _ holdfast.
 				continue
 			}
 			reply, err := d.opts.Launches.Heartbeat(ctx, t.AttemptRef, holdfast.Heartbeat{Fence: t.Fence})
-			if errors.Is(err, holdfast.ErrFenced) {
-				continue // it has ended
+			if errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrDamaged) {
+				continue // it has ended, or nobody can say what it is: that keeps no other from going on
 			} else if err != nil {
 				return nil, fmt.Errorf("keep run %s: %w", t.Run, err)
 			}

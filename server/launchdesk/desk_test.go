@@ -44,10 +44,14 @@ func (l *launches) LaunchedAttempts(context.Context, string) ([]holdfast.Ticket,
 		{AttemptRef: ref("run-1"), Agent: "east/run-1-1", CreatedAt: now.Add(-time.Minute)},
 		{AttemptRef: ref("run-9"), Agent: "east/run-9-1", CreatedAt: now, ExchangedAt: now, Host: "pod-9"},
 		{AttemptRef: ref("run-3"), Agent: "east/run-3-1"}, // as a record could only say by mistake
+		{AttemptRef: ref("run-7"), Agent: "east/run-7-1", CreatedAt: now},
 	}, nil
 }
 
 func (l *launches) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+	if ref.Run == "run-7" {
+		return holdfast.HeartbeatReply{}, fmt.Errorf("run %s: %w", ref.Run, holdfast.ErrDamaged)
+	}
 	l.note("beat %s %d", ref.Run, beat.Fence)
 	if l.fenced {
 		return holdfast.HeartbeatReply{}, holdfast.ErrFenced
@@ -84,6 +88,8 @@ func (l *launches) Run(_ context.Context, id string) (holdfast.Run, error) {
 		run.Status = holdfast.RunApplied
 	case "run-5":
 		run.Runner = ""
+	case "run-7":
+		return holdfast.Run{}, fmt.Errorf("run %s: %w", id, holdfast.ErrDamaged)
 	default:
 		return holdfast.Run{}, holdfast.ErrNotFound
 	}
