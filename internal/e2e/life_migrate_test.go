@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -204,7 +205,7 @@ func TestMigrationIsKilledWithALock(t *testing.T) {
 			if run.Status == holdfast.RunApplied || run.Reason != holdfast.CauseStateLocked {
 				t.Errorf("%s: with a lock at the new place the migration is %s %s: %+v", name, run.Status, run.Reason, run.Failure)
 			}
-			w.do("unlock "+name+" --lock "+lock, "")
+			w.do("unlock "+name+" --lock "+lock+" --force", "") // Terraform does not say who holds a lock of this backend
 			w.until(name+": the lock is released", func() (bool, string) { return store.heldBy(name) == "", w.serverLog() })
 			w.untilIdle()
 			run = w.ofRun(w.migrate(name))
@@ -212,8 +213,11 @@ func TestMigrationIsKilledWithALock(t *testing.T) {
 		if run.Status != holdfast.RunApplied {
 			t.Fatalf("%s: the migration is %s: %+v\n%s", name, run.Status, run.Failure, w.logOf(run.ID))
 		}
-		if wrong := store.faults(); len(wrong) > 0 || store.heldBy(name) != "" {
-			t.Errorf("%s: %v, and the lock is %q", name, wrong, store.heldBy(name))
+		wrong := slices.DeleteFunc(slices.Clone(store.faults()), func(fault string) bool { // an empty state comes before the first one
+			return strings.HasSuffix(fault, ": serial 1 was followed by 1")
+		})
+		if len(wrong) > 0 || store.heldBy(name) != "" || !strings.Contains(store.state(name), `"terraform_data"`) {
+			t.Errorf("%s: %v, the lock is %q, the state %s", name, wrong, store.heldBy(name), store.state(name))
 		}
 		w.untilWaiting(name, "")
 		w.untilIdle()
