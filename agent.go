@@ -257,13 +257,20 @@ type Assignment struct {
 	// Limits bound each start of the engine, with all that it starts.
 	Limits RunLimits `json:"limits,omitzero"`
 
-	// Reviews are the plans of which one must be what an apply finds: it plans
-	// itself, always, inside its lock.
-	Reviews []Review `json:"reviews,omitempty"`
+	AssignedReviews
 	AssignedResume
 
 	FingerprintKey []byte `json:"fingerprintKey"` // 32 bytes
 	TraceParent    string `json:"traceParent,omitempty"`
+}
+
+// AssignedReviews is what a plan is held against.
+type AssignedReviews struct {
+	// Reviews are the plans of which one must be what an apply finds: it plans
+	// itself, always, inside its lock.
+	Reviews []Review `json:"reviews,omitempty"`
+	// Policies are evaluated over the plan; nil: none are.
+	Policies *AssignedPolicies `json:"policies,omitempty"`
 }
 
 // AssignedResume is what an attempt has to know of the applies that failed before it.
@@ -399,7 +406,9 @@ type Result struct {
 	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the document that was uploaded; empty: it did not get that far
 	Matched       string    `json:"matched,omitempty"`    // the reviewed run that the plan was equal to
 	Failure       *Failure  `json:"failure,omitempty"`
-	Steps         []Step    `json:"steps,omitempty"`
+	// Policies are what those of the assignment say of the plan; nil: none were evaluated.
+	Policies *PolicyReport `json:"policies,omitempty"`
+	Steps    []Step        `json:"steps,omitempty"`
 	// Applying is true if the engine's apply was started: something may have
 	// changed whatever Status says.
 	Applying bool `json:"applying,omitempty"`

@@ -82,7 +82,7 @@ type ApplySettings struct {
 	// Manual is true for `onMerge: false`: after the merge the apply waits for
 	// /holdfast apply.
 	Manual   bool          `json:"manual,omitempty"`
-	Requires []string      `json:"requires,omitempty"` // of "approved", "mergeable"
+	Requires []string      `json:"requires,omitempty"` // of "approved", "mergeable", "policy"
 	Windows  []ApplyWindow `json:"windows,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 const (
 	GateApproved  = "approved"  // someone other than the author has approved what is applied
 	GateMergeable = "mergeable" // the forge would have let the pull request be merged
+	GatePolicy    = "policy"    // no policy denies what is applied
 )
 
 // gateKind is one of them: for which reason an apply waits whose pull request does not
@@ -23,6 +24,7 @@ type gateKind struct {
 var gates = []gateKind{
 	{GateApproved, ReasonNotApproved, "approval missing"},
 	{GateMergeable, ReasonNotMergeable, "not mergeable yet"},
+	{GatePolicy, ReasonPolicyDenied, "policy denies"},
 }
 
 // gateOf returns the condition that apply.requires names; the zero value if there is

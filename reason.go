@@ -61,6 +61,9 @@ const (
 	ReasonPlanFailed        Reason = "PlanFailed"
 	ReasonPlanMoved         Reason = "PlanMoved"
 	ReasonPlanOutdated      Reason = "PlanOutdated"
+	ReasonPolicyChanged     Reason = "PolicyChanged"
+	ReasonPolicyDenied      Reason = "PolicyDenied"
+	ReasonPolicyOutdated    Reason = "PolicyOutdated"
 	ReasonPreempted         Reason = "Preempted"
 	ReasonProtected         Reason = "Protected"
 	ReasonProjectCapped     Reason = "ProjectCapped"
@@ -151,7 +154,7 @@ const CauseStateUnsaved = ReasonStateUnsaved
 
 // reportedReasons are what agents give as reasons besides causes.
 var reportedReasons = []Reason{
-	ReasonPlanChanged, ReasonMayExist, ReasonCanceled, ReasonTimeout, ReasonLeaseLost, ReasonEngineKilled, ReasonAgentKilled,
+	ReasonPlanChanged, ReasonPolicyChanged, ReasonPolicyDenied, ReasonMayExist, ReasonCanceled, ReasonTimeout, ReasonLeaseLost, ReasonEngineKilled, ReasonAgentKilled,
 }
 
 // Reasons returns all reasons in the order of their words, causes of failures

@@ -189,6 +189,8 @@ type RunMode struct {
 type RunProgress struct {
 	AppliedRun  string `json:"appliedRun,omitempty"`  // the cluster's newest apply that had begun
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
+	// PoliciesGiven is the set of policies that the newest attempt was to evaluate; empty: none.
+	PoliciesGiven Digest `json:"policiesGiven,omitempty"`
 
 	Attempt int    `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
 	Fence   int64  `json:"fence"`   // grows with every claim in the fleet
@@ -208,15 +210,17 @@ type RunProgress struct {
 
 // RunOutcome is what came of a run. The plan itself is a document of its own.
 type RunOutcome struct {
-	InputDigest   Digest    `json:"inputDigest,omitempty"`
-	EngineName    string    `json:"engineName,omitempty"`
-	EngineVersion string    `json:"engineVersion,omitempty"`
-	Fingerprint   Digest    `json:"fingerprint,omitempty"`
-	PlanDigest    Digest    `json:"planDigest,omitempty"` // of the plan document; empty: there is none
-	Counts        Counts    `json:"counts,omitzero"`
-	Matched       string    `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
-	Failure       *Failure  `json:"failure,omitempty"`
-	PostedAt      time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
+	InputDigest   Digest   `json:"inputDigest,omitempty"`
+	EngineName    string   `json:"engineName,omitempty"`
+	EngineVersion string   `json:"engineVersion,omitempty"`
+	Fingerprint   Digest   `json:"fingerprint,omitempty"`
+	PlanDigest    Digest   `json:"planDigest,omitempty"` // of the plan document; empty: there is none
+	Counts        Counts   `json:"counts,omitzero"`
+	Matched       string   `json:"matched,omitempty"` // apply: the reviewed run that the plan was equal to
+	Failure       *Failure `json:"failure,omitempty"`
+	// Policies are what policies say of the plan; nil: none were evaluated.
+	Policies *PolicyReport `json:"policies,omitempty"`
+	PostedAt time.Time     `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
 }
 
 // AttemptRef names one attempt of a run, with the fence that its writes carry.
@@ -301,6 +305,8 @@ type Review struct {
 	// PlanDigest is of the plan document that was shown. Empty: the plan was made
 	// before there were any, and nothing is equal to it.
 	PlanDigest Digest `json:"planDigest,omitempty"`
+	// Policies is the Verdict of the policies on the plan; empty: none were evaluated.
+	Policies Digest `json:"policies,omitempty"`
 }
 
 // Failure says why a run did not do what it was for.

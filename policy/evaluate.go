@@ -38,7 +38,7 @@ func (l *Limits) setDefaults() {
 // one before it.
 func (s *Set) Evaluate(ctx context.Context, in Input, limits Limits, begins func(policy string)) holdfast.PolicyReport {
 	limits.setDefaults()
-	report := holdfast.PolicyReport{Set: s.id, Policies: s.Policies(), Faults: slices.Clone(s.faults)}
+	report := holdfast.PolicyReport{Set: s.id, Evaluated: len(s.rules), Policies: s.Policies(), Faults: slices.Clone(s.faults)}
 	for i := range report.Policies {
 		report.Policies[i].Description = ""
 	}

@@ -12,42 +12,7 @@ import (
 )
 
 // Context is what policies know besides the plan, as input.holdfast.
-type Context struct {
-	// Run says what the plan is for.
-	Run RunContext `json:"run"`
-	// Cluster is its document, with the defaults filled in.
-	Cluster holdfast.Cluster `json:"cluster"`
-	// Template is the version that the root module is rendered from; zero if the cluster has a
-	// root module of its own.
-	Template VersionContext `json:"template,omitzero"`
-	// Engine is the one that made the plan.
-	Engine VersionContext `json:"engine,omitzero"`
-	// Providers are those that the lock file selects.
-	Providers []VersionContext `json:"providers,omitempty"`
-	// PullRequest is what proposes the change; zero on the tracked branch.
-	PullRequest PullRequestContext `json:"pull_request,omitzero"`
-}
-
-// RunContext says what a plan is for.
-type RunContext struct {
-	Kind     holdfast.RunKind `json:"kind"`
-	Destroys bool             `json:"destroys"` // it is a plan of the destruction of its cluster
-}
-
-// VersionContext is something with a version, and which one it had at the last apply.
-type VersionContext struct {
-	Name            string `json:"name"`
-	Version         string `json:"version"`
-	PreviousVersion string `json:"previous_version"` // empty: nothing was applied yet, or it had none
-}
-
-// PullRequestContext is what proposes a change.
-type PullRequestContext struct {
-	Repository string   `json:"repository"`
-	Number     int      `json:"number"`
-	Author     string   `json:"author"`
-	Files      []string `json:"files"` // paths that it changes
-}
+type Context = holdfast.PolicyContext
 
 // Input is what policies are given: the plan, as `show -json` of an engine says it, and next
 // to that, as input.holdfast, a Context and the resource changes by type. One with values that

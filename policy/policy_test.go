@@ -31,7 +31,7 @@ const planJSON = `{
 func input(t *testing.T, plan string) policy.Input {
 	t.Helper()
 	in, err := policy.ReadInput(strings.NewReader(plan), policy.Context{
-		Run:     policy.RunContext{Kind: holdfast.RunPlan},
+		Run:     holdfast.PolicyRun{Kind: holdfast.RunPlan},
 		Cluster: holdfast.Cluster{Name: "prod", Environment: "production"},
 	})
 	if err != nil {

@@ -16,11 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Source is a file with policies (*.rego), or with data for them (data.json).
-type Source struct {
-	Path string `json:"path"`
-	Text string `json:"text"`
-}
+// Source is a file with policies, or with data for them.
+type Source = holdfast.PolicySource
 
 // Set is policies that were compiled together. It is safe for concurrent use.
 type Set struct {
@@ -35,7 +32,9 @@ type Set struct {
 // Digest identifies sources and the settings that they are given as data.holdfast: equal
 // ones have the same digest, in whichever order.
 func Digest(sources []Source, settings map[string]any) holdfast.Digest {
-	sorted := slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return cmp.Compare(a.Path, b.Path) })
+	sorted := slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Path, b.Path))
+	})
 	d := holdfast.NewDigester("policies")
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -43,7 +42,7 @@ func Digest(sources []Source, settings map[string]any) holdfast.Digest {
 	}
 	d.Add(string(text))
 	for _, s := range sorted {
-		d.Add(s.Path, s.Text)
+		d.Add(s.From, s.Path, s.Text)
 	}
 	return d.Digest()
 }
@@ -89,25 +88,29 @@ func (s *Set) Policies() []holdfast.Policy {
 	return all
 }
 
+// shownAs is the path of a file as people see it.
+func shownAs(source Source) string { return path.Join(source.From, source.Path) }
+
 // parse reads a file in the language of Rego 1.0, or else in the one before.
 func (s *Set) parse(source Source) {
+	name := shownAs(source)
 	options := func(version ast.RegoVersion) ast.ParserOptions {
 		return ast.ParserOptions{ProcessAnnotation: true, RegoVersion: version}
 	}
-	module, err := ast.ParseModuleWithOpts(source.Path, source.Text, options(ast.RegoV1))
+	module, err := ast.ParseModuleWithOpts(name, source.Text, options(ast.RegoV1))
 	if err != nil {
-		older, errOlder := ast.ParseModuleWithOpts(source.Path, source.Text, options(ast.RegoV0))
+		older, errOlder := ast.ParseModuleWithOpts(name, source.Text, options(ast.RegoV0))
 		if errOlder == nil {
 			module, err = older, nil
 		}
 	}
 	switch {
 	case err != nil:
-		s.fail(source.Path, err)
+		s.fail(name, err)
 	case module == nil: // comments alone
-		s.fault(source.Path, nil, "it has no package", "a file with policies begins with the line \"package NAME\"")
+		s.fault(name, nil, "it has no package", "a file with policies begins with the line \"package NAME\"")
 	default:
-		s.modules[source.Path] = module
+		s.modules[name] = module
 	}
 }
 
@@ -117,7 +120,7 @@ func (s *Set) readData(source Source, all map[string]any) {
 	dec.UseNumber()
 	var content map[string]any
 	if err := dec.Decode(&content); err != nil {
-		s.fault(source.Path, nil, "it is not a JSON object: "+err.Error(), "")
+		s.fault(shownAs(source), nil, "it is not a JSON object: "+err.Error(), "")
 		return
 	}
 	at := all
@@ -133,7 +136,7 @@ func (s *Set) readData(source Source, all map[string]any) {
 	}
 	for key, value := range content {
 		if _, taken := at[key]; taken {
-			s.fault(source.Path, nil, fmt.Sprintf("there is another value for %q", key), "two files give data to the same place")
+			s.fault(shownAs(source), nil, fmt.Sprintf("there is another value for %q", key), "two files give data to the same place")
 			continue
 		}
 		at[key] = value

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -71,6 +73,18 @@ type Grants struct {
 	// Nil gives none.
 	SecretSources func(c holdfast.Cluster, kind holdfast.RunKind) (dirs []string, stores map[string][]string)
 	Runners       RunnerGrants
+	Policies      PolicyGrants
+}
+
+// PolicyGrants are the policies that plans are held against. The zero value is none.
+type PolicyGrants struct {
+	Sets    []policies.Set
+	Shipped *policies.Scope // for whose clusters the shipped ones are; nil: for none
+}
+
+// From reports whether policies are read from a repository.
+func (g PolicyGrants) From(repo string) bool {
+	return slices.ContainsFunc(g.Sets, func(s policies.Set) bool { return s.Repo == repo })
 }
 
 // RunnerGrants are what documents of runners and rules may say.

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
+	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -61,6 +62,7 @@ type leaves struct {
 	lineage   *lineage.Reader
 	outputs   *outputs.Reader
 	places    *places.Keeper
+	policies  *policies.Reader
 	records   *record.Writer
 	releases  *releases.Reader
 	resolver  *templates.Resolver
@@ -127,8 +129,10 @@ func newLeaves(r *Reconciler) leaves {
 		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },
 	})
 	l.resolver = loader.Using(l.releases)
+	l.policies = newPolicies(r)
 	l.catalogs = catalog.NewReader(catalog.Options{
-		Git: git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden,
+		Requires: l.policies.Required,
+		Git:      git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden,
 		Runners: runnerGlobs, RunnerDocuments: r.opts.Grants.Runners.Documents,
 	})
 	l.places = places.NewKeeper(places.Options{

@@ -22,7 +22,7 @@ func newLoop(r *Reconciler) *act.Loop {
 		Store: patientStore{r.opts.Store, r.artefacts}, Git: r.opts.Sources.Git, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 		Rooms: act.Rooms{
 			Catalogs: r.catalogs, Releases: r.releases, Resolver: r.resolver, Lineage: r.lineage, Records: r.records,
-			Outputs: r.outputs, Agenda: r.agenda, Traces: r.traces, Gates: r.gates, Places: r.places,
+			Outputs: r.outputs, Agenda: r.agenda, Traces: r.traces, Gates: r.gates, Places: r.places, Policies: r.policies,
 			Deciding: &r.deciding,
 		},
 		Peers: act.Peers{

@@ -15,7 +15,7 @@ func newIntake(r *Reconciler) *intake.Intake {
 	}
 	for _, repo := range r.opts.Sources.Repositories {
 		sources.Repositories = append(sources.Repositories, intake.Repository{
-			Name: repo.Name, Branch: repo.Branch, Publishes: len(repo.Templates) > 0, Runners: len(repo.Runners) > 0,
+			Name: repo.Name, Branch: repo.Branch, Publishes: len(repo.Templates) > 0, Runners: len(repo.Runners) > 0, Policies: r.opts.Grants.Policies.From(repo.Name),
 			Local: repo.Local, Forks: repo.Forks, Drafts: repo.Drafts, Poll: repo.Poll,
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/impact"
+	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
@@ -84,6 +85,15 @@ func (u upgrading) Resolve(ctx context.Context, tree holdfast.Tree, doc document
 // Audit records what somebody did.
 func (u upgrading) Audit(ctx context.Context, actor, action, object, detail string) {
 	u.r.records.Audit(ctx, actor, action, object, detail)
+}
+
+// newPolicies reads the policies that are bound to clusters.
+func newPolicies(r *Reconciler) *policies.Reader {
+	bound := r.opts.Grants.Policies
+	return policies.NewReader(policies.Options{
+		Sets: bound.Sets, Shipped: bound.Shipped, Pins: r.opts.Store, Git: r.opts.Sources.Git,
+		Refs: func(ctx context.Context, repo string) (holdfast.Refs, error) { return r.intake.KnownRefs(ctx, repo) },
+	})
 }
 
 func newPublished(r *Reconciler) *published.List {

@@ -65,6 +65,7 @@ func (w *writer) comment(level detail) string {
 	w.faults()
 	w.attention()
 	w.gates()
+	w.policies()
 	w.failures()
 	w.summary()
 	w.runners()

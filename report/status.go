@@ -265,7 +265,7 @@ func queuedBehind(outcomes []outcome) string {
 // will not be automatically: its status is a failure. What only waits to be begun
 // is pending.
 var heldForGood = map[holdfast.Reason]bool{
-	holdfast.ReasonPlanChanged: true, holdfast.ReasonMayExist: true, holdfast.ReasonApplyFailed: true, holdfast.ReasonPlanFailed: true, holdfast.ReasonCanceled: true, holdfast.ReasonDependencyFailed: true,
+	holdfast.ReasonPlanChanged: true, holdfast.ReasonPolicyChanged: true, holdfast.ReasonMayExist: true, holdfast.ReasonApplyFailed: true, holdfast.ReasonPlanFailed: true, holdfast.ReasonCanceled: true, holdfast.ReasonDependencyFailed: true,
 	holdfast.ReasonInvalid: true, holdfast.ReasonTimeout: true, holdfast.ReasonLeaseLost: true, holdfast.ReasonEngineKilled: true, holdfast.ReasonAgentKilled: true,
 	holdfast.ReasonProtected: true, holdfast.ReasonDestroyFailed: true, holdfast.ReasonMissing: true, holdfast.ReasonDependencyMissing: true, holdfast.ReasonRevertFailed: true,
 }

@@ -80,7 +80,7 @@ func driftRuleOf(r holdfast.DriftRule) DriftRule { return DriftRule(r) }
 // ApplySettings say what a merge does.
 type ApplySettings struct {
 	OnMerge  bool          `json:"onMerge"`            // False: after the merge the apply waits for a command.
-	Requires []string      `json:"requires,omitempty"` // Of "approved" and "mergeable".
+	Requires []string      `json:"requires,omitempty"` // Of "approved", "mergeable" and "policy".
 	Windows  []ApplyWindow `json:"windows,omitempty"`
 }
 

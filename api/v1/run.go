@@ -99,7 +99,8 @@ type RunOutcome struct {
 	Counts        Counts          `json:"counts,omitzero"`         // What its plan changes; absent: nothing, or there is no plan.
 	Matched       string          `json:"matched,omitempty"`       // Of an apply: the reviewed run that its plan was equal to.
 	Failure       *Failure        `json:"failure,omitempty"`
-	PostedAt      time.Time       `json:"postedAt,omitzero"` // When a comment showed this plan, by the code host's clock.
+	Policies      *PolicyReport   `json:"policies,omitempty"` // What policies say of its plan; absent: none were evaluated.
+	PostedAt      time.Time       `json:"postedAt,omitzero"`  // When a comment showed this plan, by the code host's clock.
 }
 
 // RunOf returns what the API says of a run.
@@ -137,7 +138,7 @@ func runProgressOf(r holdfast.RunProgress) RunProgress {
 func runOutcomeOf(r holdfast.RunOutcome) RunOutcome {
 	return RunOutcome{
 		InputDigest: r.InputDigest, EngineName: r.EngineName, EngineVersion: r.EngineVersion, Fingerprint: r.Fingerprint,
-		PlanDigest: r.PlanDigest, Counts: Counts(r.Counts), Matched: r.Matched, Failure: failureOf(r.Failure), PostedAt: r.PostedAt,
+		PlanDigest: r.PlanDigest, Counts: Counts(r.Counts), Matched: r.Matched, Failure: failureOf(r.Failure), Policies: policyReportOf(r.Policies), PostedAt: r.PostedAt,
 	}
 }
 

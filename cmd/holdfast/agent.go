@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/offline"
 	"github.com/holdfast-dev/holdfast/internal/agentkey"
 	"github.com/holdfast-dev/holdfast/internal/idle"
+	"github.com/holdfast-dev/holdfast/policy/confined"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -127,6 +128,9 @@ func (a *app) agent(c *cobra.Command, f agentFlags) error {
 	defer users.release()
 	var mode string
 	if f.executor.Isolation, mode, err = f.isolation.open(c.Context(), &users, kinds, logger); err != nil {
+		return err
+	}
+	if f.executor.Isolation.Policies, err = confined.New(confined.Options{}); err != nil {
 		return err
 	}
 	if mode == string(sandbox.ModeLandlock) {

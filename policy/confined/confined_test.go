@@ -29,15 +29,15 @@ const planJSON = `{"format_version": "1.2", "resource_changes": [{"address": "a.
 
 func evaluate(ctx context.Context, t *testing.T, opts confined.Options, plan string, texts ...string) (holdfast.PolicyReport, error) {
 	t.Helper()
+	opts.Limits.Policy = time.Minute // the process is bounded, not the policy
 	e, err := confined.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var req confined.Request
+	var req holdfast.AssignedPolicies
 	for i, text := range texts {
 		req.Sources = append(req.Sources, policy.Source{Path: fmt.Sprintf("p%d.rego", i), Text: text})
 	}
-	req.Limits.Policy = time.Minute // the process is bounded, not the policy
 	req.Context.Cluster.Name = "prod"
 	return e.Evaluate(ctx, req, strings.NewReader(plan))
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Memory  int64         // bytes; zero means 512 MiB
 	Timeout time.Duration // for all policies of a plan; zero means 30 s
 	Output  int64         // bytes of a report; zero means 4 MiB
+	Limits  policy.Limits // of each policy, and of what is reported
 }
 
 // Evaluator evaluates policies. It is safe for concurrent use.
@@ -53,19 +54,12 @@ func New(opts Options) (*Evaluator, error) {
 	return &Evaluator{opts: opts}, nil
 }
 
-// Request is what is evaluated.
-type Request struct {
-	Sources  []policy.Source `json:"sources"`
-	Settings map[string]any  `json:"settings,omitempty"`
-	Context  policy.Context  `json:"context"`
-	Limits   policy.Limits   `json:"limits,omitzero"`
-}
-
 // envelope is what the process is given before the plan.
 type envelope struct {
-	Request
-	Memory  int64 `json:"memory"`
-	Seconds int64 `json:"seconds"` // of processor time
+	holdfast.AssignedPolicies
+	Limits  policy.Limits `json:"limits"`
+	Memory  int64         `json:"memory"`
+	Seconds int64         `json:"seconds"` // of processor time
 }
 
 // line is a line that the process writes.
@@ -77,8 +71,10 @@ type line struct {
 
 // Evaluate evaluates policies over a plan, as `show -json` of an engine prints it. Whatever a
 // policy does is in the report; an error is about the plan, the machine, or ctx.
-func (e *Evaluator) Evaluate(ctx context.Context, req Request, plan io.Reader) (holdfast.PolicyReport, error) {
-	head, err := json.Marshal(envelope{Request: req, Memory: e.opts.Memory, Seconds: int64(e.opts.Timeout.Seconds())*4 + 1})
+func (e *Evaluator) Evaluate(ctx context.Context, policies holdfast.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
+	head, err := json.Marshal(envelope{
+		AssignedPolicies: policies, Limits: e.opts.Limits, Memory: e.opts.Memory, Seconds: int64(e.opts.Timeout.Seconds())*4 + 1,
+	})
 	if err != nil {
 		return holdfast.PolicyReport{}, fmt.Errorf("evaluate policies: %w", err)
 	}
@@ -109,7 +105,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req Request, plan io.Reader) (
 	if ended != nil && !errors.As(ended, &exit) && limited.Err() == nil {
 		return holdfast.PolicyReport{}, fmt.Errorf("evaluate policies: %w", ended)
 	}
-	return e.broken(req, last, e.causeOf(out, said, limited.Err() != nil, ended)), nil
+	return e.broken(policies, last, e.causeOf(out, said, limited.Err() != nil, ended)), nil
 }
 
 // causeOf says why the process has not answered.
@@ -130,7 +126,7 @@ func (e *Evaluator) causeOf(out, said *bounded, late bool, ended error) string {
 
 // broken is the report of an evaluation that a policy has broken off. Which policies there are
 // would be known by compiling them, and perhaps that broke it off.
-func (e *Evaluator) broken(req Request, last, cause string) holdfast.PolicyReport {
+func (e *Evaluator) broken(policies holdfast.AssignedPolicies, last, cause string) holdfast.PolicyReport {
 	fault := holdfast.PolicyFault{Policy: last, Fault: holdfast.Fault{
 		Message: cause, Hint: "policies after it were not evaluated",
 	}}
@@ -138,7 +134,7 @@ func (e *Evaluator) broken(req Request, last, cause string) holdfast.PolicyRepor
 		fault.Message = "policies and plan could not be read: " + cause
 		fault.Hint = ""
 	}
-	report := holdfast.PolicyReport{Set: policy.Digest(req.Sources, req.Settings), Faults: []holdfast.PolicyFault{fault}}
+	report := holdfast.PolicyReport{Set: policy.Digest(policies.Sources, policies.Settings), Faults: []holdfast.PolicyFault{fault}}
 	report.Verdict = holdfast.VerdictOf(report)
 	return report
 }

@@ -14,9 +14,9 @@ import (
 //go:embed policies
 var files embed.FS
 
-// prefix is before the paths of the shipped policies, so that they are not those of files of
-// an organisation.
-const prefix = "holdfast/"
+// from is what the paths of the shipped policies are shown behind, so that they are not taken
+// for files of an organisation.
+const from = "holdfast"
 
 // Sources are the files of the shipped policies, without tests, in order.
 func Sources() []policy.Source {
@@ -31,7 +31,7 @@ func WithTests() []policy.Source {
 			return err
 		}
 		text, err := fs.ReadFile(files, name)
-		all = append(all, policy.Source{Path: prefix + strings.TrimPrefix(name, "policies/"), Text: string(text)})
+		all = append(all, policy.Source{From: from, Path: strings.TrimPrefix(name, "policies/"), Text: string(text)})
 		return err
 	})
 	if err != nil {

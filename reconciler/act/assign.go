@@ -39,9 +39,17 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 		left, last = former.Left, former.Applied.Run
 	}
-	for run.AppliedRun != last || run.StateSerial != rec.StateSerial {
+	policies, err := s.policiesOf(ctx, run, decision.LastApplied(rec, branch))
+	if err != nil {
+		return holdfast.Assignment{}, run, err
+	}
+	given := holdfast.Digest("")
+	if policies != nil {
+		given = policies.Set
+	}
+	for run.AppliedRun != last || run.StateSerial != rec.StateSerial || run.PoliciesGiven != given {
 		seen := run
-		seen.AppliedRun, seen.StateSerial = last, rec.StateSerial
+		seen.AppliedRun, seen.StateSerial, seen.PoliciesGiven = last, rec.StateSerial, given
 		seen, err = s.opts.Store.UpdateRun(ctx, seen)
 		if errors.Is(err, holdfast.ErrConflict) { // it was canceled just now
 			seen, err = s.opts.Store.Run(ctx, run.ID)
@@ -64,9 +72,9 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	a := holdfast.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
-		Destroy:        run.Destroy,
-		Reviews:        decision.ComparedWith(run),
-		FingerprintKey: s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
+		Destroy:         run.Destroy,
+		AssignedReviews: holdfast.AssignedReviews{Reviews: decision.ComparedWith(run), Policies: policies},
+		FingerprintKey:  s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
 		EngineChoice: holdfast.EngineChoice{
 			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
 			Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "",

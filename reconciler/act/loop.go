@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
+	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
@@ -45,6 +46,7 @@ type Rooms struct {
 	Traces   *trace.Memory
 	Gates    *gate.Keeper
 	Places   *places.Keeper
+	Policies *policies.Reader
 	Deciding *queue.Locks // decisions about one thing are made in turn
 }
 

@@ -86,6 +86,7 @@ func (o *observer) recorded(ctx context.Context, req holdfast.Request) (decision
 	if err := o.observeProposal(ctx, &in); err != nil {
 		return in, err
 	}
+	o.observePolicies(ctx, &in)
 	if in.Runs, err = history.PullRequest(ctx, o.opts.Store, req.PullRequest, req.Cluster); err != nil {
 		return in, err
 	}

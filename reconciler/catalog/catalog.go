@@ -264,6 +264,7 @@ func (c *Catalog) parse(name string) (*File, error) {
 		alone := !match(c.reads.clusters, name)
 		if f.Runners, f.RunnerFaults = runnerdoc.Parse(name, data, alone, c.reads.documents); !alone {
 			f.docs, f.Faults = document.ParseClusters(name, data)
+			c.reads.require(f.docs)
 		}
 	}
 	if len(f.docs) == 0 && len(f.Faults) == 0 && len(f.Runners) == 0 && len(f.RunnerFaults) == 0 {

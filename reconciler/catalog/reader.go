@@ -39,6 +39,9 @@ type Options struct {
 	// Check returns why a repository may not define a cluster with that state
 	// location.
 	Check func(repo string, doc document.Document, stateLocation string) holdfast.Faults
+	// Requires returns the conditions of an apply that a cluster has whatever its document
+	// says. Nil: none.
+	Requires func(c holdfast.Cluster) []string
 }
 
 // Reader reads catalogs, and keeps those that it read last. It is safe for
@@ -86,7 +89,7 @@ func (r *Reader) Read(ctx context.Context, repo, treeish string, near ...string)
 	}
 	cat := &Catalog{
 		Repo: repo, Tree: tree, ID: id, index: r.kept.indexOf(repo),
-		reads:   reads{clusters: r.opts.Globs[repo], runners: r.opts.Runners[repo], documents: r.opts.RunnerDocuments},
+		reads:   reads{clusters: r.opts.Globs[repo], runners: r.opts.Runners[repo], documents: r.opts.RunnerDocuments, requires: r.opts.Requires},
 		spoiled: make(map[string]bool), renaming: make(map[string]bool), running: make(map[string]bool),
 		pending: make(map[string]bool), faulty: make(map[string]bool),
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -14,6 +16,22 @@ import (
 type reads struct {
 	clusters, runners []string
 	documents         runnerdoc.Options
+	requires          func(c holdfast.Cluster) []string // nil: nothing
+}
+
+// require adds the conditions that clusters have whatever their documents say.
+func (r reads) require(docs []document.Document) {
+	if r.requires == nil {
+		return
+	}
+	for i := range docs {
+		settings := &docs[i].Cluster.Apply
+		for _, name := range r.requires(docs[i].Cluster) {
+			if !slices.Contains(settings.Requires, name) {
+				settings.Requires = append(slices.Clip(settings.Requires), name)
+			}
+		}
+	}
 }
 
 func match(globs []string, name string) bool {

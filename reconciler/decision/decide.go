@@ -49,6 +49,9 @@ type Input struct {
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
 	// if they may.
 	Suspended string
+	// Policies identify those that are evaluated over plans of the cluster now; empty: none
+	// are, or it is not known. Pull requests only.
+	Policies holdfast.Digest
 	// Throttled is until when no run of the provider of the newest run, which is
 	// to be executed, is handed out; zero if they are.
 	Throttled time.Time

@@ -235,6 +235,24 @@ func pullRequestSituations() map[string]situation {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, outdated))),
 			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, inBackground),
 		},
+		"planned with other policies": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, func(run *holdfast.Run) { run.PoliciesGiven = "sha256:old" })),
+				func(in *decision.Input) { in.Policies = "sha256:new" }),
+			act(decision.ActionPlan, holdfast.ReasonPolicyOutdated, inBackground),
+		},
+		"planned before there were policies": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunNoChanges)), func(in *decision.Input) { in.Policies = "sha256:new" }),
+			act(decision.ActionPlan, holdfast.ReasonPolicyOutdated, inBackground),
+		},
+		"planned with these policies, which an old agent has not evaluated": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, func(run *holdfast.Run) { run.PoliciesGiven = "sha256:new" })),
+				func(in *decision.Input) { in.Policies = "sha256:new" }),
+			none(holdfast.ReasonUpToDate),
+		},
+		"planned with policies that cannot be read now": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, func(run *holdfast.Run) { run.PoliciesGiven = "sha256:old" }))),
+			none(holdfast.ReasonUpToDate),
+		},
 		"nothing planned by a former version": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunNoChanges, outdated))),
 			act(decision.ActionPlan, holdfast.ReasonPlanOutdated, inBackground),

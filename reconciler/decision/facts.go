@@ -240,9 +240,13 @@ func reviews(in Input) []holdfast.Review {
 
 // ReviewOf returns the review of a plan as a run has made it.
 func ReviewOf(run holdfast.Run) holdfast.Review {
-	return holdfast.Review{
+	review := holdfast.Review{
 		Run: run.ID, InputDigest: run.InputDigest, Fingerprint: run.Fingerprint, PlanDigest: run.PlanDigest,
 	}
+	if run.Policies != nil {
+		review.Policies = run.Policies.Verdict
+	}
+	return review
 }
 
 // LastBegun is the newest apply or destroy that had begun, however it ended; empty

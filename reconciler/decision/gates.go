@@ -18,6 +18,16 @@ func ofReviewed(m Merge) ([]string, map[string]string) { return m.Met, m.Missing
 // ofNewest judges by what the newest run has planned: exactly that is applied.
 func ofNewest(m Merge) ([]string, map[string]string) { return m.NewestMet, m.NewestMissing }
 
+// judgedBy are the merges that have to meet a condition. Policies judge what is applied, and
+// not who brought it: the newest merge's plan has what the others before it brought, too. That
+// nothing is applied whose own plan they deny, the agent sees to.
+func judgedBy(merges []Merge, name string) []Merge {
+	if name == holdfast.GatePolicy && len(merges) > 1 {
+		return merges[:1]
+	}
+	return merges
+}
+
 // barred is which of the conditions for an apply one of the merges does not meet that
 // would be in it, and what these lack; empty if each meets all. That another pull request
 // is approved says nothing of this one.
@@ -28,7 +38,7 @@ func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
 			continue
 		}
 		var lacks []string
-		for _, merge := range in.Merges {
+		for _, merge := range judgedBy(in.Merges, name) {
 			met, missing := of(merge)
 			if slices.Contains(met, name) {
 				continue

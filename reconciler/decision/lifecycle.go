@@ -30,7 +30,7 @@ func seenWait(reason holdfast.Reason) bool {
 
 // seenWaits are these reasons besides those of conditions of apply.requires.
 var seenWaits = []holdfast.Reason{
-	holdfast.ReasonManual, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonStateWouldMove, holdfast.ReasonDriftHeld,
+	holdfast.ReasonManual, holdfast.ReasonWindowClosed, holdfast.ReasonPlanChanged, holdfast.ReasonPolicyChanged, holdfast.ReasonStateWouldMove, holdfast.ReasonDriftHeld,
 	holdfast.ReasonHasDependents, holdfast.ReasonMassDeletion, holdfast.ReasonDependencyPending, holdfast.ReasonDependencyFailed, holdfast.ReasonDependencyMissing,
 }
 

@@ -153,7 +153,11 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 func unmet(in decision.Input, met func(decision.Merge) []string) string {
 	for _, name := range holdfast.GateNames() {
 		lacks := func(m decision.Merge) bool { return !slices.Contains(met(m), name) }
-		if asksFor(in, name) && slices.ContainsFunc(in.Merges, lacks) {
+		merges := in.Merges
+		if name == holdfast.GatePolicy {
+			merges = merges[:min(len(merges), 1)] // what is applied is what it has planned
+		}
+		if asksFor(in, name) && slices.ContainsFunc(merges, lacks) {
 			return "applies what is not " + name
 		}
 	}

@@ -318,11 +318,15 @@ func orMayExist(plan holdfast.Run, reason holdfast.Reason) (because holdfast.Rea
 	return reason, ""
 }
 
-// changedPlan holds an apply whose plan was not what people had seen, or would create
+// changedPlan holds an apply whose plan, or what policies say of it, was not what people had
+// seen, or which would create
 // what may exist already, until they merge one since.
 func changedPlan(in Input) (Decision, bool) {
 	last := unasked(in.Runs)
 	reason, detail := orMayExist(last, holdfast.ReasonPlanChanged)
+	if last.Reason == holdfast.ReasonPolicyChanged || last.Reason == holdfast.ReasonPolicyDenied {
+		reason, detail = last.Reason, last.Detail
+	}
 	return Decision{Action: ActionWait, Reason: reason, Detail: detail},
 		current(in, last) && last.Kind.Writes() && last.Status == holdfast.RunPlanned && !reviewedSince(in, last)
 }

@@ -147,6 +147,8 @@ func needsPerson(in Input) string {
 		return "applies of this cluster need an approval: the document no longer requires it, but what was last applied does"
 	case slices.Contains(required, holdfast.GateApproved):
 		return "applies of this cluster need an approval"
+	case slices.Contains(required, holdfast.GatePolicy) && (in.Drift.Policies == nil || in.Drift.Policies.Denies()):
+		return "policies do not let the plan pass that reverts it"
 	case drift.Destroys:
 		return "reverting it would destroy or replace something"
 	case drift.Hides:

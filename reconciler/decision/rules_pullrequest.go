@@ -105,6 +105,8 @@ func stalePlan(in Input) (Decision, bool) {
 		return again(in, holdfast.ReasonInterrupted), true
 	case last.Status.Good() && last.PlanDigest == "" && !last.Sample:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonPlanOutdated, Background: true}, true
+	case last.Status.Good() && !last.Sample && in.Policies != "" && last.PoliciesGiven != in.Policies:
+		return Decision{Action: ActionPlan, Reason: holdfast.ReasonPolicyOutdated, Background: true}, true
 	default:
 		return Decision{}, false
 	}

@@ -23,6 +23,10 @@ const (
 	maxStepTime    = 30 * 24 * time.Hour
 )
 
+// comparedReasons are those of applies that did not begin as their plan, or what policies say
+// of it, is not what was reviewed.
+var comparedReasons = []holdfast.Reason{holdfast.ReasonPlanChanged, holdfast.ReasonPolicyChanged, holdfast.ReasonPolicyDenied}
+
 // steps are the parts that an attempt has.
 var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs", "push", "unlock"}
 
@@ -53,13 +57,13 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 		why = fmt.Sprintf("a %s run applies nothing", run.Kind)
 	case !run.Kind.Plans() && result.Status != holdfast.RunApplied && result.Status.Good():
 		why = fmt.Sprintf("a %s run plans nothing", run.Kind)
-	case result.Reason == holdfast.ReasonPlanChanged && !run.Kind.Writes():
+	case slices.Contains(comparedReasons, result.Reason) && !run.Kind.Writes():
 		why = fmt.Sprintf("a %s run is compared with no review", run.Kind)
 	case result.Reason == holdfast.ReasonMayExist && !looksForLeftovers(run):
 		why = fmt.Sprintf("this %s may create what exists", run.Kind)
 	case result.Matched != "" && !slices.ContainsFunc(run.Reviews, func(r holdfast.Review) bool { return r.Run == result.Matched }):
 		why = "it matched a plan that it was not to be compared with"
-	case badDigest(result.InputDigest), badDigest(result.PlanDigest):
+	case badDigest(result.InputDigest), badDigest(result.PlanDigest), badReport(run, result.Policies):
 		why = "it has an invalid digest"
 	case !slices.Contains([]string{"", "terraform", "tofu"}, result.EngineName),
 		result.EngineVersion != "" && badVersion(result.EngineVersion):
@@ -112,6 +116,7 @@ func bounded(r holdfast.Result) holdfast.Result {
 		return !slices.Contains(steps, s.Name) || s.Duration < 0 || s.Duration > maxStepTime
 	})
 	r.Steps = r.Steps[:min(len(r.Steps), maxSteps)]
+	r.Policies = boundedReport(r.Policies)
 	if r.Failure == nil {
 		return r
 	}

@@ -38,7 +38,7 @@ func outcome(
 	run.InputDigest = result.InputDigest
 	run.Fingerprint, run.PlanDigest, run.Counts = plan.Fingerprint, plan.Digest, plan.Counts
 	run.EngineName, run.EngineVersion = result.EngineName, result.EngineVersion
-	run.Matched, run.Failure = result.Matched, result.Failure
+	run.Matched, run.Failure, run.Policies = result.Matched, result.Failure, result.Policies
 	run.Status, run.Reason, run.Detail, run.FinishedAt = result.Status, result.Reason, result.Detail, now
 	run.Step, run.NotBefore = "", time.Time{}
 	switch {

@@ -32,6 +32,8 @@ func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []ho
 			gates = append(gates, approved(pr, terms.Cluster, plan, runs))
 		case holdfast.GateMergeable:
 			gates = append(gates, mergeable(pr, terms.Cluster))
+		case holdfast.GatePolicy:
+			gates = append(gates, policies(plan))
 		default:
 			continue
 		}

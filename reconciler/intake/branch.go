@@ -30,6 +30,9 @@ func (b *branches) take(ctx context.Context, repo Repository) error {
 	if err != nil {
 		return err
 	}
+	if err := b.judgeAgain(ctx, repo.Name); err != nil {
+		return err
+	}
 	if head == "" {
 		// An empty repository or a deleted branch says nothing, least of all
 		// that clusters are to be deleted.

@@ -25,6 +25,7 @@ type Repository struct {
 	Name      string
 	Branch    string        // the tracked branch
 	Publishes bool          // it releases templates by tags
+	Policies  bool          // policies are read from it
 	Runners   bool          // it may define runners and rules
 	Local     bool          // it has no refs/pull: a pull request's head is a branch
 	Forks     bool          // plan pull requests from forks: their code is executed
@@ -102,12 +103,13 @@ func New(opts Options) *Intake {
 		marks: newMarks(), origins: newOrigins(), saving: new(sync.Mutex),
 		failures: newFailures[holdfast.PullRequestRef](), groups: newFailures[groupKey](), holds: newHolds(), began: opts.Now(),
 	}
-	publishes := make(map[string]bool)
+	publishes, judges := make(map[string]bool), make(map[string]bool)
 	for _, repo := range opts.Sources.Repositories {
-		s.repos[repo.Name], publishes[repo.Name] = repo, repo.Publishes
+		s.repos[repo.Name], publishes[repo.Name], judges[repo.Name] = repo, repo.Publishes, repo.Policies
 	}
 	s.mirror = &mirror{
 		git: opts.Sources.Git, now: opts.Now, publishes: publishes, retagged: s.tagsMoved, failed: s.marks.progress.Send,
+		judges: judges, judged: s.policiesMoved,
 		outages: newOutages(), refs: make(map[string]holdfast.Refs),
 	}
 	i := &Intake{shared: s, pullRequests: &pullRequests{s}}

@@ -25,6 +25,7 @@ type marks struct {
 	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
 	relook   map[string]bool            // is looked at again although its head has not moved
+	rejudged map[string]bool            // policies have moved since its open pull requests were asked for
 	former   map[string]map[string]bool // names that its documents continue, when it was last taken in
 	behind   map[string]bool            // another replica has taken in another head meanwhile
 	tallies  map[string]*tally          // of those that were not taken in yet
@@ -37,7 +38,8 @@ func newMarks() *marks {
 		recheck: make(map[string]map[string]bool), added: make(map[string]map[string]bool),
 		former:   make(map[string]map[string]bool),
 		retagged: make(map[string]catalog.TagSet), relook: make(map[string]bool), behind: make(map[string]bool),
-		tallies: make(map[string]*tally), terms: make(map[string]int),
+		rejudged: make(map[string]bool),
+		tallies:  make(map[string]*tally), terms: make(map[string]int),
 	}
 }
 
@@ -101,7 +103,7 @@ func (m *marks) wasReady(repo string, elsewhere func(repo string) bool) bool {
 func (m *marks) forget(repo string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, flags := range []map[string]bool{m.ready, m.resumed, m.relook, m.behind} {
+	for _, flags := range []map[string]bool{m.ready, m.resumed, m.relook, m.behind, m.rejudged} {
 		delete(flags, repo)
 	}
 	for _, names := range []map[string]map[string]bool{m.recheck, m.added, m.former} {

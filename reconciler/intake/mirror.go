@@ -16,7 +16,9 @@ type mirror struct {
 	now       func() time.Time
 	publishes map[string]bool // by repository: its tags release templates
 	retagged  func(tags catalog.TagSet)
-	failed    func() // a repository could not be fetched
+	judges    map[string]bool // by repository: policies are read from it
+	judged    func()          // one of these has moved
+	failed    func()          // a repository could not be fetched
 	outages   *outages
 
 	mu   sync.Mutex
@@ -56,6 +58,9 @@ func (m *mirror) saw(repo string, refs holdfast.Refs) {
 	back := m.outages.end(repo)
 	if moved := catalog.MovedTags(former, refs); m.publishes[repo] && (back || seen && len(moved) > 0) {
 		m.retagged(moved)
+	}
+	if m.judges[repo] && (back || movedRefs(former, refs)) {
+		m.judged()
 	}
 }
 

@@ -3,7 +3,9 @@
 package attempt
 
 import (
+	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -31,6 +33,15 @@ type Isolation struct {
 	// ReadOnly and Writable are absolute paths that engines find besides what every
 	// engine needs.
 	ReadOnly, Writable []string
+	// Policies evaluates policies, which nobody trusts either, over plans; nil: this agent
+	// evaluates none, and nothing that needs them is applied.
+	Policies Policies
+}
+
+// Policies evaluates policies over a plan, as `show -json` of the engine prints it. Whatever
+// one of them does is in the report; an error is about the plan or the machine.
+type Policies interface {
+	Evaluate(ctx context.Context, policies holdfast.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error)
 }
 
 // writes reports whether a path is in what engines may write, and outlives them.

@@ -67,6 +67,9 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 	if err := t.putJSON(ctx, holdfast.ArtefactInfo, found.Info); err != nil {
 		return err
 	}
+	if err := t.evaluatePolicies(ctx, written); err != nil {
+		return err
+	}
 	return t.keepPlanned(ctx, found)
 }
 
@@ -92,6 +95,9 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 			continue
 		}
 		if review.PlanDigest.Equal(t.digest) || t.a.Resume && t.remains(ctx, review) {
+			if t.heldByPolicies(review) {
+				return nil
+			}
 			if len(again) > 0 {
 				t.hold(holdfast.ReasonMayExist, mayExist(again))
 				return nil

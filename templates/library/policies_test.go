@@ -87,7 +87,7 @@ func shippedPolicies(t *testing.T, cloud string, printed []byte) {
 // saidBy are the policies that say something of a plan.
 func saidBy(t *testing.T, set *policy.Set, plan []byte, kind holdfast.RunKind) (ids []string) {
 	t.Helper()
-	in, err := policy.ReadInput(bytes.NewReader(plan), policy.Context{Run: policy.RunContext{Kind: kind}})
+	in, err := policy.ReadInput(bytes.NewReader(plan), policy.Context{Run: holdfast.PolicyRun{Kind: kind}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ func (d contradictions) check(c *Config) {
 	d.checkJobs(c.Jobs)
 	d.checkSandbox(c)
 	d.checkDrift(c)
+	d.checkPolicies(c)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
 	d.checkRedis(c.Lock)

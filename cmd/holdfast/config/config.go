@@ -20,6 +20,7 @@ type Config struct {
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All entries that match are merged, later ones win. Of the server's own environment only [proxies and certificates](install.md#proxies-and-certificates) are passed on."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Jobs         Jobs         `yaml:"jobs" doc:"Settings of the Jobs of all [Kubernetes runners](runners-kubernetes.md), and of the tasks of [ECS](runners-ecs.md)."`
+	Policies     Policies     `yaml:"policies" doc:"Policies that plans are held against before they are applied: see [policies](policies.md). Clusters that have any need the condition policy, whatever their documents say."`
 	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that are found in Git and were never applied, such as with a fresh database. Everything else goes first."`
 	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`

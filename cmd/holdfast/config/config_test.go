@@ -325,6 +325,19 @@ func TestFaults(t *testing.T) {
 			"server: {api: {tokens: [{name: a, token: {env: T}, projects: [shop, \"\"]}]}}\n",
 			[]string{"f:1:69: server.api.tokens[0].projects[1]: is missing"},
 		},
+		"policies": {
+			"repositories: [{name: a, url: /a}]\npolicies:\n  sets:\n    - {repository: a}\n    - {name: holdfast, repository: b, path: ../x, version: v1}\n" +
+				"    - {name: p, repository: a, projects: [\"[\"]}\n    - {name: p, repository: a}\n",
+			[]string{
+				`f:4:7: policies.sets[0].name: is required`,
+				`f:5:14: policies.sets[1].name: "holdfast" is not a name for a set`,
+				`f:5:36: policies.sets[1].repository: there is no repository "b"`,
+				`f:5:45: policies.sets[1].path: must be a folder in the repository`,
+				`f:5:60: policies.sets[1].version: "v1" is not a version`,
+				`f:6:43: policies.sets[2].projects[0]: "[" is not a glob`,
+				`f:7:14: policies.sets[3].name: there is another set "p"`,
+			},
+		},
 		"a token without one": {"server: {api: {tokens: [{name: a}]}}\n", []string{"f:1:25: server.api.tokens[0]: has no token"}},
 	}
 	for name, test := range tests {

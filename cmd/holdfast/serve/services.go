@@ -299,7 +299,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Grants: reconciler.Grants{
 			Isolation: s.demanded(), Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), Varied: varied(s.cfg),
 			SameCredential: sameCredential(s.cfg),
-			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg), Runners: runnerGrants(s.cfg),
+			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg), Runners: runnerGrants(s.cfg), Policies: policyGrants(s.cfg),
 		},
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,

@@ -118,6 +118,7 @@ func (a *app) runText(d runDescription) string {
 		{Title: "ATTEMPT"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGENT", Yields: 1}, {Title: "AGE"},
 	}, rows)
 	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
+	out += a.policiesText(r.Policies)
 	if d.Plan != nil {
 		out += table.Section("Plan", a.planText(*d.Plan))
 	}

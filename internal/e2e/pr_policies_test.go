@@ -1,0 +1,97 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// fewNodes denies plans with more than so many nodes, and warns of secrets by their values.
+func fewNodes(most string) files {
+	return files{"rules/nodes.rego": `# METADATA
+# title: Few nodes
+# custom:
+#   id: few-nodes
+package nodes
+
+deny contains {"msg": msg, "address": rc.address} if {
+	some rc in input.holdfast.by_type.terraform_data
+	rc.change.after.input >= ` + most + `
+	msg := sprintf("one node too many for %s of %s", [input.holdfast.cluster.name, input.holdfast.pull_request.author])
+}
+
+info contains sprintf("it changes %s", [concat(" and ", input.holdfast.pull_request.files)]) if true
+`, "rules/nodes_test.rego": "package nodes_test\n"}
+}
+
+// A plan that a policy denies is not applied, whoever asks for it. One that it lets pass is.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.max": 4})
+	policies := w.addRepo("acme/policies", nil)
+	policies.commit(fewNodes("2"))
+	w.set(settings{"policies.sets": []any{map[string]any{"name": "platform", "repository": "acme/policies", "path": "rules"}}})
+	w.start()
+
+	pr := w.fleet().open(cluster("alpha", "nodes: 3"))
+	pr.untilPlanned("policy denies")
+	pr.untilComment("**policy** is required for `alpha`: denied by few-nodes",
+		"| ❌ deny | `few-nodes` | `terraform_data.node[2]` | one node too many for alpha of dev |",
+		"| ℹ️ info | `few-nodes/info` |  | it changes clusters/alpha.yaml and infra/alpha/main.tf |")
+	pr.merge()
+	w.untilWaiting("alpha", holdfast.ReasonPolicyDenied)
+	said := pr.say(lead, "/holdfast apply")
+	pr.untilReacted(said, holdfast.ReactionRefused)
+	if n := w.countCalls("apply alpha"); n != 0 {
+		t.Fatalf("the engine has applied %d times, want never", n)
+	}
+
+	better := w.fleet().open(cluster("alpha", "nodes: 2"))
+	better.untilPlanned("2 to create")
+	better.untilComment("✅ **policy**, required for `alpha`: 2 policies deny nothing")
+	better.merge()
+	better.untilApplied("2 created")
+	var found bool
+	for _, run := range w.runs("alpha") {
+		found = found || run.Kind == holdfast.RunApply && run.Policies != nil && !run.Policies.Denied
+	}
+	if !found {
+		t.Error("no apply has evaluated the policies")
+	}
+	out, _, _ := w.cli("describe", "run", w.record("alpha").Applied.Run)
+	if !strings.Contains(out, "few-nodes/info") {
+		t.Errorf("describe run says nothing of policies:\n%s", out)
+	}
+}
+
+// Policies that change plan open pull requests again; an apply that they judge otherwise than
+// the reviewed plan waits for a person, and is applied if they let it pass.
+func TestPoliciesChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.max": 4})
+	policies := w.addRepo("acme/policies", nil)
+	policies.commit(fewNodes("9"))
+	w.set(settings{"policies.sets": []any{map[string]any{"name": "platform", "repository": "acme/policies", "path": "rules"}}})
+	w.start()
+
+	pr := w.fleet().open(cluster("alpha", "nodes: 3", "apply: {onMerge: false}"))
+	pr.untilPlanned("3 to create")
+	policies.push(fewNodes("2"))
+	pr.untilPlanned("policy denies")
+	policies.push(fewNodes("3"))
+	pr.untilPlanned("1 cluster: 3 to create")
+	pr.untilComment("✅ **policy**")
+	pr.merge()
+	w.untilWaiting("alpha", holdfast.ReasonManual)
+
+	policies.push(fewNodes("1"))
+	pr.say(dev, "/holdfast apply")
+	w.untilWaiting("alpha", holdfast.ReasonPolicyChanged)
+	pr.untilComment("**policy** is required for `alpha`: denied by few-nodes", "`terraform_data.node[1]`")
+	again := pr.say(dev, "/holdfast apply")
+	pr.untilReacted(again, holdfast.ReactionRefused)
+	if n := w.countCalls("apply alpha"); n != 0 {
+		t.Fatalf("the engine has applied %d times, want never", n)
+	}
+}

@@ -1,0 +1,106 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+)
+
+// Which policies plans are held against.
+
+// evaluates reports whether policies are evaluated over the plan of a run. A sample is never
+// applied.
+func evaluates(run holdfast.Run) bool { return run.Kind.Plans() && !run.Sample }
+
+// policiesOf are the policies of a run, with their context; nil if it has none. An
+// apply has the same context as the plan of its merge.
+func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfast.Applied) (*holdfast.AssignedPolicies, error) {
+	if !evaluates(run) {
+		return nil, nil
+	}
+	assigned, err := s.Policies.For(ctx, run.Document)
+	if err != nil || assigned == nil {
+		return nil, err
+	}
+	assigned.Context = holdfast.PolicyContext{
+		Run: holdfast.PolicyRun{Kind: holdfast.RunPlan, Destroys: run.Destroys()}, Cluster: run.Document,
+		Template: versionOf(run.Template, last.Template),
+		Engine:   holdfast.PolicyVersion{PreviousVersion: last.EngineVersion},
+	}
+	assigned.Context.PullRequest, err = s.proposalOf(ctx, run)
+	return assigned, err
+}
+
+// versionOf takes apart what a run says of its template: "name@version (commit)".
+func versionOf(template, last string) (v holdfast.PolicyVersion) {
+	v.Name, v.Version = nameAndVersion(template)
+	if name, version := nameAndVersion(last); name == v.Name {
+		v.PreviousVersion = version
+	}
+	return v
+}
+
+func nameAndVersion(template string) (name, version string) {
+	first, _, _ := strings.Cut(template, " ")
+	name, version, _ = strings.Cut(first, "@")
+	return name, version
+}
+
+// proposalOf is the pull request that a run is of, or whose merge it applies.
+func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out holdfast.PolicyPullRequest, err error) {
+	ref := run.PullRequest
+	for _, review := range run.Reviews {
+		if ref.IsZero() {
+			ref = review.PullRequest
+		}
+	}
+	if ref.IsZero() {
+		return out, nil
+	}
+	pr, err := s.opts.Store.PullRequest(ctx, ref)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return out, nil
+	} else if err != nil {
+		return out, fmt.Errorf("read pull request %s: %w", ref, err)
+	}
+	out = holdfast.PolicyPullRequest{Repository: ref.Repo, Number: ref.Number, Author: pr.Author, Files: []string{}}
+	if pr.Result == "" {
+		return out, nil
+	}
+	changes, err := s.Catalogs.Changed(ctx, ref.Repo, pr.Base, holdfast.Revision(pr.Result))
+	if err != nil && run.PullRequest.IsZero() {
+		// The tree of a merge result is in the mirror that made it. A policy that would say
+		// something of the files says less now, and the apply waits.
+		s.opts.Logger.WarnContext(ctx, "files of a merged pull request could not be listed", "pullRequest", ref.String(), "err", err)
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("list the files of %s: %w", ref, err)
+	}
+	for _, c := range changes {
+		out.Files = append(out.Files, c.Path)
+		if c.From != "" && c.From != c.Path {
+			out.Files = append(out.Files, c.From)
+		}
+	}
+	return out, nil
+}
+
+// observePolicies notes which policies a cluster of a pull request has now. That they cannot
+// be read is no reason not to decide: the plan that is made then says it.
+func (o *observer) observePolicies(ctx context.Context, in *decision.Input) {
+	want, ok := decision.Affected(*in)
+	if !ok || want.Sample {
+		return
+	}
+	set, err := o.Policies.Digest(ctx, want.Document)
+	if err != nil {
+		o.opts.Logger.WarnContext(ctx, "policies could not be read", "cluster", want.Name, "err", err)
+		return
+	}
+	in.Policies = set
+}

@@ -1,0 +1,42 @@
+package intake
+
+import (
+	"context"
+	"maps"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/agenda"
+)
+
+// policiesMoved has the open pull requests of all repositories decided about again: one with
+// policies has other branches or tags.
+func (s shared) policiesMoved() {
+	for name := range s.repos {
+		if s.opts.Leading.Leads(name) {
+			s.marks.set(s.marks.rejudged, name)
+			s.Agenda.Look(agenda.Look{Repo: name})
+		}
+	}
+}
+
+// judgeAgain asks for the decisions about the open pull requests of a repository, if policies
+// have moved since the last look.
+func (b *branches) judgeAgain(ctx context.Context, repo string) error {
+	if !b.marks.take(b.marks.rejudged, repo) {
+		return nil
+	}
+	open, err := b.openPullRequests(ctx, repo)
+	if err != nil {
+		b.marks.set(b.marks.rejudged, repo)
+		return err
+	}
+	for _, pr := range open {
+		for _, c := range pr.Clusters {
+			b.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
+		}
+	}
+	return nil
+}
+
+// movedRefs reports whether refs are not those that were seen before.
+func movedRefs(former, refs holdfast.Refs) bool { return former != nil && !maps.Equal(former, refs) }

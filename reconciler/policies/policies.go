@@ -1,0 +1,253 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/policy"
+	"github.com/holdfast-dev/holdfast/policy/library"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// Scope is for whose clusters policies are.
+type Scope struct {
+	Projects, Environments []string // globs; none: all
+}
+
+// Has reports whether a cluster is in the scope.
+func (s Scope) Has(c holdfast.Cluster) bool {
+	return matches(s.Projects, c.Project) && matches(s.Environments, c.Environment)
+}
+
+func matches(globs []string, value string) bool {
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool {
+		ok, err := path.Match(glob, value)
+		return ok && err == nil
+	})
+}
+
+// Set is a folder with policies.
+type Set struct {
+	Name    string // its versions are the tags NAME/vVERSION and vVERSION
+	Repo    string
+	Branch  string // the tracked one
+	Dir     string
+	Version string // empty: the head of Branch
+	Scope   Scope
+}
+
+// Pins are the commits that tags were recorded with at their first use.
+type Pins interface {
+	// PinTag records the commit of a tag, and returns the one that was recorded first.
+	PinTag(ctx context.Context, repo, tag string, rev holdfast.Revision) (holdfast.Revision, error)
+}
+
+// Git opens commits.
+type Git interface {
+	Tree(ctx context.Context, repo, revision string) (holdfast.Tree, error)
+}
+
+// Options are what is bound, and how it is read.
+type Options struct {
+	Sets    []Set
+	Shipped *Scope // for whose clusters the shipped policies are; nil: for none
+	Pins    Pins
+	Git     Git
+	// Refs returns the branches and tags of a repository as they were last fetched.
+	Refs func(ctx context.Context, repo string) (holdfast.Refs, error)
+}
+
+// Reader says which policies clusters have. It is safe for concurrent use.
+type Reader struct {
+	opts Options
+
+	mu      sync.Mutex                         // guards what follows
+	opened  map[string][]holdfast.PolicySource // of the sets, by where they are read
+	digests map[string]holdfast.Digest         // of what is evaluated together, by where all of it is
+}
+
+// NewReader returns a Reader that has read nothing.
+func NewReader(opts Options) *Reader {
+	return &Reader{opts: opts, opened: map[string][]holdfast.PolicySource{}, digests: map[string]holdfast.Digest{}}
+}
+
+// Required are the conditions of an apply that a cluster has because of its policies.
+func (r *Reader) Required(c holdfast.Cluster) []string {
+	if len(r.of(c)) == 0 && !r.shipped(c) {
+		return nil
+	}
+	return []string{holdfast.GatePolicy}
+}
+
+func (r *Reader) shipped(c holdfast.Cluster) bool {
+	return r.opts.Shipped != nil && r.opts.Shipped.Has(c)
+}
+
+// of are the sets of a cluster.
+func (r *Reader) of(c holdfast.Cluster) (sets []Set) {
+	for _, set := range r.opts.Sets {
+		if set.Scope.Has(c) {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// Digest identifies the policies of a cluster; empty if it has none.
+func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Digest, error) {
+	assigned, err := r.For(ctx, c)
+	if assigned == nil {
+		return "", err
+	}
+	return assigned.Set, err
+}
+
+// For returns the policies of a cluster, without their context; nil if it has none.
+func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.AssignedPolicies, error) {
+	var sources []holdfast.PolicySource
+	var where []string
+	for _, set := range r.of(c) {
+		rev, err := r.revision(ctx, set)
+		if err != nil {
+			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
+		}
+		key := strings.Join([]string{set.Name, set.Repo, string(rev), set.Dir}, "\x00")
+		found, err := r.read(ctx, key, set, rev)
+		if err != nil {
+			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
+		}
+		sources, where = append(sources, found...), append(where, key)
+	}
+	if r.shipped(c) {
+		sources, where = append(sources, library.Sources()...), append(where, "shipped")
+	}
+	if len(where) == 0 {
+		return nil, nil
+	}
+	return &holdfast.AssignedPolicies{
+		Set: r.digest(strings.Join(where, "\x01"), sources), Sources: sources,
+	}, nil
+}
+
+// mostDigests and mostOpened bound what is kept: when there is more, it is made again.
+const (
+	mostDigests = 256
+	mostOpened  = 32
+)
+
+func (r *Reader) digest(where string, sources []holdfast.PolicySource) holdfast.Digest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.digests[where]; ok {
+		return known
+	}
+	if len(r.digests) >= mostDigests {
+		clear(r.digests)
+	}
+	r.digests[where] = policy.Digest(sources, nil)
+	return r.digests[where]
+}
+
+// revision is the commit that a set is read at.
+func (r *Reader) revision(ctx context.Context, set Set) (holdfast.Revision, error) {
+	refs, err := r.opts.Refs(ctx, set.Repo)
+	if err != nil {
+		return "", fmt.Errorf("read repository %s: %w", set.Repo, err)
+	}
+	if set.Version == "" {
+		rev, ok := refs["refs/heads/"+set.Branch]
+		if !ok {
+			return "", fmt.Errorf("repository %s has no branch %s", set.Repo, set.Branch)
+		}
+		return rev, nil
+	}
+	for _, tag := range templates.TagsFor(set.Name, set.Version) {
+		rev, ok := refs["refs/tags/"+tag]
+		if !ok {
+			continue
+		}
+		first, err := r.opts.Pins.PinTag(ctx, set.Repo, tag, rev)
+		if err != nil {
+			return "", fmt.Errorf("record tag %s of %s: %w", tag, set.Repo, err)
+		}
+		if first != rev {
+			return "", &templates.MovedTagError{Tag: tag, Was: first, Now: rev}
+		}
+		return rev, nil
+	}
+	return "", fmt.Errorf("repository %s has no tag %s", set.Repo, strings.Join(templates.TagsFor(set.Name, set.Version), " or "))
+}
+
+// Bounds of a set.
+const (
+	mostFiles = 500
+	mostBytes = 2 << 20
+)
+
+// read reads the files of a set.
+func (r *Reader) read(ctx context.Context, key string, set Set, rev holdfast.Revision) ([]holdfast.PolicySource, error) {
+	r.mu.Lock()
+	known, ok := r.opened[key]
+	r.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	tree, err := r.opts.Git.Tree(ctx, set.Repo, string(rev))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", rev, err)
+	}
+	sources, err := readTree(tree, set)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.opened) >= mostOpened {
+		clear(r.opened)
+	}
+	r.opened[key] = sources
+	return sources, nil
+}
+
+// readTree reads the policies in a folder of a tree, without their tests.
+func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err error) {
+	root, size := path.Clean(cmp.Or(set.Dir, ".")), 0
+	err = fs.WalkDir(tree, root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.Type().IsRegular() || !policy.IsSource(entry.Name()) || policy.IsTest(entry.Name()) {
+			return nil
+		}
+		text, err := tree.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if size += len(text); size > mostBytes || len(sources) >= mostFiles {
+			return fmt.Errorf("there are more than %d files, or %d MiB, with policies in %s", mostFiles, mostBytes>>20, root)
+		}
+		inside := strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
+		if root == "." {
+			inside = name
+		}
+		sources = append(sources, holdfast.PolicySource{From: set.Name, Path: inside, Text: string(text)})
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no folder %s", root)
+	case err != nil:
+		return nil, err
+	case len(sources) == 0:
+		return nil, fmt.Errorf("the folder %s has no policy: they are files that end in .rego", root)
+	}
+	return sources, nil
+}

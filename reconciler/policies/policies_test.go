@@ -1,0 +1,175 @@
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/policies"
+	"github.com/holdfast-dev/holdfast/templates"
+)
+
+// tree is a commit.
+type tree struct{ fstest.MapFS }
+
+func (t tree) Hash(string) (string, error) { return "", fs.ErrNotExist }
+
+// world is one repository with policies.
+type world struct {
+	refs    holdfast.Refs
+	unread  error
+	commits map[string]tree
+	pins    map[string]holdfast.Revision
+	opened  int
+}
+
+func (w *world) PinTag(_ context.Context, _, tag string, rev holdfast.Revision) (holdfast.Revision, error) {
+	if was, ok := w.pins[tag]; ok {
+		return was, nil
+	}
+	w.pins[tag] = rev
+	return rev, nil
+}
+
+func (w *world) Tree(_ context.Context, _, revision string) (holdfast.Tree, error) {
+	w.opened++
+	t, ok := w.commits[revision]
+	if !ok {
+		return nil, holdfast.ErrNotFound
+	}
+	return t, nil
+}
+
+func newWorld() *world {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	return &world{
+		refs: holdfast.Refs{"refs/heads/main": "c2", "refs/tags/platform/v1.0.0": "c1"},
+		pins: map[string]holdfast.Revision{},
+		commits: map[string]tree{
+			"c1": {fstest.MapFS{"rules/a.rego": file("package a"), "rules/a_test.rego": file("package a_test"), "rules/sub/data.json": file("{}"), "README.md": file("x")}},
+			"c2": {fstest.MapFS{"rules/a.rego": file("package a # newer"), "README.md": file("x")}},
+			"c3": {fstest.MapFS{"README.md": file("x"), "rules/README.md": file("x")}},
+			"c4": {fstest.MapFS{"rules/a.rego": file(strings.Repeat("#", 3<<20))}},
+		},
+	}
+}
+
+func (w *world) reader(shipped *policies.Scope, sets ...policies.Set) *policies.Reader {
+	return policies.NewReader(policies.Options{
+		Sets: sets, Shipped: shipped, Pins: w, Git: w,
+		Refs: func(context.Context, string) (holdfast.Refs, error) { return w.refs, w.unread },
+	})
+}
+
+func platform(version string) policies.Set {
+	return policies.Set{Name: "platform", Repo: "policies", Branch: "main", Dir: "rules", Version: version, Scope: policies.Scope{Projects: []string{"pay*"}}}
+}
+
+var payments = holdfast.Cluster{Name: "prod", Project: "payments", Environment: "production"} //nolint:gochecknoglobals // a constant
+
+func TestFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	pinned, head := w.reader(nil, platform("1.0.0")), w.reader(nil, platform(""))
+	one, err := pinned.For(t.Context(), payments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, s := range one.Sources {
+		paths = append(paths, s.From+":"+s.Path)
+	}
+	if want := []string{"platform:a.rego", "platform:sub/data.json"}; !slices.Equal(paths, want) {
+		t.Errorf("got %v, want %v", paths, want)
+	}
+	again, err := pinned.Digest(t.Context(), payments)
+	if err != nil || again != one.Set || w.opened != 1 {
+		t.Errorf("got %s (%v) after %d looks, want %s after one", again, err, w.opened, one.Set)
+	}
+	two, err := head.Digest(t.Context(), payments)
+	if err != nil || two == one.Set {
+		t.Errorf("the head has the digest of the version (%v)", err)
+	}
+	w.refs["refs/heads/main"] = "c1"
+	if moved, err := head.Digest(t.Context(), payments); err != nil || moved != one.Set {
+		t.Errorf("the moved head has %s (%v), want %s", moved, err, one.Set)
+	}
+}
+
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	r := w.reader(&policies.Scope{Environments: []string{"prod*"}}, platform(""))
+	tests := map[string]struct {
+		c    holdfast.Cluster
+		want int // sets; the shipped ones are one
+	}{
+		"both":    {payments, 2},
+		"set":     {holdfast.Cluster{Project: "payments", Environment: "dev"}, 1},
+		"shipped": {holdfast.Cluster{Project: "shop", Environment: "production"}, 1},
+		"none":    {holdfast.Cluster{Project: "shop", Environment: "preprod"}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			assigned, err := r.For(t.Context(), tt.c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := map[string]bool{}
+			if assigned != nil {
+				for _, s := range assigned.Sources {
+					from[s.From] = true
+				}
+			}
+			required := r.Required(tt.c)
+			if len(from) != tt.want || (assigned != nil) != (tt.want > 0) || slices.Contains(required, holdfast.GatePolicy) != (tt.want > 0) {
+				t.Errorf("got %v, required %v, want %d", from, required, tt.want)
+			}
+		})
+	}
+}
+
+// What cannot be read is an error, and never no policies.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		version string
+		change  func(*world)
+		want    string
+	}{
+		"unreachable":   {"", func(w *world) { w.unread = errors.New("no route") }, "read repository policies: no route"},
+		"no branch":     {"", func(w *world) { delete(w.refs, "refs/heads/main") }, "has no branch main"},
+		"no tag":        {"2.0.0", nil, "has no tag platform/v2.0.0 or v2.0.0"},
+		"no folder":     {"", func(w *world) { w.commits["c2"] = tree{fstest.MapFS{"x": {}}} }, "there is no folder rules"},
+		"no policy":     {"", func(w *world) { w.refs["refs/heads/main"] = "c3" }, "has no policy"},
+		"too large":     {"", func(w *world) { w.refs["refs/heads/main"] = "c4" }, "there are more than"},
+		"no commit":     {"", func(w *world) { w.refs["refs/heads/main"] = "c9" }, "open c9"},
+		"the tag moved": {"1.0.0", func(w *world) { w.pins["platform/v1.0.0"] = "c0" }, "platform/v1.0.0"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			if tt.change != nil {
+				tt.change(w)
+			}
+			r := w.reader(nil, platform(tt.version))
+			assigned, err := r.For(t.Context(), payments)
+			if err == nil || assigned != nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, %v, want %q", assigned, err, tt.want)
+			}
+			var moved *templates.MovedTagError
+			if errors.As(err, &moved) != (name == "the tag moved") {
+				t.Errorf("got %v", err)
+			}
+			if len(r.Required(payments)) == 0 {
+				t.Error("the condition is gone")
+			}
+		})
+	}
+}

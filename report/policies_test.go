@@ -1,0 +1,56 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// What policies say is in the comment, what denies first, equal words of several clusters once,
+// and nobody's text is Markdown.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	planned := func(name string, r *holdfast.PolicyReport) report.Cluster {
+		return report.Cluster{
+			Name: name, Summary: &holdfast.Plan{},
+			Plan: &holdfast.Run{
+				ID: "run-" + name, Cluster: name, Kind: holdfast.RunPlan, Status: holdfast.RunPlanned,
+				RunSpec:    holdfast.RunSpec{Revision: "h1"},
+				RunOutcome: holdfast.RunOutcome{Counts: holdfast.Counts{Create: 1}, Policies: r},
+			},
+		}
+	}
+	deny := holdfast.PolicyResult{Policy: "network-changed", Severity: holdfast.PolicyDeny, Address: "aws_vpc.this", Message: "it goes | @all <b>"}
+	warn := holdfast.PolicyResult{Policy: "look", Severity: holdfast.PolicyWarn, Message: "look at it"}
+	fault := holdfast.PolicyFault{Policy: "broken", Fault: holdfast.Fault{File: "p/a.rego", Line: 3, Message: "divide by zero"}}
+	pr := report.PullRequest{
+		PullRequest: holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{
+			PullRequestRef: holdfast.PullRequestRef{Repo: "fleet", Number: 7}, State: holdfast.PullRequestOpen, Head: "h1", Author: "dev",
+		}},
+		Clusters: []report.Cluster{
+			planned("a", &holdfast.PolicyReport{Results: []holdfast.PolicyResult{warn}}),
+			planned("b", &holdfast.PolicyReport{Results: []holdfast.PolicyResult{deny, warn}, Faults: []holdfast.PolicyFault{fault}, Undecided: []string{"unclear"}}),
+			planned("c", nil),
+		},
+	}
+	comment := report.Comment(pr)
+	last := -1
+	for _, want := range []string{
+		"| Severity | Policy | Resource | What it says | Clusters |",
+		"| ❌ deny | `broken` |  | could not be evaluated: p/a.rego:3: divide by zero | `b` |",
+		"| ❌ deny | `unclear` |  | undecided | `b` |",
+		"| ❌ deny | `network-changed` | `aws_vpc.this` | it goes",
+		"| ⚠️ warn | `look` |  | look at it | `a`, `b` |",
+	} {
+		at := strings.Index(comment, want)
+		if at <= last {
+			t.Errorf("%q is not at its place in\n%s", want, comment)
+		}
+		last = at
+	}
+	if strings.Contains(comment, "@all") && !strings.Contains(comment, "@\u2060all") && !strings.Contains(comment, "&#64;all") && strings.Contains(comment, " @all") || strings.Contains(comment, "<b>") {
+		t.Errorf("a text is Markdown:\n%s", comment)
+	}
+}
