@@ -95,3 +95,28 @@ func TestPoliciesChange(t *testing.T) {
 		t.Fatalf("the engine has applied %d times, want never", n)
 	}
 }
+
+// A policy that takes all memory and one that never ends let nothing pass, and stop nobody.
+func TestHostilePolicies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.max": 4})
+	policies := w.addRepo("acme/policies", nil)
+	bad := func(body string) files {
+		return files{"rules/bad.rego": "package bad\n\ndeny contains \"x\" if " + body + "\n"}
+	}
+	policies.commit(bad(`count(numbers.range(1, 1000000000)) == 0`))
+	w.set(settings{"policies.sets": []any{map[string]any{"name": "platform", "repository": "acme/policies", "path": "rules"}}})
+	w.start()
+
+	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
+	pr.untilPlanned("policy denies")
+	pr.untilComment("could not be evaluated: bad.deny", "MiB of memory")
+
+	policies.push(bad(`{ some i in numbers.range(1, 100000); some j in numbers.range(1, 100000); i * j == -1 }`))
+	pr.untilComment("`bad.deny` |  | could not be evaluated: platform/bad.rego:3: it took longer than 5s")
+
+	policies.push(files{"rules/bad.rego": deleted, "rules/good.rego": "package good\n\nwarn contains \"look\" if true\n"})
+	pr.untilComment("✅ **policy**", "| ⚠️ warn | `good.warn` |  | look |")
+	pr.merge()
+	pr.untilApplied("1 created")
+}

@@ -104,7 +104,7 @@ func TestDecideReportsConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := decision.Decision{Action: decision.ActionWait, Reason: holdfast.ReasonPlanChanged, Detail: c.want}
-			if diff := cmp.Diff(want, decision.Decide(c.in), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, decision.Decide(c.in), sameEmpty); diff != "" {
 				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 		})

@@ -43,7 +43,7 @@ func TestNothingBeginsWithAnotherState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, decision.Decide(c.in)); diff != "" {
+			if diff := cmp.Diff(c.want, decision.Decide(c.in), sameEmpty); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast"
 )
 
@@ -27,17 +29,12 @@ func boundedReport(r *holdfast.PolicyReport) *holdfast.PolicyReport {
 	out.Policies = nil
 	out.Evaluated, out.Omitted = max(r.Evaluated, 0), max(r.Omitted, 0)
 	out.Results = nil
-	for _, result := range r.Results[:min(len(r.Results), maxPolicyEntries)] {
-		result.Policy, result.Address = cut(result.Policy, maxPolicyName), cut(result.Address, maxLine)
-		result.Message, result.Link = cut(result.Message, maxLine), cut(result.Link, maxLine)
-		switch result.Severity {
-		case holdfast.PolicyDeny, holdfast.PolicyWarn, holdfast.PolicyInfo:
-		default: // a word of a newer agent
-			result.Severity = holdfast.PolicyDeny
+	for i, result := range r.Results {
+		result = boundedPolicyResult(result)
+		if i < maxPolicyEntries {
+			out.Results = append(out.Results, result)
+			continue
 		}
-		out.Results = append(out.Results, result)
-	}
-	for _, result := range r.Results[len(out.Results):] {
 		if out.Omitted++; result.Severity == holdfast.PolicyDeny && out.Count(holdfast.PolicyDeny) == 0 {
 			out.Results[0] = result
 		}
@@ -50,4 +47,13 @@ func boundedReport(r *holdfast.PolicyReport) *holdfast.PolicyReport {
 	}
 	out.Undecided, _ = cutList(r.Undecided)
 	return &out
+}
+
+func boundedPolicyResult(r holdfast.PolicyResult) holdfast.PolicyResult {
+	r.Policy, r.Address = cut(r.Policy, maxPolicyName), cut(r.Address, maxLine)
+	r.Message, r.Link = cut(r.Message, maxLine), cut(r.Link, maxLine)
+	if !slices.Contains(holdfast.PolicySeverities(), r.Severity) { // a word of a newer agent
+		r.Severity = holdfast.PolicyDeny
+	}
+	return r
 }

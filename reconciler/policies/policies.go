@@ -114,6 +114,7 @@ func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Diges
 func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.AssignedPolicies, error) {
 	var sources []holdfast.PolicySource
 	var where []string
+	size := 0
 	for _, set := range r.of(c) {
 		rev, err := r.revision(ctx, set)
 		if err != nil {
@@ -123,6 +124,12 @@ func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.Assigne
 		found, err := r.read(ctx, key, set, rev)
 		if err != nil {
 			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
+		}
+		for _, source := range found {
+			size += len(source.Text)
+		}
+		if size > mostTogether {
+			return nil, fmt.Errorf("the policies of cluster %s have more than %d MiB", c.Name, mostTogether>>20)
 		}
 		sources, where = append(sources, found...), append(where, key)
 	}
@@ -186,10 +193,11 @@ func (r *Reader) revision(ctx context.Context, set Set) (holdfast.Revision, erro
 	return "", fmt.Errorf("repository %s has no tag %s", set.Repo, strings.Join(templates.TagsFor(set.Name, set.Version), " or "))
 }
 
-// Bounds of a set.
+// Bounds of a set, and of the sets of a cluster: an agent gets them with each run.
 const (
-	mostFiles = 500
-	mostBytes = 2 << 20
+	mostFiles    = 500
+	mostBytes    = 2 << 20
+	mostTogether = 4 << 20
 )
 
 // read reads the files of a set.
