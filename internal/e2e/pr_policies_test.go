@@ -65,8 +65,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Policies that change plan open pull requests again; an apply that they judge otherwise than
-// the reviewed plan waits for a person, and is applied if they let it pass.
+// Policies that change have open pull requests planned again; an apply that they have come to
+// deny since its plan was reviewed is not made.
 func TestPoliciesChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{"runs.max": 4})
@@ -87,8 +87,8 @@ func TestPoliciesChange(t *testing.T) {
 
 	policies.push(fewNodes("1"))
 	pr.say(dev, "/holdfast apply")
-	w.untilWaiting("alpha", holdfast.ReasonPolicyChanged)
-	pr.untilComment("**policy** is required for `alpha`: denied by few-nodes", "`terraform_data.node[1]`")
+	w.untilWaiting("alpha", holdfast.ReasonPolicyDenied)
+	pr.untilComment("PolicyDenied", "| ❌ deny | `few-nodes` | `terraform_data.node[1]` |")
 	again := pr.say(dev, "/holdfast apply")
 	pr.untilReacted(again, holdfast.ReactionRefused)
 	if n := w.countCalls("apply alpha"); n != 0 {
