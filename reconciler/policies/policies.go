@@ -68,6 +68,7 @@ type Options struct {
 // Reader says which policies clusters have. It is safe for concurrent use.
 type Reader struct {
 	opts Options
+	ours []holdfast.PolicySource // the shipped ones, if somebody has them
 
 	mu      sync.Mutex                         // guards what follows
 	opened  map[string][]holdfast.PolicySource // of the sets, by where they are read
@@ -76,7 +77,11 @@ type Reader struct {
 
 // NewReader returns a Reader that has read nothing.
 func NewReader(opts Options) *Reader {
-	return &Reader{opts: opts, opened: map[string][]holdfast.PolicySource{}, digests: map[string]holdfast.Digest{}}
+	r := &Reader{opts: opts, opened: map[string][]holdfast.PolicySource{}, digests: map[string]holdfast.Digest{}}
+	if opts.Shipped != nil {
+		r.ours = library.Sources()
+	}
+	return r
 }
 
 // Required are the conditions of an apply that a cluster has because of its policies.
@@ -134,7 +139,7 @@ func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.Assigne
 		sources, where = append(sources, found...), append(where, key)
 	}
 	if r.shipped(c) {
-		sources, where = append(sources, library.Sources()...), append(where, "shipped")
+		sources, where = append(sources, r.ours...), append(where, "shipped")
 	}
 	if len(where) == 0 {
 		return nil, nil
