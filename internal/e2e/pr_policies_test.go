@@ -104,13 +104,13 @@ func TestHostilePolicies(t *testing.T) {
 	bad := func(body string) files {
 		return files{"rules/bad.rego": "package bad\n\ndeny contains \"x\" if " + body + "\n"}
 	}
-	policies.commit(bad(`count(numbers.range(1, 1000000000)) == 0`))
+	policies.commit(bad(`bits.lsh(1, 20000000000) == 0`))
 	w.set(settings{"policies.sets": []any{map[string]any{"name": "platform", "repository": "acme/policies", "path": "rules"}}})
 	w.start()
 
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 	pr.untilPlanned("policy denies")
-	pr.untilComment("could not be evaluated: bad.deny", "MiB of memory")
+	pr.untilComment("**policy** is required for `alpha`: could not be evaluated: bad.deny", "| ❌ deny | `bad.deny` |  | could not be evaluated: it ")
 
 	policies.push(bad(`{ some i in numbers.range(1, 100000); some j in numbers.range(1, 100000); i * j == -1 }`))
 	pr.untilComment("`bad.deny` |  | could not be evaluated: platform/bad.rego:3: it took longer than 5s")
