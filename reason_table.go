@@ -241,23 +241,6 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Effect: Passes, Words: "its plan was made by an earlier version and is planned again",
 		More: "That version kept no plan document with which an apply could be compared",
 	},
-	ReasonPolicyChanged: {
-		Effect: Blocks, Words: "policies say something else of the new plan than of the reviewed one",
-		More: "The apply has evaluated the policies again: another policy speaks against it, of other resources, or with another severity",
-		One:  "has other policy results than reviewed", Many: "have other policy results than reviewed",
-		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
-	},
-	ReasonPolicyDenied: {
-		Effect: Blocks, Words: "policies deny the plan, or could not be evaluated",
-		More: "A result with the severity `deny`, a policy that fails, and one that was not evaluated at all",
-		One:  "is denied by a policy", Many: "are denied by policies",
-		Next: []Verb{VerbPlan}, Does: "plans again, and evaluates the policies again",
-		Hint: "Correct what the policies speak against, or the policy",
-	},
-	ReasonPolicyOutdated: {
-		Effect: Passes, Words: "its policies have changed since its plan was made: it is planned again",
-		More: "Or it has policies since",
-	},
 	ReasonPreempted: {Effect: Passes, Words: "an apply takes precedence", More: "It is planned again afterwards"},
 	ReasonProjectCapped: {
 		Effect: Passes, Words: "the limit of runs for its project is reached; it resumes automatically",
@@ -505,4 +488,4 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Effect: Explains, Cause: true, Words: "a plan left, or `init` fetched, more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
 		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
 	},
-}, startReasons)
+}, startReasons, policyReasons)

@@ -76,7 +76,7 @@ type Grants struct {
 	Policies      PolicyGrants
 }
 
-// PolicyGrants are the policies that plans are held against. The zero value is none.
+// PolicyGrants are the policies that plans are held against. The zero value has none of them.
 type PolicyGrants struct {
 	Sets    []policies.Set
 	Shipped *policies.Scope // for whose clusters the shipped ones are; nil: for none

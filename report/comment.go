@@ -65,7 +65,7 @@ func (w *writer) comment(level detail) string {
 	w.faults()
 	w.attention()
 	w.gates()
-	w.policies()
+	policyWriter{w}.policies()
 	w.failures()
 	w.summary()
 	w.runners()

@@ -62,8 +62,11 @@ var policyIcons = map[holdfast.PolicySeverity]string{ //nolint:gochecknoglobals 
 	holdfast.PolicyDeny: "❌ deny", holdfast.PolicyWarn: "⚠️ warn", holdfast.PolicyInfo: "ℹ️ info",
 }
 
+// policyWriter writes what policies say.
+type policyWriter struct{ *writer }
+
 // policies lists what policies say of the plans.
-func (w *writer) policies() {
+func (w policyWriter) policies() {
 	rows := policyRows(w.outcomes)
 	if len(rows) == 0 {
 		return

@@ -95,8 +95,8 @@ func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out holdfas
 	return out, nil
 }
 
-// observePolicies notes which policies a cluster of a pull request has now. That they cannot
-// be read is no reason not to decide: the plan that is made then says it.
+// observePolicies notes which policies a cluster of a pull request has now. If they
+// cannot be read, it is decided all the same: the plan that is made then says it.
 func (o *observer) observePolicies(ctx context.Context, in *decision.Input) {
 	want, ok := decision.Affected(*in)
 	if !ok || want.Sample {

@@ -49,9 +49,6 @@ type Input struct {
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
 	// if they may.
 	Suspended string
-	// Policies identify those that are evaluated over plans of the cluster now; empty: none
-	// are, or it is not known. Pull requests only.
-	Policies holdfast.Digest
 	// Throttled is until when no run of the provider of the newest run, which is
 	// to be executed, is handed out; zero if they are.
 	Throttled time.Time
@@ -61,9 +58,7 @@ type Input struct {
 	// Unseen is true until this process has looked at the cluster's repository:
 	// what belongs to one push may be on record in part.
 	Unseen bool
-	// Released: the newest run is a plan that did not get the lock of its state, and this
-	// was released after the plan had failed.
-	Released bool
+	Newer
 	// Parents are the clusters that this one depends on, Dependents those that
 	// depend on it and are to be gone before it is destroyed.
 	Parents, Dependents []holdfast.Relation
@@ -73,6 +68,16 @@ type Input struct {
 	Window Window
 
 	Resumes Resumes
+}
+
+// Newer is what may be newer than the newest plan.
+type Newer struct {
+	// Released: the newest run is a plan that did not get the lock of its state, and this
+	// was released after the plan had failed.
+	Released bool
+	// Policies identify those that are evaluated over plans of the cluster now; empty: none
+	// are, or it is not known. Pull requests only.
+	Policies holdfast.Digest
 }
 
 // Leaving counts the clusters of a repository that one is gone from.

@@ -21,18 +21,18 @@ func (s shared) policiesMoved() {
 
 // judgeAgain asks for the decisions about the open pull requests of a repository, if policies
 // have moved since the last look.
-func (b *branches) judgeAgain(ctx context.Context, repo string) error {
-	if !b.marks.take(b.marks.rejudged, repo) {
+func (s shared) judgeAgain(ctx context.Context, repo string) error {
+	if !s.marks.take(s.marks.rejudged, repo) {
 		return nil
 	}
-	open, err := b.openPullRequests(ctx, repo)
+	open, err := s.openPullRequests(ctx, repo)
 	if err != nil {
-		b.marks.set(b.marks.rejudged, repo)
+		s.marks.set(s.marks.rejudged, repo)
 		return err
 	}
 	for _, pr := range open {
 		for _, c := range pr.Clusters {
-			b.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
+			s.Agenda.RequestPatiently(holdfast.Request{Cluster: c.Name, PullRequest: pr.PullRequestRef})
 		}
 	}
 	return nil

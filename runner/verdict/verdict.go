@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Bounds of what goes on record with a run.
+// Bounds of what is recorded with a run.
 const (
 	mostEntries = 100
 	mostText    = 500 // bytes
