@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,13 +109,16 @@ func (e *Evaluator) Evaluate(ctx context.Context, policies holdfast.AssignedPoli
 	return e.broken(policies, last, e.causeOf(out, said, limited.Err() != nil, ended)), nil
 }
 
+// noMemory is how the runtime of Go says that it was refused memory, be it for a thread.
+var noMemory = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "newosproc"}
+
 // causeOf says why the process has not answered.
 func (e *Evaluator) causeOf(out, said *bounded, late bool, ended error) string {
 	text := said.kept.String()
 	switch {
 	case out.over:
 		return fmt.Sprintf("it answered more than %d MiB", e.opts.Output>>20)
-	case strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory"):
+	case slices.ContainsFunc(noMemory, func(word string) bool { return strings.Contains(text, word) }):
 		return fmt.Sprintf("it needed more than %d MiB of memory", e.opts.Memory>>20)
 	case late:
 		return fmt.Sprintf("it had not ended after %s", e.opts.Timeout)
