@@ -80,7 +80,7 @@ func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out holdfas
 	if err != nil && run.PullRequest.IsZero() {
 		// The tree of a merge result is in the mirror that made it. A policy that would say
 		// something of the files says less now, and the apply waits.
-		s.opts.Logger.WarnContext(ctx, "files of a merged pull request could not be listed", "pullRequest", ref.String(), "err", err)
+		s.opts.Logger.WarnContext(ctx, "files of a merged pull request could not be listed", "pull_request", ref.String(), "err", err)
 		return out, nil
 	}
 	if err != nil {
