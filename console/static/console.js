@@ -7,7 +7,7 @@
   /* ---- live: one stream for all tabs, as an event source that htmx-ext-sse can use ---- */
 
   let stale = false; // something has changed while nobody looked
-  let wasLive = false;
+  let lost = null; // whether something may have been missed; null: it was never live
 
   function show(state) {
     for (const element of all('[data-live]')) {
@@ -15,8 +15,8 @@
       element.dataset.state = state;
       element.querySelector('.word').textContent = state;
     }
-    if (state === 'live' && wasLive === false && document.readyState === 'complete') refresh();
-    wasLive = state === 'live';
+    if (state === 'live' && lost) refresh();
+    if (state === 'live') lost = false; else if (lost === false) lost = true;
   }
 
   class SharedSource extends EventTarget {

@@ -63,7 +63,7 @@ func run(t *testing.T, tab *consoletest.Tab, actions ...chromedp.Action) {
 	ctx, cancel := context.WithTimeout(tab.Context, time.Minute)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; the browser says: %s", err, strings.Join(tab.Complaints(), "\n"))
 	}
 }
 
