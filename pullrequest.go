@@ -204,9 +204,9 @@ type Command struct {
 	Verb        Verb           `json:"verb"`
 	Clusters    []string       `json:"clusters,omitempty"` // empty: all of the pull request
 	Force       bool           `json:"force,omitempty"`
-	All         bool           `json:"all,omitempty"`    // plan: every cluster that a change of a template would change
-	Text        string         `json:"text"`             // the line as it was written
-	Origin      string         `json:"origin,omitempty"` // from where it was given, see WithOrigin; empty: in a comment
+	All         bool           `json:"all,omitempty"` // plan: every cluster that a change of a template would change
+	Text        string         `json:"text"`          // the line as it was written
+	CommandGiver
 	// Barred says, in words for its author, why it is refused whatever it asks
 	// for: its comment was edited by somebody else, for example. Empty: it is not.
 	Barred string `json:"barred,omitempty"`
@@ -228,6 +228,13 @@ type Command struct {
 // BarredByEdit is in Command.Barred if the comment with the plans was edited by somebody
 // else when the command was written.
 const BarredByEdit = "somebody had edited or deleted the comment with the plans: it is written again, look at it"
+
+// CommandGiver is who has given a command through the API. Of one in a comment it is the zero
+// value.
+type CommandGiver struct {
+	Origin string `json:"origin,omitempty"` // from where, see WithOrigin
+	Owner  string `json:"owner,omitempty"`  // whoever asked for a pull request, by the same text, cannot approve it
+}
 
 // CommandResult is reported to whoever gave a command.
 type CommandResult struct {

@@ -61,6 +61,14 @@ type Principal struct {
 // IsZero reports whether nobody asks.
 func (p Principal) IsZero() bool { return p.Via == "" }
 
+// Owner is one text for who asks, as Owner.Key of the tokens that they make.
+func (p Principal) Owner() string {
+	if p.Person.IsZero() {
+		return Owner{Token: p.Name}.Key()
+	}
+	return p.Person.String()
+}
+
 // May reports whether a verb is allowed in a project.
 func (p Principal) May(verb Verb, project string) bool { return p.Grants.May(verb, project) }
 

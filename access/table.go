@@ -36,7 +36,7 @@ func Table() []Right {
 		{Read, Viewer, "see clusters, pull requests, runs, plans, logs, drift and events of a project"},
 		{Login, Viewer, "log in and out, and make, list and delete their own tokens and sessions"},
 		{Plan, Operator, "plan a pull request or a cluster again"},
-		{Apply, Operator, "apply what was reviewed, and what waits for an apply by command"},
+		{Apply, Operator, "apply what was reviewed before its merge"},
 		{Cancel, Operator, "cancel runs"},
 		{Reconcile, Operator, "look at a repository or a cluster again"},
 		{Check, Operator, "start a drift check"},
@@ -46,7 +46,7 @@ func Table() []Right {
 		{Transfer, Operator, "give a cluster to another repository"},
 		{ReadState, Operator, "read a state that could not be saved, with what is secret in it"},
 		{MoveState, Operator, "push or give up a state that could not be saved, and migrate states"},
-		{Approve, Approver, "approve a pull request or a plan"},
+		{Approve, Approver, "approve a pull request or a plan, and apply a plan that nobody has reviewed"},
 		{Force, Admin, "break a lock whose holder is alive"},
 		{Revoke, Admin, "list and end sessions and tokens of everybody (the role in all projects)"},
 	}

@@ -263,6 +263,8 @@ type Impacts interface {
 	// Impacts returns what was saved, by the templates' names; none if there is
 	// nothing.
 	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	// Requesters are those who have asked through Holdfast for what a pull request proposes.
+	Requesters(ctx context.Context, ref holdfast.PullRequestRef) ([]string, error)
 }
 
 // Upgrades are the pull requests that we propose.

@@ -41,12 +41,17 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 		s.refuseRole(c, string(verb), role) // whatever it is for: it says nothing of that
 		return
 	}
-	command, err := s.command(c, req, caller(c).Name)
+	command, err := s.command(c, req, caller(c))
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	if !s.mayCommand(c, verb, &command) {
+		return
+	}
+	reviewed, err := s.onlyReviewed(c, &command)
+	if err != nil {
+		s.fail(c, err)
 		return
 	}
 	ctx, done := s.untilStop(c.Request.Context())
@@ -58,11 +63,41 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 		s.fail(c, fmt.Errorf("%s: %w", req.Verb, err))
 		return
 	}
+	if reviewed && command.Reason == holdfast.ReasonUnreviewed {
+		command.Reply += "; a plan that nobody has reviewed takes the role approver"
+	}
 	status := http.StatusOK
 	if command.Status == holdfast.CommandReceived {
 		status = http.StatusAccepted
 	}
 	c.JSON(status, v1.CommandOf(command))
+}
+
+// onlyReviewed reports whether an apply is of somebody who may not approve, and has it be of
+// what was reviewed before a merge alone: to name a plan is to approve of it.
+func (s *commandAPI) onlyReviewed(c *gin.Context, command *holdfast.Command) (bool, error) {
+	projects := reach(c, access.Approve)
+	if command.Verb != holdfast.VerbApply || len(projects) == 0 {
+		return false, nil
+	}
+	may := len(command.Clusters) > 0
+	records := &scopedRecords{s.opts.Records, projects}
+	for _, name := range command.Clusters {
+		record, err := s.opts.Records.Cluster(c.Request.Context(), name)
+		if err == nil {
+			may, err = records.hasState(c.Request.Context(), record)
+		}
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return false, err
+		}
+		if may = may && err == nil; !may {
+			break
+		}
+	}
+	if !may {
+		command.Shown, command.ShownHead = nil, ""
+	}
+	return !may, nil
 }
 
 // verbOfCommand is what a command takes.
@@ -83,7 +118,7 @@ func verbOfCommand(req v1.CommandRequest) access.Verb {
 	}
 }
 
-func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, actor string) (holdfast.Command, error) {
+func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, who access.Principal) (holdfast.Command, error) {
 	ctx := c.Request.Context()
 	if !slices.Contains(verbs, req.Verb) {
 		return holdfast.Command{}, badRequest("verb %q: want plan, apply, approve, cancel or unlock", req.Verb)
@@ -91,7 +126,7 @@ func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, actor string
 	command := holdfast.Command{
 		ID:          holdfast.NewID("cmd", s.now()),
 		PullRequest: holdfast.PullRequestRef(req.PullRequest),
-		Author:      actor,
+		Author:      who.Name,
 		Trusted:     true,
 		Verb:        req.Verb,
 		Clusters:    req.Clusters,
@@ -99,9 +134,10 @@ func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, actor string
 		All:         req.All,
 		Shown:       req.Shown,
 		Text:        commandText(req),
-		Origin:      holdfast.OriginOf(ctx),
 		Status:      holdfast.CommandReceived,
 		CreatedAt:   s.now().UTC(),
+
+		CommandGiver: holdfast.CommandGiver{Origin: holdfast.OriginOf(ctx), Owner: who.Owner()},
 	}
 	switch {
 	case req.Shown != nil && (req.Verb != holdfast.VerbApply && req.Verb != holdfast.VerbApprove || req.Run != ""):

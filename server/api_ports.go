@@ -80,6 +80,11 @@ type Posts interface {
 	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
 }
 
+// Requesters keep who has asked for what a pull request proposes; *datastore.Store is one.
+type Requesters interface {
+	AddRequester(ctx context.Context, ref holdfast.PullRequestRef, owner string) error
+}
+
 // Artefacts are what runs leave behind and people read.
 type Artefacts interface {
 	LogSource

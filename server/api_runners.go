@@ -162,6 +162,9 @@ func (s *runnerAPI) propose(c *gin.Context) {
 	made, err := s.opts.Runners.Operator.ProposeRunner(c.Request.Context(), holdfast.RunnerProposal{
 		Name: req.Name, Change: req.Change, Type: req.Type, Document: req.Document, Set: req.Set, Repo: req.Repo, Path: req.Path, By: caller(c).Name,
 	})
+	if err == nil {
+		err = s.asked(c, made.PullRequest.PullRequestRef)
+	}
 	var faults holdfast.Faults
 	switch {
 	case errors.As(err, &faults):

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -75,5 +76,8 @@ func (s *templateAPI) postUpgrade(c *gin.Context) {
 		return
 	}
 	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))
+	for _, upgrade := range upgrades {
+		err = errors.Join(err, s.asked(c, holdfast.PullRequestRef{Repo: upgrade.Repo, Number: upgrade.PullRequest}))
+	}
 	answerList(s.base, c, page{}, upgrades, v1.UpgradeOf, "", err)
 }

@@ -307,3 +307,41 @@ func TestSessionsAreEnded(t *testing.T) {
 		t.Errorf("the other one: %d", got.status)
 	}
 }
+
+// Who may not approve applies what was reviewed before its merge, whatever plan is named.
+func TestOperatorAppliesWhatWasReviewed(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	url := serve(t, newServer(t, w, func(o *server.Options) {
+		o.API.Tokens = append(o.API.Tokens,
+			server.Token{Name: "vic", Role: access.Approver, SHA256: server.HashToken("approver-token"), Projects: []string{"payments"}})
+	}).API())
+	for _, tc := range []struct{ token, body, want string }{
+		{operatorToken, `{"verb":"apply","clusters":["prod-eu"],"shown":["run-1"]}`, `["prod-eu"],null,""]`},
+		{operatorToken, `{"verb":"apply","run":"run-1"}`, `["prod-eu"],null,""]`},
+		{"approver-token", `{"verb":"apply","clusters":["prod-eu"],"shown":["run-1"]}`, `["prod-eu"],["run-1"],""]`},
+		{adminToken, `{"verb":"apply","clusters":["prod-eu"],"shown":["run-1"]}`, `["prod-eu"],["run-1"],""]`},
+	} {
+		got := request(t, "POST", url+"/api/v1/commands", tc.token, tc.body)
+		calls := w.noted()
+		if got.status != 200 || len(calls) == 0 || !strings.HasSuffix(calls[len(calls)-1], tc.want) {
+			t.Errorf("%s by %s = %d %s: %v, want %s", tc.body, tc.token, got.status, got.body, calls, tc.want)
+		}
+	}
+}
+
+// Who proposes a change is recorded as who asked for it.
+func TestRequesterIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := fleet()
+	_, store := loginsIn(t, nil)
+	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Asked = store }).API())
+	w.upgrades = []holdfast.Upgrade{{Repo: "shop", PullRequest: 7}, {Repo: "shop"}}
+	if got := request(t, "POST", url+"/api/v1/upgrades", operatorToken, `{"all":true}`); got.status != 200 {
+		t.Fatalf("upgrade = %d %s", got.status, got.body)
+	}
+	owners, err := store.Requesters(t.Context(), holdfast.PullRequestRef{Repo: "shop", Number: 7})
+	if err != nil || len(owners) != 1 || owners[0] != "token otto" {
+		t.Errorf("requesters are %v, %v", owners, err)
+	}
+}

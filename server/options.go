@@ -32,7 +32,8 @@ type API struct {
 	Local     Local   // comments and statuses of the local forge; nil: there is none
 	Posts     Posts   // what was posted on other forges; nil: not shown
 	Runners   Runners
-	Tokens    []Token // of people and tools; none, and no Login: the API refuses everybody
+	Asked     Requesters // who asked for which pull request, and cannot approve it; nil: nobody is recorded
+	Tokens    []Token    // of people and tools; none, and no Login: the API refuses everybody
 	Login     Login
 
 	// Hosts are the names, besides localhost, under which the API is reached. Where

@@ -188,3 +188,11 @@ func (s *apiServer) record(ctx context.Context, entry holdfast.AuditEntry) {
 		s.log.ErrorContext(ctx, "what was done is not in the audit trail", "action", entry.Action, "err", err)
 	}
 }
+
+// asked records that the caller has asked for what a pull request proposes.
+func (s *apiServer) asked(c *gin.Context, ref holdfast.PullRequestRef) error {
+	if s.opts.Asked == nil || ref.Number == 0 {
+		return nil
+	}
+	return s.opts.Asked.AddRequester(c.Request.Context(), ref, caller(c).Owner())
+}

@@ -30,6 +30,9 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	case c.CommentID != "" && len(c.Shown) == 0:
 		return "", refusal("no plan had been shown when you wrote this; wait for the plan and review it")
 	}
+	if err := h.requested(ctx, pr.PullRequestRef, *c); err != nil {
+		return "", err
+	}
 	now, err := h.Gates.Fresh(ctx, *pr)
 	if err != nil {
 		return "", err
@@ -58,6 +61,21 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 		}
 		return h.approvedShown(ctx, c, t)
 	})
+}
+
+// requested refuses to approve what the giver of a command has asked for through Holdfast.
+func (h *Handler) requested(ctx context.Context, ref holdfast.PullRequestRef, c holdfast.Command) error {
+	if c.Owner == "" {
+		return nil
+	}
+	owners, err := h.opts.Store.Requesters(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(owners, c.Owner) {
+		return refusal(fmt.Sprintf("you asked for #%d through Holdfast; someone else has to approve it", ref.Number))
+	}
+	return nil
 }
 
 // objected refuses to approve what a review asks to be changed.
@@ -226,6 +244,9 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 			return "", fmt.Errorf("read pull request %s: %w", merge.Review.PullRequest, err)
 		}
 		if err := objected(pr); err != nil {
+			return "", err
+		}
+		if err := h.requested(ctx, pr.PullRequestRef, c); err != nil {
 			return "", err
 		}
 		var seen []string

@@ -47,6 +47,9 @@ type PullRequests interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
 	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	// Requesters are those who have asked through Holdfast for what a pull request proposes,
+	// as CommandGiver.Owner names them.
+	Requesters(ctx context.Context, ref holdfast.PullRequestRef) ([]string, error)
 }
 
 // States are runs, and the locks on states in Holdfast's own backend.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
@@ -48,7 +49,9 @@ type provider struct {
 	client *http.Client
 	now    func() time.Time
 
-	mu       sync.Mutex
+	asking singleflight.Group // for discovery: one request at a time
+
+	mu       sync.Mutex // guards the fields below, and is held over no call
 	found    *oidc.Provider
 	trouble  error     // of the last try
 	failedAt time.Time // by the process's clock
@@ -93,25 +96,47 @@ func (p *provider) with(ctx context.Context) context.Context {
 }
 
 // discovered returns what the provider says of itself. An ErrUnavailable if it cannot be
-// reached: one request at a time waits for it, and after a failure nobody does for a moment.
+// reached: requests wait for one that asks, and after a failure nobody asks for a moment.
 func (p *provider) discovered(ctx context.Context) (*oidc.Provider, error) {
+	if found, trouble := p.known(); found != nil || trouble != nil {
+		return found, trouble
+	}
+	answer := p.asking.DoChan("", func() (any, error) {
+		// It is for all who wait: none of them ends it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		found, err := oidc.NewProvider(p.with(ctx), p.Issuer)
+		return found, p.learn(found, err)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case a := <-answer:
+		found, _ := a.Val.(*oidc.Provider)
+		return found, a.Err
+	}
+}
+
+// known is what the provider has said, or why it could not be asked a moment ago.
+func (p *provider) known() (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, nil
-	}
-	if p.trouble != nil && time.Since(p.failedAt) < retryAfter {
+	if p.found == nil && time.Since(p.failedAt) < retryAfter {
 		return nil, p.trouble
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found, err := oidc.NewProvider(p.with(ctx), p.Issuer)
+	return p.found, nil
+}
+
+// learn remembers an answer, or why there was none.
+func (p *provider) learn(found *oidc.Provider, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
 		p.trouble, p.failedAt = holdfast.ErrorOf(holdfast.ErrUnavailable, "identity provider %s: %v", p.Issuer, err), time.Now()
-		return nil, p.trouble
+		return p.trouble
 	}
 	p.found, p.trouble = found, nil
-	return found, nil
+	return nil
 }
 
 // config is the exchange with the provider.
@@ -271,17 +296,4 @@ func (d *Desk) person(said claims) access.Person {
 	return access.Person{
 		ID: access.PersonID{Issuer: d.provider.Issuer, Subject: subject}, Name: d.actor(name, subject), Groups: groups, SeenAt: d.opts.Now().UTC(),
 	}
-}
-
-// endSession is where somebody logs out at the provider; empty: it does not say.
-func (p *provider) endSession() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var said struct {
-		End string `json:"end_session_endpoint"`
-	}
-	if p.found == nil || p.found.Claims(&said) != nil {
-		return ""
-	}
-	return said.End
 }

@@ -402,7 +402,7 @@ func (s *services) openServer(context.Context) error {
 	opts := server.Options{
 		API: server.API{
 			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.States(),
-			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler},
+			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler}, Asked: s.store,
 		},
 		Agents: server.Agents{
 			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.claimRefused,
