@@ -27,6 +27,7 @@ import (
 //	cluster NAME          claims and renames: no run of a cluster starts while it moves. Runs
 //	                      that are queued by what was decided before others were.
 //	claims                claims, if the most that may run is near; else they share it.
+//	breaker PROVIDER      what is on record of a provider, whether there is any or not.
 //	pull request REF      what its comment shows, what that means for the runs in it, its
 //	                      record, and the commands that are given and barred by it.
 //	post KEY              the first time that something is wanted of a post.
@@ -49,6 +50,8 @@ func ofCluster(name string) string { return "cluster " + name }
 
 // ofRunners is what all name that write runners, rules or the pins of environments.
 const ofRunners = "runners"
+
+func ofBreaker(provider string) string { return "breaker " + provider }
 
 func ofRepository(name string) string { return "repository " + name }
 

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -95,12 +94,14 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 			return fmt.Errorf("%w: %w", err, holdfast.ErrConflict)
 		}
 	}
-	running, err := texts(ctx, q, `SELECT state_location FROM runs WHERE status = 'running'`)
-	here := func(location string) bool { return holdfast.StateKey(location) == run.StateKey() }
+	var running, here int
+	key, other := namesOf(run.StateKey())
+	err := q.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN state_location IN (?, ?) THEN 1 ELSE 0 END), 0) FROM runs WHERE status = 'running'`,
+		key, other).Scan(&running, &here)
 	switch {
 	case err != nil:
-		return fmt.Errorf("list running runs: %w", err)
-	case slices.ContainsFunc(running, here):
+		return fmt.Errorf("count running runs: %w", err)
+	case here > 0:
 		return fmt.Errorf("another run is running at %q: %w", run.StateKey(), holdfast.ErrConflict)
 	}
 	if moves, err := migrates(ctx, q, run); err != nil {
@@ -108,19 +109,16 @@ func checkClaim(ctx context.Context, q querier, run holdfast.Run, now time.Time,
 	} else if moves {
 		return fmt.Errorf("the state of %q is being moved: %w", run.Cluster, holdfast.ErrConflict)
 	}
-	return limit.admit(len(running))
+	return limit.admit(running)
 }
 
 // world returns the last applied run of the run's cluster and the serial of its
 // state; zero values if there are none.
 func world(ctx context.Context, q querier, run holdfast.Run) (applied string, serial int64, err error) {
-	err = q.row(ctx, `SELECT applied_run FROM summaries WHERE name = ?`, run.Cluster).Scan(&applied)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", 0, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
-	}
-	err = q.row(ctx, `SELECT serial FROM states WHERE location = ?`, run.StateKey()).Scan(&serial)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", 0, fmt.Errorf("read state %q: %w", run.StateKey(), err)
+	err = q.row(ctx, `SELECT COALESCE((SELECT applied_run FROM summaries WHERE name = ?), ''), COALESCE((SELECT serial FROM states WHERE location = ?), 0)`,
+		run.Cluster, run.StateKey()).Scan(&applied, &serial)
+	if err != nil {
+		return "", 0, fmt.Errorf("read cluster %q and state %q: %w", run.Cluster, run.StateKey(), err)
 	}
 	return applied, serial, nil
 }

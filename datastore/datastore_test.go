@@ -82,6 +82,8 @@ func TestStore(t *testing.T) {
 		"requesters":      testRequesters,
 		"claim filters":   testClaimFilters,
 		"lanes":           testLanes,
+		"breakers":        testBreakers,
+		"deserted":        testDesertedEnvironments,
 		"any queued":      testAnyQueued,
 		"runners":         testRunners,
 		"environments":    testEnvironments,

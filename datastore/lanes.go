@@ -66,15 +66,28 @@ func parseLane(text string, since int64) (holdfast.Lane, error) {
 // turnsKept is for how long it is known that a lane was served.
 const turnsKept = time.Hour
 
+// takeTurn notes that a lane is served. If another claim is about to note the same, that will
+// do: all claims of a lane would otherwise wait for one another until they are committed.
 func takeTurn(ctx context.Context, q querier, lane string, now time.Time) error {
-	_, err := q.exec(ctx, `INSERT INTO lane_turns (lane, served_at) VALUES (?, ?)
-		ON CONFLICT (lane) DO UPDATE SET served_at = excluded.served_at`, lane, nanos(now))
+	n, err := q.exec(ctx, `UPDATE lane_turns SET served_at = ? WHERE lane IN (SELECT lane FROM lane_turns WHERE lane = ?`+q.skipLocked+`)`,
+		nanos(now), lane)
+	if err == nil && n == 0 {
+		n, err = q.exec(ctx, `INSERT INTO lane_turns (lane, served_at) VALUES (?, ?) ON CONFLICT (lane) DO NOTHING`, lane, nanos(now))
+		if err == nil && n > 0 {
+			return forgetTurns(ctx, q, now)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("write turn: %w", err)
 	}
-	// What another claim is about to serve again is not old.
-	if _, err = q.exec(ctx, `DELETE FROM lane_turns WHERE lane IN (SELECT lane FROM lane_turns WHERE served_at < ?`+q.skipLocked+`)`,
-		nanos(now.Add(-turnsKept))); err != nil {
+	return nil
+}
+
+// forgetTurns removes the turns that are old. What another claim is about to serve again is not.
+func forgetTurns(ctx context.Context, q querier, now time.Time) error {
+	_, err := q.exec(ctx, `DELETE FROM lane_turns WHERE lane IN (SELECT lane FROM lane_turns WHERE served_at < ?`+q.skipLocked+`)`,
+		nanos(now.Add(-turnsKept)))
+	if err != nil {
 		return fmt.Errorf("forget turns: %w", err)
 	}
 	return nil

@@ -37,6 +37,7 @@ var kept = map[string]string{
 	"runners":           "a row for each document",
 	"runner_rules":      "a row for each document",
 	"environments":      "a row for each environment that has ever run: it stays where it is",
+	"breakers":          "a row for each provider that has throttled",
 	"state_places":      "a row for each cluster that is applied",
 	"upgrades":          "a row for each version that was proposed: what people declined is not proposed again",
 

@@ -263,7 +263,8 @@ func pin(ctx context.Context, q querier, env holdfast.Environment) error {
 }
 
 // RefreshEnvironment pins an environment to what the rules say now, with its runs that
-// wait, and returns how it was and how it is; dry says only what would be. ErrNotFound: it
+// wait, and returns how it was and how it is; dry says only what would be. One that has no
+// cluster left is pinned to nothing: it has no runner then. ErrNotFound: it
 // has not run, or no rule matches it. A *holdfast.EnvironmentBusyError if one of its runs
 // is running.
 func (s *RunnerStore) RefreshEnvironment(
@@ -277,16 +278,23 @@ func (s *RunnerStore) RefreshEnvironment(
 		if before, err = scanEnvironment(row); err != nil {
 			return notFound(err, "environment", key.String())
 		}
+		waiting, err := s.runsOf(ctx, q, key)
+		if err != nil {
+			return err
+		}
+		after = before
+		if empty, err := deserted(ctx, q, key); err != nil {
+			return err
+		} else if empty && len(waiting) == 0 {
+			after = holdfast.Environment{EnvironmentKey: key}
+			return s.unpin(ctx, q, key, dry, trail)
+		}
 		rule, ok, err := s.ruleFor(ctx, q, key)
 		if err != nil {
 			return err
 		}
-		if after = before; !ok {
+		if !ok {
 			return fmt.Errorf("a runner rule for environment %s: %w", key, holdfast.ErrNotFound)
-		}
-		waiting, err := s.runsOf(ctx, q, key)
-		if err != nil {
-			return err
 		}
 		if after.Runner == rule.Runner && after.Rule == rule.Name {
 			return nil
@@ -307,14 +315,31 @@ func (s *RunnerStore) RefreshEnvironment(
 				return err
 			}
 		}
-		for _, entry := range trail {
-			if err := s.audit(ctx, q, entry); err != nil {
-				return fmt.Errorf("record %s: %w", entry.Action, err)
-			}
-		}
-		return nil
+		return s.trail(trail)(ctx, q)
 	})
 	return before, after, err
+}
+
+// deserted reports whether an environment has no cluster left.
+func deserted(ctx context.Context, q querier, key holdfast.EnvironmentKey) (bool, error) {
+	var some bool
+	err := q.row(ctx, `SELECT EXISTS (SELECT 1 FROM summaries WHERE project = ? AND environment = ? AND phase || '' <> ?)`,
+		key.Project, key.Name, string(holdfast.PhaseDeleted)).Scan(&some)
+	if err != nil {
+		return false, fmt.Errorf("look for clusters of environment %s: %w", key, err)
+	}
+	return !some, nil
+}
+
+// unpin has an environment go by the rules again, as if it had never run.
+func (s *records) unpin(ctx context.Context, q querier, key holdfast.EnvironmentKey, dry bool, trail []holdfast.AuditEntry) error {
+	if dry {
+		return nil
+	}
+	if _, err := q.exec(ctx, `DELETE FROM environments WHERE project = ? AND name = ?`, key.Project, key.Name); err != nil {
+		return fmt.Errorf("unpin environment %s: %w", key, err)
+	}
+	return s.trail(trail)(ctx, q)
 }
 
 // runsOf are the runs of an environment that wait; an *holdfast.EnvironmentBusyError if one

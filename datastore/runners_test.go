@@ -185,6 +185,45 @@ func testEnvironments(t *testing.T, open opener) {
 	}
 }
 
+// testDesertedEnvironments: an environment without clusters is freed by a refresh, and goes by the
+// rules again; one with a cluster that is not deleted yet, or with a run that waits, is not.
+func testDesertedEnvironments(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	key := holdfast.EnvironmentKey{Project: "shop", Name: "prod"}
+	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu")},
+		Rules: []holdfast.RunnerRuleRecord{ruleRecord("platform", holdfast.RunnerRule{Name: "all", Runner: "eu"})},
+	})
+	cluster := holdfast.ClusterRecord{
+		Name: "c001", Owner: "fleet", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "c001", Project: key.Project, Environment: key.Name}},
+	}
+	cluster = save(t, store, cluster)
+	run := runIn(1, key.Name)
+	end(t, store, claimedRun(t, store, run), holdfast.RunPlanned)
+	saveRunners(t, store, holdfast.RunnersChange{GoneRules: []string{"all"}})
+
+	if _, _, err := store.RefreshEnvironment(ctx, key, false); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("RefreshEnvironment() of one with a cluster and no rule = %v", err)
+	}
+	cluster.Deletion, cluster.Phase = &holdfast.Deletion{}, holdfast.PhaseDeleted
+	save(t, store, cluster)
+	waiting := runIn(2, key.Name)
+	create(t, store, waiting)
+	if _, _, err := store.RefreshEnvironment(ctx, key, false); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("RefreshEnvironment() of one with a run that waits = %v", err)
+	}
+	end(t, store, must[holdfast.Run](t)(store.ClaimRun(ctx, waiting.ID, holdfast.AgentRef{ID: "agent", Runner: "eu"}, noon, 0)), holdfast.RunPlanned)
+	for _, dry := range []bool{true, false} {
+		before, after, err := store.RefreshEnvironment(ctx, key, dry)
+		if err != nil || before.Runner != "eu" || after != (holdfast.Environment{EnvironmentKey: key}) {
+			t.Errorf("RefreshEnvironment(%t) = %+v, %+v, %v", dry, before, after, err)
+		}
+	}
+	if got := must[[]holdfast.Environment](t)(store.Environments(ctx, holdfast.EnvironmentFilter{})); len(got) > 0 {
+		t.Errorf("environments are %+v", got)
+	}
+	saveRunners(t, store, holdfast.RunnersChange{Gone: []string{"eu"}})
+}
+
 // TestEnvironmentsOfBefore: an environment that has run before there were runners is the local
 // one's, whatever the rules say.
 func TestEnvironmentsOfBefore(t *testing.T) {

@@ -109,7 +109,9 @@ func (s *records) trail(trail []holdfast.AuditEntry) func(ctx context.Context, q
 	}
 }
 
-const newestRun = `SELECT COALESCE(MAX(id), '') FROM runs WHERE cluster = ? AND pr_repo = ? AND pr_number = ?`
+// PostgreSQL would look for the largest id of all runs, and go through these from there, if the
+// maximum was of the column itself.
+const newestRun = `SELECT COALESCE(MAX(id || ''), '') FROM runs WHERE cluster = ? AND pr_repo = ? AND pr_number = ?`
 
 // NewestRun returns the id of the newest run of what a request names; empty if there is none.
 func (s *RunStore) NewestRun(ctx context.Context, of holdfast.Request) (id string, err error) {

@@ -27,6 +27,7 @@ type Store interface {
 	Runs
 	Claims
 	dispatch.Columns
+	dispatch.BreakerStore
 	Attempts
 	dispatch.Tickets
 	Clusters

@@ -218,11 +218,20 @@ func TestCappedPlanSaysSo(t *testing.T) {
 	}
 }
 
-func TestOtherReplicasHearOfABreak(t *testing.T) {
+// TestReplicasKeepToABreakOnRecord: another replica has found out that a provider needs a
+// break, and that it is over. The next claim here goes by that, told or not.
+func TestReplicasKeepToABreakOnRecord(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, clouds("aws-1", "google-1"))
 	f.look()
-	f.r.Woken(fmt.Sprintf("provider:aws:%d", f.clock.Now().Add(time.Minute).UnixNano()))
+	records := func(until time.Time) {
+		f.must(f.store.ChangeBreaker(t.Context(), "aws", func(b *holdfast.Breaker) bool {
+			b.Until, b.Pause = until, time.Minute
+			return true
+		}))
+	}
+	ends := f.clock.Now().Add(time.Minute)
+	records(ends)
 	for _, nonsense := range []string{"provider:", "provider::", "provider:aws", "provider:aws:x", "provider:google:x"} {
 		f.r.Woken(nonsense)
 	}
@@ -232,7 +241,10 @@ func TestOtherReplicasHearOfABreak(t *testing.T) {
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("%s is claimed in the break", a.Cluster)
 	}
-	f.r.Woken("provider:aws:0")
+	if until := f.r.Dispatcher().HeldUntil("aws"); !until.Equal(ends) {
+		t.Errorf("it is shown as held until %s", until)
+	}
+	records(time.Time{})
 	if run := f.execute(planned); run.Cluster != "aws-1" {
 		t.Errorf("%s is claimed", run.Cluster)
 	}

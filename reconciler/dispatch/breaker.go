@@ -1,6 +1,10 @@
 package dispatch
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -47,157 +51,219 @@ func verdictOf(run holdfast.Run) verdict {
 	}
 }
 
-// breakers hold back the runs of clouds that need a break, one cloud apart from
-// the other. They are in memory, of this replica; the others hear of what opens
-// and closes. After a restart all are closed. Methods are safe for concurrent
-// use.
-type breakers struct {
-	now   func() time.Time
-	first time.Duration // of a first break
+// pace is how long a first break is.
+type pace time.Duration
 
-	mu sync.Mutex
-	by map[string]*breaker
-}
+func (p pace) longest() time.Duration { return breakerLongest * time.Duration(p) }
 
-// breaker is that of one provider: closed while until is zero, open before it,
-// and half open from then on.
-type breaker struct {
-	sick     map[string]time.Time // when an attempt last suffered, by cluster
-	until    time.Time
-	first    time.Duration // as in breakers
-	pause    time.Duration // of the last break
-	closedAt time.Time
-	probe    string // the run that was let through to find out
-	probedAt time.Time
-}
+// A breaker is closed while Until is zero, open before it, and half open from then on.
 
-func newBreakers(now func() time.Time, first time.Duration) *breakers {
-	if first == 0 {
-		first = breakerPause
+// ended has the end of an attempt bear on a breaker. It is moved if it has opened or closed.
+func (p pace) ended(one *holdfast.Breaker, run holdfast.Run, now time.Time) (changed, moved bool) {
+	if one.Probe == run.ID {
+		one.Probe, changed = "", true
 	}
-	return &breakers{now: now, first: first, by: make(map[string]*breaker)}
+	switch v := verdictOf(run); {
+	case v == verdictSick && one.Until.IsZero():
+		if one.Sick == nil {
+			one.Sick = make(map[string]time.Time)
+		}
+		one.Sick[run.Cluster] = now
+		maps.DeleteFunc(one.Sick, func(_ string, at time.Time) bool { return now.Sub(at) > breakerWindow })
+		if len(one.Sick) < breakerClusters {
+			return true, false
+		}
+		p.open(one, now)
+		return true, true
+	case v == verdictSick && !now.Before(one.Until):
+		p.open(one, now)
+		return true, true
+	case v == verdictWell && !one.Until.IsZero() && !now.Before(one.Until):
+		one.Until, one.ClosedAt, one.Probe, one.Sick = time.Time{}, now, "", nil
+		return true, true
+	}
+	return changed, false
 }
 
-func (b *breakers) of(provider string) *breaker {
-	one := b.by[provider]
-	if one == nil {
-		one = &breaker{first: b.first, sick: make(map[string]time.Time)}
-		b.by[provider] = one
+func (p pace) open(one *holdfast.Breaker, now time.Time) {
+	recent := !one.Until.IsZero() || now.Sub(one.ClosedAt) < p.longest()
+	if recent && one.Pause > 0 {
+		one.Pause = min(2*one.Pause, p.longest())
+	} else {
+		one.Pause = time.Duration(p)
+	}
+	one.Until, one.Probe, one.Sick = now.Add(one.Pause), "", nil
+}
+
+// bounded is a breaker that is open no longer than any may be: a clock may have been wrong.
+func (p pace) bounded(one holdfast.Breaker, now time.Time) holdfast.Breaker {
+	if most := now.Add(p.longest()); one.Until.After(most) {
+		one.Until = most
 	}
 	return one
 }
 
-// ended takes the end of an attempt in. It reports whether the breaker opened or
-// closed with it, and until when it is open now; the zero time if it is closed.
-func (b *breakers) ended(run holdfast.Run) (until time.Time, changed bool) {
-	provider, v := run.Document.Provider, verdictOf(run)
-	if provider == "" {
-		return time.Time{}, false
+// holds reports whether no run is handed out, but the one that was let through.
+func holds(one holdfast.Breaker, now time.Time) bool {
+	return now.Before(one.Until) || !one.Until.IsZero() && one.Probe != "" && now.Sub(one.ProbedAt) < one.Pause
+}
+
+// breakers hold back the runs of clouds that need a break, one cloud apart from
+// the other. The records decide, for all replicas; in memory is what was last seen of
+// them, or heard of another replica. Methods are safe for concurrent use.
+type breakers struct {
+	store BreakerStore
+	now   func() time.Time
+	pace  pace
+
+	mu sync.Mutex
+	by map[string]holdfast.Breaker
+}
+
+func newBreakers(store BreakerStore, now func() time.Time, first time.Duration) *breakers {
+	return &breakers{store: store, now: now, pace: pace(cmp.Or(first, breakerPause)), by: make(map[string]holdfast.Breaker)}
+}
+
+// look reads the records. It returns the breaks that have begun since the last look, by
+// provider, and those that are over, with the zero time.
+func (b *breakers) look(ctx context.Context) (moved map[string]time.Time, err error) {
+	list, err := b.store.Breakers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read breakers: %w", err)
+	}
+	for _, one := range list {
+		if b.pace.bounded(one, b.now()).Until.Equal(one.Until) {
+			continue
+		}
+		// Each look would find it as far away as ever.
+		err := b.change(ctx, one.Provider, func(*holdfast.Breaker, time.Time) bool { return true })
+		if err != nil {
+			return nil, err
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one, now := b.by[provider], b.now()
-	if one == nil && v != verdictSick {
-		return time.Time{}, false // most providers are well for ever
-	}
-	one = b.of(provider)
-	if one.probe == run.ID {
-		one.probe = ""
-	}
-	switch {
-	case v == verdictSick && one.until.IsZero():
-		one.sick[run.Cluster] = now
-		for cluster, at := range one.sick {
-			if now.Sub(at) > breakerWindow {
-				delete(one.sick, cluster)
-			}
+	was, now := b.by, b.now()
+	b.by, moved = make(map[string]holdfast.Breaker, len(list)), make(map[string]time.Time)
+	for _, one := range list {
+		one = b.pace.bounded(one, now)
+		b.by[one.Provider] = one
+		if before := was[one.Provider].Until; !one.Until.Equal(before) {
+			moved[one.Provider] = one.Until
 		}
-		if len(one.sick) < breakerClusters {
-			return time.Time{}, false
+	}
+	for provider, one := range was {
+		if _, still := b.by[provider]; !still && !one.Until.IsZero() {
+			moved[provider] = time.Time{}
 		}
-		one.open(now)
-		return one.until, true
-	case v == verdictSick && !now.Before(one.until):
-		one.open(now)
-		return one.until, true
-	case v == verdictWell && !one.until.IsZero() && !now.Before(one.until):
-		one.close(now)
-		return time.Time{}, true
-	default:
-		return one.until, false
 	}
+	return moved, nil
 }
 
-func (one *breaker) longest() time.Duration { return breakerLongest * one.first }
+// seen is a breaker as it was last seen; the zero value if none is on record.
+func (b *breakers) seen(provider string) holdfast.Breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[provider]
+}
 
-func (one *breaker) open(now time.Time) {
-	recent := !one.until.IsZero() || now.Sub(one.closedAt) < one.longest()
-	if recent && one.pause > 0 {
-		one.pause = min(2*one.pause, one.longest())
-	} else {
-		one.pause = one.first
+// change changes a breaker in the records.
+func (b *breakers) change(ctx context.Context, provider string, change func(one *holdfast.Breaker, now time.Time) bool) error {
+	var now holdfast.Breaker
+	err := b.store.ChangeBreaker(ctx, provider, func(one *holdfast.Breaker) bool {
+		at := b.now()
+		*one = b.pace.bounded(*one, at)
+		changed := change(one, at)
+		now = *one
+		return changed
+	})
+	if err != nil {
+		return err
 	}
-	one.until, one.probe = now.Add(one.pause), ""
-	clear(one.sick)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by[provider] = now
+	return nil
 }
 
-func (one *breaker) close(now time.Time) {
-	one.until, one.closedAt, one.probe = time.Time{}, now, ""
-	clear(one.sick)
+// ended takes the end of an attempt in. It reports whether the breaker opened or
+// closed with it, and until when it is open now; the zero time if it is closed.
+func (b *breakers) ended(ctx context.Context, run holdfast.Run) (until time.Time, moved bool, err error) {
+	provider := run.Document.Provider
+	if provider == "" {
+		return time.Time{}, false, nil
+	}
+	if verdictOf(run) != verdictSick {
+		if _, err := b.look(ctx); err != nil {
+			return time.Time{}, false, err
+		}
+		if one := b.seen(provider); one.Until.IsZero() { // most providers are well for ever
+			return time.Time{}, false, nil
+		}
+	}
+	err = b.change(ctx, provider, func(one *holdfast.Breaker, now time.Time) (changed bool) {
+		changed, moved = b.pace.ended(one, run, now)
+		until = one.Until
+		return changed
+	})
+	return until, moved && err == nil, err
 }
 
-// adopt takes over what another replica has found out; the zero time closes. It
-// reports whether that is news.
+// adopt takes over what another replica says, until the records are looked at next; the zero
+// time closes. It reports whether that is news.
 func (b *breakers) adopt(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one, now := b.of(provider), b.now()
-	if most := now.Add(one.longest()); until.After(most) {
-		until = most // by a clock that is wrong
-	}
+	one, now := b.by[provider], b.now()
 	switch {
-	case until.IsZero() && !one.until.IsZero():
-		one.close(now)
-		return true
-	case until.After(now) && until.After(one.until):
-		one.until, one.probe = until, ""
-		one.pause = min(max(until.Sub(now), one.first), one.longest())
-		clear(one.sick)
-		return true
+	case until.IsZero() && !one.Until.IsZero():
+		one = holdfast.Breaker{Provider: provider, ClosedAt: now, Pause: one.Pause}
+	case until.After(now) && until.After(one.Until):
+		one.Provider, one.Until, one.Probe, one.Sick = provider, until, "", nil
+		one = b.pace.bounded(one, now)
+		one.Pause = min(max(one.Until.Sub(now), time.Duration(b.pace)), b.pace.longest())
 	default:
 		return false
 	}
+	b.by[provider] = one
+	return true
 }
 
 // admits reports whether a run may be handed out. Of a breaker that is half open
 // it becomes the one that is let through, until it ends, is withdrawn, or takes
-// longer than the last break.
-func (b *breakers) admits(provider, run string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.by[provider]
-	if one == nil || one.until.IsZero() {
-		return true
+// longer than the last break. A breaker that was closed when the queue was looked at
+// is not asked for again.
+func (b *breakers) admits(ctx context.Context, provider, run string) (admitted bool, err error) {
+	switch one := b.seen(provider); {
+	case one.Until.IsZero():
+		return true, nil
+	case b.now().Before(one.Until):
+		return false, nil
 	}
-	now := b.now()
-	if one.holds(now) && one.probe != run {
-		return false
-	}
-	one.probe, one.probedAt = run, now
-	return true
-}
-
-func (one *breaker) holds(now time.Time) bool {
-	return now.Before(one.until) || one.probe != "" && now.Sub(one.probedAt) < one.pause
+	err = b.change(ctx, provider, func(one *holdfast.Breaker, now time.Time) (changed bool) {
+		if admitted = one.Until.IsZero(); admitted {
+			return false
+		}
+		if admitted = !holds(*one, now) || !now.Before(one.Until) && one.Probe == run; admitted {
+			one.Probe, one.ProbedAt = run, now
+		}
+		return admitted
+	})
+	return admitted && err == nil, err
 }
 
 // withdraw takes back that a run was let through: it was not handed out.
-func (b *breakers) withdraw(provider, run string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if one := b.by[provider]; one != nil && one.probe == run {
-		one.probe = ""
+func (b *breakers) withdraw(ctx context.Context, provider, run string) error {
+	if b.seen(provider).Probe != run {
+		return nil
 	}
+	return b.change(context.WithoutCancel(ctx), provider, func(one *holdfast.Breaker, _ time.Time) bool {
+		if one.Probe != run {
+			return false
+		}
+		one.Probe = ""
+		return true
+	})
 }
 
 // held are the providers of which no run is handed out now.
@@ -206,7 +272,7 @@ func (b *breakers) held() []string {
 	defer b.mu.Unlock()
 	var names []string
 	for name, one := range b.by {
-		if !one.until.IsZero() && one.holds(b.now()) {
+		if holds(one, b.now()) {
 			names = append(names, name)
 		}
 	}
@@ -216,15 +282,13 @@ func (b *breakers) held() []string {
 
 // until is when the next run of a provider may be handed out; zero if now.
 func (b *breakers) until(provider string) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.by[provider]
-	switch now := b.now(); {
-	case one == nil || one.until.IsZero() || !one.holds(now):
+	one, now := b.seen(provider), b.now()
+	switch {
+	case !holds(one, now):
 		return time.Time{}
-	case now.Before(one.until):
-		return one.until
+	case now.Before(one.Until):
+		return one.Until
 	default: // one run is let through, and tells
-		return one.probedAt.Add(one.pause)
+		return one.ProbedAt.Add(one.Pause)
 	}
 }

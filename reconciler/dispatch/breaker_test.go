@@ -17,13 +17,14 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // cloud is a set of breakers with a clock of their own.
 type cloud struct {
 	*dispatch.Breakers
-	now time.Time
-	n   int
+	records dispatch.BreakerRecords
+	now     time.Time
+	n       int
 }
 
 func newCloud() *cloud {
 	c := &cloud{now: noon}
-	c.Breakers = dispatch.NewBreakers(func() time.Time { return c.now }, 0)
+	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
 	return c
 }
 
@@ -192,22 +193,74 @@ func TestBreakerTakesLongerBreaks(t *testing.T) {
 	}
 }
 
-func TestBreakerIsReportedByOthers(t *testing.T) {
+// TestReplicasShareBreakers: what one replica has found out, the next claim at another one
+// keeps to, whether it was told or not.
+func TestReplicasShareBreakers(t *testing.T) {
+	t.Parallel()
+	c := newCloud()
+	other := dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
+	c.throttles("aws", "a", "b")
+	if until, moved := other.Ended(c.run("aws", "c", "Throttled")); !moved || !until.Equal(noon.Add(time.Minute)) {
+		t.Fatalf("the third cluster suffers at another replica: open until %s, %t", until, moved)
+	}
+	if moved := c.Look(); !moved["aws"].Equal(noon.Add(time.Minute)) || len(c.Look()) != 0 {
+		t.Errorf("the first one sees that %v", moved)
+	}
+	if got := c.Held(); !slices.Equal(got, []string{"aws"}) || c.Admits("aws", "run-x") {
+		t.Fatalf("at the first one %v are held", got)
+	}
+	c.pass(time.Minute)
+	if !other.Admits("aws", "first") || c.Admits("aws", "second") {
+		t.Fatal("not the first one, and only that, is let through at all replicas")
+	}
+	c.Look()
+	if got := c.Held(); !slices.Equal(got, []string{"aws"}) {
+		t.Errorf("while one is let through elsewhere %v are held", got)
+	}
+	well := c.run("aws", "d", "")
+	well.ID = "first"
+	if until, moved := c.Ended(well); !moved || !until.IsZero() {
+		t.Errorf("the one that was let through ends well: %s, %t", until, moved)
+	}
+	if moved := other.Look(); len(moved) != 1 || !moved["aws"].IsZero() || len(other.Held()) > 0 || !other.Admits("aws", "third") {
+		t.Errorf("then the other one sees %v, and holds %v", moved, other.Held())
+	}
+}
+
+// TestBreakersOutliveARestart: a new process keeps to the break, and knows how long the last
+// one was.
+func TestBreakersOutliveARestart(t *testing.T) {
+	t.Parallel()
+	c := newCloud()
+	c.throttles("aws", "a", "b", "c")
+	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
+	c.Look()
+	if c.Admits("aws", "run-x") {
+		t.Fatal("a run is let through after a restart")
+	}
+	c.pass(time.Minute)
+	if !c.Admits("aws", "probe") || !c.throttles("aws", "a") || !c.Until("aws").Equal(c.now.Add(2*time.Minute)) {
+		t.Errorf("the next break ends at %s", c.Until("aws"))
+	}
+}
+
+// TestWordOfABreak: what another replica says is shown until the records are looked at.
+func TestWordOfABreak(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
 	c.Adopt("aws", noon.Add(4*time.Minute))
 	c.Adopt("aws", noon.Add(time.Minute)) // an older word
 	c.Adopt("google", noon.Add(-time.Minute))
-	if got := c.Held(); !slices.Equal(got, []string{"aws"}) {
+	if got := c.Held(); !slices.Equal(got, []string{"aws"}) || !c.Until("aws").Equal(noon.Add(4*time.Minute)) {
 		t.Fatalf("held are %v", got)
-	}
-	c.pass(4 * time.Minute)
-	if !c.Admits("aws", "first") || !c.throttles("aws", "a") || !c.Until("aws").Equal(c.now.Add(8*time.Minute)) {
-		t.Errorf("the next break ends at %s", c.Until("aws"))
 	}
 	c.Adopt("aws", time.Time{})
 	if len(c.Held()) > 0 {
 		t.Error("another has found it well, and it is held")
+	}
+	c.Adopt("aws", noon.Add(4*time.Minute))
+	if c.Look(); len(c.Held()) > 0 {
+		t.Error("it is held, and the records say nothing of it")
 	}
 }
 
@@ -234,14 +287,33 @@ func TestBreakerLetsExactlyOneThrough(t *testing.T) {
 }
 
 // TestReplicaFromTheFuture: the word of a replica whose clock is wrong holds a
-// cloud back no longer than any other.
+// cloud back no longer than any other, and neither does its record.
 func TestReplicaFromTheFuture(t *testing.T) {
 	t.Parallel()
-	c := newCloud()
-	c.Adopt("aws", noon.Add(40*24*time.Hour))
-	c.pass(time.Hour)
-	if !c.Admits("aws", "run-1") {
-		t.Errorf("an hour later it is held until %s", c.Until("aws"))
+	for name, tell := range map[string]func(*cloud){
+		"word": func(c *cloud) { c.Adopt("aws", noon.Add(40*24*time.Hour)) },
+		"record": func(c *cloud) {
+			c.pass(40 * 24 * time.Hour)
+			c.throttles("aws", "a", "b", "c")
+			c.now = noon
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCloud()
+			tell(c)
+			if name == "record" {
+				c.Look()
+			}
+			if c.Admits("aws", "run-0") {
+				t.Error("it is not held at all")
+			}
+			c.pass(time.Hour)
+			c.Look()
+			if !c.Admits("aws", "run-1") {
+				t.Errorf("an hour later it is held until %s", c.Until("aws"))
+			}
+		})
 	}
 }
 
@@ -249,7 +321,7 @@ func TestReplicaFromTheFuture(t *testing.T) {
 func TestBreakIsASetting(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	c.Breakers = dispatch.NewBreakers(func() time.Time { return c.now }, time.Hour)
+	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, time.Hour)
 	c.throttles("aws", "a", "b", "c")
 	for _, hours := range []int{1, 2, 4, 8, 15, 15} {
 		want := time.Duration(hours) * time.Hour

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
@@ -28,144 +30,96 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 	if err := d.refusal(req); err != nil {
 		return holdfast.Assignment{}, err
 	}
-	deadline := time.NewTimer(min(req.Wait, 30*time.Second))
-	defer deadline.Stop()
+	place, leave := handout{d}.place(req)
+	defer leave()
+	until := time.Now().Add(min(req.Wait, 30*time.Second))
 	for {
+		patience := max(0, time.Until(until))
+		if doubtful {
+			patience = min(patience, claimPause)
+		}
+		var a holdfast.Assignment
+		run, err := handout{d}.claimRun(ctx, place, req, patience)
+		if err == nil {
+			// The run is the agent's now. If that has hung up meanwhile its lease ends,
+			// and the run continues elsewhere: it is not the run that has failed.
+			a, err = d.begin(context.WithoutCancel(ctx), run)
+		}
+		if !errors.Is(err, holdfast.ErrNotFound) || !time.Now().Before(until) {
+			return a, err
+		}
 		if doubtful {
 			if doubtful, err = d.reap(ctx, req); err != nil {
-				return holdfast.Assignment{}, err
+				return a, err
 			}
 		}
-		woken := d.work.Wait() // before the look: a run that is queued after it wakes the claim
-		a, some, err := d.look(ctx, req)
-		if !errors.Is(err, holdfast.ErrNotFound) {
-			return a, err
-		}
-		select {
-		case <-woken:
-		case <-lookAgain(some || doubtful):
-		case <-deadline.C:
-			return a, err
-		case <-ctx.Done():
-			return a, ctx.Err()
-		}
 	}
 }
 
-// look is claim where some run that the agent executes is queued; else it is an ErrNotFound.
-// Each run that is queued or ends wakes all agents that wait, and to most of them it is
-// nothing: that is found out by one query instead of nine.
-func (d *Dispatcher) look(ctx context.Context, req holdfast.ClaimRequest) (a holdfast.Assignment, some bool, err error) {
-	some, err = d.opts.Store.AnyQueued(ctx, holdfast.ClaimFilter{Kinds: claimKinds(req), Projects: req.Projects, Runner: req.Runner})
-	if err != nil {
-		return a, some, fmt.Errorf("look at the queue: %w", err)
-	}
-	if !some {
-		return a, some, holdfast.ErrNotFound
-	}
-	a, err = d.claim(ctx, req)
-	return a, some, err
-}
-
-// claimPause is the time between two looks at a queue from which nothing could be
-// handed out: a backoff or a provider's break may end, or a lock, without a word.
+// claimPause is the time between two looks at a queue from which nothing could be handed out,
+// and in which something waits.
 const claimPause = time.Second
-
-// lookAgain is when a claim that got nothing looks again without being woken. Where no run
-// that the agent executes is queued, not even one that may not be claimed yet, none is to be
-// expected: who queues one wakes those that wait, and the agent's next claim looks in any case.
-func lookAgain(expected bool) <-chan time.Time {
-	if !expected {
-		return nil
-	}
-	return time.After(claimPause)
-}
-
-// claimableLooked is how many claimable runs are tried, each of another state:
-// more than can be locked by others for a moment.
-const claimableLooked = 16
 
 // handout is how a Dispatcher hands a run out, to an agent or to what is launched for it.
 type handout struct{ *Dispatcher }
 
-// claim claims a run, and prepares it for the agent.
-func (d *Dispatcher) claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
-	claimed, err := handout{d}.claimRun(ctx, req)
-	if err != nil {
-		return holdfast.Assignment{}, err
-	}
-	// The run is the agent's now. If that has hung up meanwhile its lease ends,
-	// and the run continues elsewhere: it is not the run that has failed.
-	return d.begin(context.WithoutCancel(ctx), claimed)
-}
-
-// claimRun tries the claimable runs in their order. The lock is taken before the
-// record, so that a run that was claimed always had the lock. If nothing can be handed
-// out, it looks again past the pull requests whose plans this agent does not get: they
-// must not keep others waiting.
-func (d handout) claimRun(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Run, error) {
-	unplanned := d.forks.unplanned(req.Isolation)
-	for more := true; more && !d.draining.Load(); {
-		filter, share, some, err := d.claimFilter(ctx, req)
+// claimRun claims the first run that it can, of those that looks at the queue find for a
+// place; ErrNotFound if there is none until patience is over. The lock is taken before the
+// record, so that a run that was claimed always had the lock.
+func (d handout) claimRun(
+	ctx context.Context, place *queue.Place[candidate], req holdfast.ClaimRequest, patience time.Duration,
+) (holdfast.Run, error) {
+	until := time.Now().Add(patience)
+	for miss := queue.MissNone; ; {
+		found, some, err := place.Next(ctx, max(0, time.Until(until)), miss)
 		if err != nil || !some {
 			return holdfast.Run{}, cmp.Or(err, holdfast.ErrNotFound)
 		}
-		filter.Unplanned = slices.Clone(unplanned)
-		ids, err := d.opts.Store.Claimable(ctx, filter)
-		if err != nil {
-			return holdfast.Run{}, fmt.Errorf("list claimable runs: %w", err)
-		}
-		more = false
-		for _, id := range ids {
-			claimed, err := d.claimOne(ctx, id, req, filter.Now, share)
-			if other := (*notIsolatedError)(nil); errors.As(err, &other) && !slices.Contains(unplanned, other.pr) {
-				unplanned, more = append(unplanned, other.pr), true
-			}
-			if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrDamaged) {
-				continue // what is damaged is in the log, and keeps nobody else waiting
-			} else if err != nil {
-				return holdfast.Run{}, err
-			}
-			return claimed, nil
+		run, err := d.claimOne(ctx, found, req)
+		if miss = missOf(err); miss == queue.MissNone {
+			return run, err
 		}
 	}
-	return holdfast.Run{}, holdfast.ErrNotFound
 }
 
 // claimOne makes a run running; ErrConflict if that cannot be now, or if somebody else
 // is about to claim it: two claims of a run would have one name as the owner of its
 // lock, and the one that fails would let go what is the other's. Its record is read only
 // here: of those that could be claimed instead, none is.
-func (d *Dispatcher) claimOne(
-	ctx context.Context, id string, req holdfast.ClaimRequest, now time.Time, share share,
-) (claimed holdfast.Run, err error) {
-	err = d.alone(ctx, []string{"claim:" + id}, func() error {
-		run, err := d.opts.Store.Run(ctx, id)
-		if errors.Is(err, holdfast.ErrNotFound) {
-			return holdfast.ErrConflict
+func (d handout) claimOne(ctx context.Context, c candidate, req holdfast.ClaimRequest) (claimed holdfast.Run, err error) {
+	defer d.counters.given.add(c.run, -1)
+	err = d.alone(ctx, []string{"claim:" + c.run}, func() error {
+		run, err := d.opts.Store.Run(ctx, c.run)
+		if errors.Is(err, holdfast.ErrNotFound) || err == nil && run.Status != holdfast.RunQueued && run.Status != holdfast.RunRetrying {
+			return errTaken
 		} else if err != nil {
-			return fmt.Errorf("read run %s: %w", id, err)
+			return fmt.Errorf("read run %s: %w", c.run, err)
 		}
 		if err := d.forks.admit(ctx, run, req.Isolation); err != nil {
 			return err
 		}
-		claimed, err = d.claimAlone(ctx, run, claimant(req, run), now, share.most(run))
+		claimed, err = d.claimAlone(ctx, run, claimant(req, run), c.now, c.share.most(run))
 		return err
 	})
 	return claimed, err
 }
 
-func (d *Dispatcher) claimAlone(
+func (d handout) claimAlone(
 	ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time, most int,
 ) (claimed holdfast.Run, err error) {
 	if stopped, err := d.opts.Fleet.Stopped(ctx, run); err != nil {
 		return run, err
-	} else if stopped || !d.breakers.admits(run.Document.Provider, run.ID) {
+	} else if stopped {
+		return run, holdfast.ErrConflict
+	}
+	if admitted, err := d.breakers.admits(ctx, run.Document.Provider, run.ID); err != nil {
+		return run, err
+	} else if !admitted {
 		return run, holdfast.ErrConflict
 	}
 	defer func() {
 		if err != nil {
-			d.breakers.withdraw(run.Document.Provider, run.ID)
+			err = errors.Join(err, d.breakers.withdraw(ctx, run.Document.Provider, run.ID))
 		}
 	}()
 	owner := holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}.Owner()
@@ -181,7 +135,9 @@ func (d *Dispatcher) claimAlone(
 		return err
 	})
 	if err != nil {
-		if !d.lost(ctx, run, err) {
+		if d.lost(ctx, run, err) {
+			err = errTaken
+		} else {
 			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateKey(), owner) // else its lease expires
 		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
@@ -191,7 +147,7 @@ func (d *Dispatcher) claimAlone(
 
 // lost reports whether another claim of the same run came first, as this one took too
 // long. The lock is that one's then: it has the same owner, as the attempt is the same.
-func (d *Dispatcher) lost(ctx context.Context, run holdfast.Run, err error) bool {
+func (d handout) lost(ctx context.Context, run holdfast.Run, err error) bool {
 	if !errors.Is(err, holdfast.ErrConflict) {
 		return false
 	}
@@ -229,26 +185,28 @@ func withJobs(kinds []holdfast.RunKind) []holdfast.RunKind {
 	return all
 }
 
-// claimFilter says which runs may be handed out now, and in which order: not those of
-// providers that need a break, nor of providers, projects and runners that have as many runs
-// as they may, and no more drift checks than there may be. It is false if there can be
-// none.
-func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, share, bool, error) {
+// claimFilter says which runs may be handed out now, in which order, and how many: not those
+// of providers that need a break, nor of providers, projects and runners that have as many runs
+// as they may, and no more drift checks than there may be. It is false if there can be none.
+func (d handout) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, *room, bool, error) {
 	kinds, now := claimKinds(req), d.opts.Now()
 	running, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
-		return holdfast.ClaimFilter{}, share{}, false, fmt.Errorf("list running runs: %w", err)
+		return holdfast.ClaimFilter{}, nil, false, fmt.Errorf("list running runs: %w", err)
 	}
-	of, err := d.shares.of(ctx, running)
-	if err != nil {
-		return holdfast.ClaimFilter{}, of, false, err
+	if err := d.seeBreakers(ctx); err != nil {
+		return holdfast.ClaimFilter{}, nil, false, err
 	}
-	load := loadOf(running)
-	if most, err := d.places.mostOf(ctx, req.Runner); err != nil || most > 0 && load.runners[req.Runner] >= most {
-		return holdfast.ClaimFilter{}, of, false, err
+	room := &room{limits: d.opts.Limits, load: loadOf(running)}
+	if room.share, err = d.shares.of(ctx, running); err != nil || len(running) >= d.opts.Limits.Runs {
+		return holdfast.ClaimFilter{}, nil, false, err
+	}
+	load := room.load
+	if room.ofRunner, err = d.places.mostOf(ctx, req.Runner); err != nil || room.ofRunner > 0 && load.runners[req.Runner] >= room.ofRunner {
+		return holdfast.ClaimFilter{}, nil, false, err
 	}
 	filter := holdfast.ClaimFilter{
-		Now: now, Kinds: kinds, Projects: req.Projects, Runner: req.Runner, Providers: d.breakers.held(), Limit: claimableLooked,
+		Now: now, Kinds: kinds, Projects: req.Projects, Runner: req.Runner, Providers: d.breakers.held(),
 		Turns: decision.NewTurns(now, running, lately), Unread: d.opts.Fleet.Awaited(),
 	}
 	for provider := range d.opts.Limits.Provider {
@@ -262,16 +220,16 @@ func (d *Dispatcher) claimFilter(ctx context.Context, req holdfast.ClaimRequest)
 			filter.Capped = append(filter.Capped, project)
 		}
 	}
-	of.limits(&filter)
+	room.share.limits(&filter)
 	filter.NoFirst = d.opts.Limits.firstAt(lately).After(now)
 	if load.drift < d.opts.Limits.Drift {
-		return filter, of, true, nil
+		return filter, room, true, nil
 	}
 	if len(kinds) == 0 {
 		kinds = withJobs(holdfast.AgentKinds())
 	}
 	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(k holdfast.RunKind) bool { return k == holdfast.RunDrift })
-	return filter, of, len(filter.Kinds) > 0, nil
+	return filter, room, len(filter.Kinds) > 0, nil
 }
 
 // capLease bounds for how long a claim that dies keeps others of its run, or of its
@@ -281,7 +239,7 @@ const capLease = 5 * time.Second
 // withinCap calls claim while the provider, the project and the runner of run have fewer runs
 // than they may, or, for a drift check, fewer of those run than may at once, or it is time for
 // another first plan, and nobody else claims one of it; else it is an ErrConflict.
-func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
+func (d handout) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
 	first := d.opts.Limits.First > 0 && paced(run)
 	var keys []string
@@ -307,7 +265,7 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 	if len(keys) == 0 {
 		return claim()
 	}
-	return d.alone(ctx, keys, func() error {
+	return d.inTurn(ctx, keys, func() error {
 		now := d.opts.Now()
 		running, lately, err := d.opts.Store.Served(ctx, now)
 		if err != nil {
@@ -326,19 +284,90 @@ func (d *Dispatcher) withinCap(ctx context.Context, run holdfast.Run, claim func
 }
 
 // alone does something while nobody else does it who names one of the same keys; it
-// is an ErrConflict if somebody does.
-func (d *Dispatcher) alone(ctx context.Context, keys []string, do func() error) error {
+// is an errTaken if somebody does.
+func (d handout) alone(ctx context.Context, keys []string, do func() error) error {
+	release, err := d.acquire(ctx, keys)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}
+
+// acquire takes the locks of keys; errTaken if somebody else has one of them.
+func (d handout) acquire(ctx context.Context, keys []string) (release func(), err error) {
 	owner := holdfast.NewID("claim", d.opts.Now())
+	var taken []string
+	release = func() {
+		for _, key := range taken {
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) // else its lease expires
+		}
+	}
 	for _, key := range keys {
 		switch err := d.opts.Locker.Acquire(ctx, key, owner, capLease); {
 		case errors.Is(err, holdfast.ErrLocked):
-			return holdfast.ErrConflict
+			release()
+			return nil, errTaken
 		case err != nil:
-			return fmt.Errorf("lock %s: %w", key, err)
+			release()
+			return nil, fmt.Errorf("lock %s: %w", key, err)
 		}
-		defer func() { _ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) }() // else its lease expires
+		taken = append(taken, key)
 	}
-	return do()
+	return release, nil
+}
+
+// Claims that one limit bounds are made one after the other.
+const (
+	// turnWait is how long a claim waits for those of other replicas. Then it leaves the run
+	// to them.
+	turnWait = time.Second
+	// turnPause is the time between two tries.
+	turnPause = 4 * time.Millisecond
+)
+
+// inTurn is alone for who waits while somebody else has a key: the limit is not reached yet.
+func (d handout) inTurn(ctx context.Context, keys []string, do func() error) error {
+	slices.Sort(keys) // nobody waits in a circle
+	for _, key := range keys {
+		unlock, err := d.turns.lock(ctx, key)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	for began := time.Now(); ; {
+		release, err := d.acquire(ctx, keys)
+		if err == nil {
+			defer release()
+			return do()
+		}
+		if !errors.Is(err, errTaken) || time.Since(began) > turnWait {
+			return err
+		}
+		select {
+		case <-time.After(turnPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// turns have the claims of this replica that one limit bounds come one after the other. The
+// zero value is ready for use, and safe for concurrent use.
+type turns struct {
+	by sync.Map // of chan struct{}, by key
+}
+
+func (t *turns) lock(ctx context.Context, key string) (unlock func(), err error) {
+	made, _ := t.by.LoadOrStore(key, make(chan struct{}, 1))
+	one := made.(chan struct{})
+	select {
+	case one <- struct{}{}:
+		return func() { <-one }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // begin records what the attempt starts from and makes its assignment.

@@ -45,6 +45,8 @@ func (s *waitingRuns) Served(context.Context, time.Time) (running, lately []hold
 	return nil, nil, nil
 }
 
+func (s *waitingRuns) Breakers(context.Context) ([]holdfast.Breaker, error) { return nil, nil }
+
 // AnyQueued reports whether some wait that an agent of such kinds executes.
 func (s *waitingRuns) AnyQueued(_ context.Context, of holdfast.ClaimFilter) (bool, error) {
 	s.mu.Lock()

@@ -49,7 +49,9 @@ type Limits struct {
 // Dispatcher hands out runs. Its methods are safe for concurrent use.
 type Dispatcher struct {
 	opts     Options
-	work     *queue.Broadcast // a run may be claimable
+	work     *queue.Broadcast // a run may be claimable; claims wait at counters
+	counters counters
+	turns    turns
 	breakers *breakers
 	*agents       // some of its methods are the Dispatcher's
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
@@ -88,8 +90,9 @@ func New(opts Options) (*Dispatcher, error) {
 		opts.Now = time.Now
 	}
 	return &Dispatcher{
-		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Now, opts.Limits.Break),
-		agents: newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
+		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Store, opts.Now, opts.Limits.Break),
+		counters: counters{by: make(map[string]*counter), given: given{by: make(map[string]int)}},
+		agents:   newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time), since: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
 		places: places{opts.Store},
 		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: newForks(opts.Fleet, opts.Logger),

@@ -32,6 +32,8 @@ type runningRuns struct {
 // Runners is empty: there is the local one alone.
 func (s *runningRuns) Runners(context.Context) ([]holdfast.RunnerRecord, error) { return nil, nil }
 
+func (s *runningRuns) Breakers(context.Context) ([]holdfast.Breaker, error) { return nil, nil }
+
 // AnyQueued has whoever asks look at what is queued.
 func (s *runningRuns) AnyQueued(context.Context, holdfast.ClaimFilter) (bool, error) {
 	return true, nil

@@ -21,7 +21,10 @@ type Launches struct{ *Dispatcher }
 // agent, and does not wait: ErrNotFound if there is none. It returns the run and the ticket
 // of its attempt.
 func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (holdfast.Run, string, error) {
-	run, err := handout(d).claimRun(ctx, holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()})
+	req := holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()}
+	place, leave := handout(d).place(req)
+	defer leave()
+	run, err := handout(d).claimRun(ctx, place, req, 0)
 	if err != nil {
 		return run, "", err
 	}

@@ -22,6 +22,15 @@ type Store interface {
 	Keeper
 	Clusters
 	Runners
+	BreakerStore
+}
+
+// BreakerStore is the records of providers that need a break, or have had one.
+type BreakerStore interface {
+	Breakers(ctx context.Context) ([]holdfast.Breaker, error)
+	// ChangeBreaker has change make of what is on record what is to be, while nobody else
+	// does; false leaves it. It may call it more than once.
+	ChangeBreaker(ctx context.Context, provider string, change func(*holdfast.Breaker) bool) error
 }
 
 // Runners are the records of runners.

@@ -14,11 +14,14 @@ import (
 // ObserveProvider lets the end of an attempt bear on the breaker of its cloud, and tells
 // everybody whom that concerns.
 func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
-	until, changed := d.breakers.ended(run)
-	if !changed {
+	provider := run.Document.Provider
+	until, moved, err := d.breakers.ended(ctx, run)
+	if err != nil {
+		d.opts.Logger.WarnContext(ctx, "end of an attempt was not counted for its provider", "provider", provider, "run", run.ID, "err", err)
+	}
+	if !moved {
 		return
 	}
-	provider := run.Document.Provider
 	d.opts.Metrics.ProviderHeld(provider, until)
 	if until.IsZero() {
 		d.opts.Logger.InfoContext(ctx, "provider recovered", "provider", provider, "run", run.ID)
@@ -28,6 +31,15 @@ func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
 	}
 	d.opts.Fleet.Wake(ctx, topicProvider+providerWord(provider, until))
 	d.opts.Fleet.Held(ctx, provider)
+}
+
+// seeBreakers looks at which providers need a break, by what all replicas have on record.
+func (d *Dispatcher) seeBreakers(ctx context.Context) error {
+	moved, err := d.breakers.look(ctx)
+	for provider, until := range moved {
+		d.opts.Metrics.ProviderHeld(provider, until)
+	}
+	return err
 }
 
 // providerWord is what toldOf understands.
@@ -48,7 +60,7 @@ const (
 // those that are not the Dispatcher's.
 func (d *Dispatcher) Woken(topic string) {
 	if topic == TopicWork {
-		d.work.Send()
+		d.claimable()
 	} else if word, ok := strings.CutPrefix(topic, topicProvider); ok {
 		d.observeOther(word)
 	}
@@ -73,8 +85,14 @@ func (d *Dispatcher) observeOther(word string) {
 		d.opts.Metrics.ProviderHeld(word[:i], until)
 	}
 	if until.IsZero() {
-		d.work.Send()
+		d.claimable()
 	}
+}
+
+// claimable says that a run may be claimable.
+func (d *Dispatcher) claimable() {
+	d.work.Send()
+	d.counters.wake()
 }
 
 // HeldUntil is when the next run of a provider may be handed out; the zero time
@@ -124,14 +142,18 @@ type load struct {
 func loadOf(running []holdfast.Lane) load {
 	l := load{providers: make(map[string]int), projects: make(map[string]int), runners: make(map[string]int)}
 	for _, lane := range running {
-		l.providers[lane.Provider]++
-		l.projects[lane.Project]++
-		l.runners[lane.Runner]++
-		if lane.Kind == holdfast.RunDrift {
-			l.drift++
-		}
+		l.add(lane)
 	}
 	return l
+}
+
+func (l *load) add(lane holdfast.Lane) {
+	l.providers[lane.Provider]++
+	l.projects[lane.Project]++
+	l.runners[lane.Runner]++
+	if lane.Kind == holdfast.RunDrift {
+		l.drift++
+	}
 }
 
 func (l Limits) providerFull(of load, provider string) bool {

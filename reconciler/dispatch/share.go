@@ -115,25 +115,35 @@ func (s share) waits(run holdfast.Run) (reason holdfast.Reason, detail string) {
 }
 
 // most is how many runs there may be at once for one to be handed out.
-func (s share) most(run holdfast.Run) int {
-	if s.holds(run) != "" {
+func (s share) most(run holdfast.Run) int { return s.mostOf(run.Document.Project, repoOf(run)) }
+
+// mostOf is most of a run of a project and a repository.
+func (s share) mostOf(project, repo string) int {
+	if s.holder(project, repo) != "" {
 		return s.last
 	}
 	return s.last + 1
 }
 
 // holds is whose share a run is of; empty if it may be the last one.
-func (s share) holds(run holdfast.Run) string {
-	repo := run.PullRequest.Repo
-	if repo == "" && len(run.Reviews) > 0 {
-		repo = run.Reviews[0].PullRequest.Repo
-	}
+func (s share) holds(run holdfast.Run) string { return s.holder(run.Document.Project, repoOf(run)) }
+
+func (s share) holder(project, repo string) string {
 	switch {
-	case s.project != "" && s.project == run.Document.Project:
+	case s.project != "" && s.project == project:
 		return "project " + s.project
 	case s.repo != "" && s.repo == repo:
 		return "repository " + repo
 	default:
 		return ""
 	}
+}
+
+// repoOf is the repository of the pull request that a run was made for, or whose reviews it
+// applies.
+func repoOf(run holdfast.Run) string {
+	if run.PullRequest.Repo == "" && len(run.Reviews) > 0 {
+		return run.Reviews[0].PullRequest.Repo
+	}
+	return run.PullRequest.Repo
 }

@@ -22,7 +22,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{roll{d}.refresh(ctx)}
+	errs := []error{roll{d}.refresh(ctx), d.seeBreakers(ctx)}
 	switch sweeps := d.opts.Fleet.Sweeps(); {
 	case !sweeps:
 		d.idle = true
