@@ -243,8 +243,8 @@ func TestRunnersLastGood(t *testing.T) {
 	}
 	f.open(2, map[string]string{"runners/all.yaml": "# nothing\n"})
 	f.merge(2, byMerge)
-	const gone = `runners/all.yaml: runner "eu" is gone and stays in force: it has 1 environment, p/e ` +
-		`(restore the document, give these environments another runner by a rule and holdfast refresh runner, then remove it)`
+	const gone = `runners/all.yaml: runner "eu" cannot be removed and stays in force: it has 1 environment, p/e ` +
+		`(for each: have a rule give it another runner, or delete its clusters; then holdfast refresh runner p/e)`
 	f.expect("in force after the removal", f.inForce(), "eu max 5 "+gone)
 	if got := f.pullRequest(2).Faults.Error(); got != gone {
 		t.Errorf("faults of the removal are %q", got)

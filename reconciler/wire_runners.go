@@ -30,7 +30,7 @@ func newRunners(r *Reconciler) *runners.Keeper {
 	}
 	return runners.NewKeeper(runners.Options{
 		Store: r.opts.Store, Allow: r.opts.Grants.Runners.Allow, Repositories: names, Sources: sources,
-		Moves: r.places.Moves, Moved: r.dispatcher.Queued, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
+		Moves: r.places.Moves, Listener: runners.Listener{Taken: r.publish.RunnersTaken, Moved: r.dispatcher.Queued}, Logger: r.opts.Telemetry.Logger, Now: r.opts.Now,
 	})
 }
 

@@ -225,6 +225,22 @@ func PushStatus(rev holdfast.Revision, clusters []Cluster) holdfast.CommitStatus
 	return status(rev, holdfast.ContextApply, state, description)
 }
 
+// DocumentsStatus returns holdfast/plan for the head of a tracked branch: the first fault of its
+// documents, with its place, and how many there are.
+func DocumentsStatus(rev holdfast.Revision, faults holdfast.Faults) holdfast.CommitStatus {
+	if len(faults) == 0 {
+		return status(rev, holdfast.ContextPlan, holdfast.StatusSuccess, "no errors in documents")
+	}
+	description := faults[0].Position() + ": " + faults[0].Message
+	if len(faults) > 1 {
+		description = markdown.Plural(len(faults), "error") + ", first " + description
+	}
+	return status(rev, holdfast.ContextPlan, holdfast.StatusFailure, description)
+}
+
+// DistinctFaults returns faults in their order, each once.
+func DistinctFaults(faults holdfast.Faults) holdfast.Faults { return distinct(faults) }
+
 // noAgent is the reason of runs that no living agent executes.
 const noAgent = holdfast.ReasonNoAgent
 

@@ -57,8 +57,9 @@ func (b *branches) desireAll(
 	if err := t.takeAll(ctx, names); err != nil {
 		return nil, err
 	}
-	b.marks.setRecheck(repo.Name, t.again)
-	return t.asked, b.recheckFormer(ctx, cat)
+	b.marks.setRecheck(repo.Name, t.again) // those at fault among them
+	err = b.Publisher.HeadTaken(ctx, repo.Name, now.former, now.revision, slices.Concat(cat.Faults(), t.faults))
+	return t.asked, errors.Join(err, b.recheckFormer(ctx, cat))
 }
 
 // branchHead is what is taken in: the head of a tracked branch and what its tree
@@ -134,10 +135,11 @@ func (b *branches) ownRecord(ctx context.Context, repo Repository, name string) 
 
 // taken is what comes of taking in one cluster.
 type taken struct {
-	ask     bool // there is something to decide about
-	news    bool // it was recorded
-	doubt   bool // it is looked at again with the next head
-	claimed bool // its name was nobody's
+	ask     bool            // there is something to decide about
+	news    bool            // it was recorded
+	doubt   bool            // it is looked at again with the next head
+	claimed bool            // its name was nobody's
+	faults  holdfast.Faults // of its documents
 	// created is the record of a new cluster, which is still to be stored; nil: there is
 	// nothing to store any longer.
 	created *holdfast.ClusterRecord
@@ -247,7 +249,7 @@ func (b *branches) desireOnce(
 		rec.Desired.Revision = now.revision
 	}
 	claimed := before.Version == 0 || before.Deletion != nil || was != repo.Name
-	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0, claimed: claimed}
+	took := taken{ask: true, doubt: len(rec.Desired.Faults) > 0, claimed: claimed, faults: rec.Desired.Faults}
 	old, err := b.Lineage.Former(ctx, repo.Name, rec, res.Doc.Cluster)
 	switch {
 	case err != nil:

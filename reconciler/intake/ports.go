@@ -93,6 +93,8 @@ type Publisher interface {
 	Left(repo string, revision holdfast.Revision)
 	// Waited has the status shown of a push that a cluster's record waited for.
 	Waited(ctx context.Context, rec holdfast.ClusterRecord)
+	// HeadTaken says what is wrong with the documents at the head of a tracked branch.
+	HeadTaken(ctx context.Context, repo string, former, head holdfast.Revision, faults holdfast.Faults) error
 	Shows
 }
 

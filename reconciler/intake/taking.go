@@ -27,6 +27,7 @@ type taking struct {
 	asked   map[string]bool // there is something to decide about; true: they were recorded
 	again   map[string]bool // they are looked at again with the next head
 	claimed []string        // their names were nobody's
+	faults  holdfast.Faults // of the documents of those that were looked at
 }
 
 // takeAll looks at clusters, in the order of names. What was found before an error is recorded.
@@ -124,7 +125,7 @@ func (t *taking) create(ctx context.Context) error {
 
 // note adds what came of a cluster.
 func (t *taking) note(ctx context.Context, name string, took taken) {
-	if took.doubt {
+	if t.faults = append(t.faults, took.faults...); took.doubt {
 		t.again[name] = true
 	}
 	if took.ask {

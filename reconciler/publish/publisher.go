@@ -46,6 +46,7 @@ type Publisher struct {
 	*viewer
 	*issues
 	*pushes
+	*documents
 	opts  Options
 	shows *queue.Lanes[showKey]
 
@@ -102,9 +103,10 @@ func New(opts Options) *Publisher {
 	views := &viewer{opts: opts, began: opts.Settings.Now(), plans: newShownPlans(opts.Fleet, plansKept)}
 	return &Publisher{
 		outbox: out, viewer: views,
-		issues: &issues{outbox: out, opts: opts, drifts: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},
-		pushes: &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
-		opts:   opts, shows: shows,
+		issues:    &issues{outbox: out, opts: opts, drifts: queue.New[issueKey](), issueState: make(map[string]issuesWritten)},
+		pushes:    &pushes{outbox: out, viewer: views, opts: opts, shows: shows, checkedAt: make(map[showKey]pushLook)},
+		documents: &documents{outbox: out, opts: opts, heads: make(map[string]documentsOf)},
+		opts:      opts, shows: shows,
 		lastCommentAt: make(map[holdfast.PullRequestRef]time.Time),
 		working:       make(map[holdfast.PullRequestRef]workLook),
 		statusesEnded: make(map[holdfast.PullRequestRef]headState),

@@ -37,6 +37,10 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 	if key.left && !waits {
 		return nil // it has its last word, or never had one to say
 	}
+	if wait := u.pushWait(key); wait > 0 && !key.left { // of many clusters: to list them takes a while, too
+		u.shows.AddAfter(key, wait)
+		return nil
+	}
 	names, err := u.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: key.repo, Revision: key.revision, Deleted: true})
 	if err != nil {
 		return fmt.Errorf("list clusters of %q: %w", key.repo, err)

@@ -402,10 +402,10 @@ func (j *judging) needed(rec holdfast.RunnerRecord) (fault holdfast.Fault, neede
 	fault = holdfast.Fault{File: rec.Place.Path}
 	switch {
 	case len(pinned) > 0:
-		fault.Message = fmt.Sprintf("runner %q is gone and stays in force: it has %s", name, few("environment", pinned))
-		fault.Hint = "restore the document, give these environments another runner by a rule and holdfast refresh runner, then remove it"
+		fault.Message = fmt.Sprintf("runner %q cannot be removed and stays in force: it has %s", name, few("environment", pinned))
+		fault.Hint = fmt.Sprintf("for each: have a rule give it another runner, or delete its clusters; then holdfast refresh runner %s", pinned[0])
 	case len(rules) > 0:
-		fault.Message = fmt.Sprintf("runner %q is gone and stays in force: it is named by %s", name, few("rule", rules))
+		fault.Message = fmt.Sprintf("runner %q cannot be removed and stays in force: it is named by %s", name, few("rule", rules))
 		fault.Hint = "remove these rules, or have them name another runner"
 	default:
 		return fault, false

@@ -36,11 +36,20 @@ type Refresh interface {
 	// Environments returns the environments that have run, by project and name.
 	Environments(ctx context.Context, filter holdfast.EnvironmentFilter) ([]holdfast.Environment, error)
 	// RefreshEnvironment pins an environment to what the rules say now, with its runs that
-	// wait; dry says only what would be. ErrNotFound: it has not run, or no rule matches it.
+	// wait; dry says only what would be. One without clusters has no runner after it.
+	// ErrNotFound: it has not run, or no rule matches it.
 	// A *holdfast.EnvironmentBusyError if one of its runs is running.
 	RefreshEnvironment(
 		ctx context.Context, env holdfast.EnvironmentKey, dry bool, trail ...holdfast.AuditEntry,
 	) (before, after holdfast.Environment, err error)
+}
+
+// Listener is notified of what a Keeper finds.
+type Listener struct {
+	// Taken is notified of what is wrong with the documents at the head of a tracked branch.
+	Taken func(ctx context.Context, repo string, head holdfast.Revision, faults holdfast.Faults) error
+	// Moved is notified of runs that wait for another runner than before.
+	Moved func(ctx context.Context)
 }
 
 // Options are what a Keeper needs. All are required unless noted.
@@ -53,10 +62,9 @@ type Options struct {
 	Moves        func(ctx context.Context, clusters []string, storages ...*holdfast.StateStorage) ([]holdfast.StateMigration, error)
 	Repositories []string // those that are watched
 	Sources      Sources
-	// Moved is notified of runs that wait for another runner than before.
-	Moved  func(ctx context.Context)
-	Logger *slog.Logger
-	Now    func() time.Time
+	Listener     Listener
+	Logger       *slog.Logger
+	Now          func() time.Time
 }
 
 // Keeper keeps the records of runners. It is safe for concurrent use.
@@ -141,6 +149,9 @@ func (k *Keeper) take(ctx context.Context, said tree) (news bool, err error) {
 		}
 		if delete(k.said, said.repo); len(v.faults) > 0 {
 			k.said[said.repo] = said
+		}
+		if err := k.opts.Listener.Taken(ctx, said.repo, said.revision, v.faults); err != nil {
+			return false, fmt.Errorf("show what is wrong with the runners of %s: %w", said.repo, err)
 		}
 		if v.change.Empty() {
 			return false, nil

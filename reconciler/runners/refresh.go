@@ -8,27 +8,35 @@ import (
 )
 
 // Refresh pins an environment to the runner that the rules say now, as actor asks; dry says
-// only what would be. The errors are those of Store.RefreshEnvironment.
+// only what would be. One that has no cluster left has no runner after it. The errors are
+// those of Store.RefreshEnvironment.
 func (k *Keeper) Refresh(
 	ctx context.Context, env holdfast.EnvironmentKey, dry bool, actor string,
 ) (before, after holdfast.Environment, err error) {
 	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, true)
-	if err == nil && before.Runner != after.Runner {
+	if err == nil && before.Runner != after.Runner && after.Runner != "" {
 		err = k.keepsStates(ctx, env, after.Runner)
 	}
 	if err != nil || dry || before == after {
 		return before, after, err
 	}
 	// What it says is what is seen now: the next look may find another rule.
-	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "environment.refresh", env.String(),
-		fmt.Sprintf("from runner %s to %s, by rule %s", before.Runner, after.Runner, after.Rule))
-	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, false, entry)
-	if err == nil && before.Runner != after.Runner {
-		k.opts.Logger.InfoContext(ctx, "environment has moved", "project", env.Project, "environment", env.Name,
-			"from", before.Runner, "to", after.Runner)
-		k.opts.Moved(ctx)
+	detail := fmt.Sprintf("from runner %s to %s, by rule %s", before.Runner, after.Runner, after.Rule)
+	if after.Runner == "" {
+		detail = fmt.Sprintf("from runner %s to none: it has no cluster left", before.Runner)
 	}
-	return before, after, err
+	entry := holdfast.NewAuditEntry(k.opts.Now(), actor, "environment.refresh", env.String(), detail)
+	before, after, err = k.opts.Store.RefreshEnvironment(ctx, env, false, entry)
+	if err != nil || before.Runner == after.Runner {
+		return before, after, err
+	}
+	k.opts.Logger.InfoContext(ctx, "environment has moved", "project", env.Project, "environment", env.Name,
+		"from", before.Runner, "to", after.Runner)
+	k.opts.Listener.Moved(ctx)
+	if err := k.Again(ctx); err != nil { // what it had may be free to go; the next sweep tries again
+		k.opts.Logger.WarnContext(ctx, "documents of runners were not looked at again", "err", err)
+	}
+	return before, after, nil
 }
 
 // keepsStates refuses a runner for an environment that would have its states elsewhere than

@@ -1,0 +1,102 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/report"
+)
+
+// documents are what heads of tracked branches say of their own documents, whoever pushed
+// them: there may be no pull request to say it.
+type documents struct {
+	*outbox
+	opts Options
+
+	mu    sync.Mutex
+	heads map[string]documentsOf // by repository
+}
+
+// documentsOf are the documents of a head.
+type documentsOf struct {
+	head     holdfast.Revision
+	taken    bool            // clusters are known
+	clusters holdfast.Faults // of clusters, and of files
+	runners  holdfast.Faults // of runners and their rules
+	faulty   bool            // the last head that was shown had faults
+}
+
+// RunnersTaken says what is wrong with the documents of runners and rules of a tracked branch:
+// at its head, which is taken in just now or was before.
+func (d *documents) RunnersTaken(ctx context.Context, repo string, head holdfast.Revision, faults holdfast.Faults) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.heads[repo]
+	if of.head != head {
+		of.head, of.taken = head, false
+	}
+	of.runners = faults
+	d.heads[repo] = of
+	if !of.taken {
+		return nil // what it says of clusters comes next
+	}
+	return d.show(ctx, repo, "")
+}
+
+// HeadTaken says what is wrong with the documents of clusters of a tracked branch, at its head
+// that was taken in after former.
+func (d *documents) HeadTaken(ctx context.Context, repo string, former, head holdfast.Revision, faults holdfast.Faults) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.heads[repo]
+	if of.head != head {
+		of.head, of.runners = head, nil
+	}
+	of.taken, of.clusters = true, faults
+	d.heads[repo] = of
+	return d.show(ctx, repo, former)
+}
+
+// show sets the plan status of a head with faults, and takes it back where they are mended: at
+// the same head, or by the one after it. A head that is one of a pull request, too, says what
+// that does.
+func (d *documents) show(ctx context.Context, repo string, former holdfast.Revision) error {
+	of := d.heads[repo]
+	all := slices.Concat(of.clusters, of.runners)
+	slices.SortStableFunc(all, func(a, b holdfast.Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	faults := report.DistinctFaults(all)
+	before, err := d.planStatus(ctx, repo, of.head)
+	if err != nil || !before.PullRequest.IsZero() {
+		return err
+	}
+	if len(faults) == 0 && before.Status.State != holdfast.StatusFailure {
+		last, err := d.planStatus(ctx, repo, former)
+		if err != nil || !of.faulty && (!last.PullRequest.IsZero() || last.Status.State != holdfast.StatusFailure) {
+			return err
+		}
+	}
+	of.faulty = len(faults) > 0
+	d.heads[repo] = of
+	return d.wantStatus(ctx, holdfast.Post{Repo: repo, Status: report.DocumentsStatus(of.head, faults)}, true)
+}
+
+// planStatus is the plan status of a commit; the zero value if it has none.
+func (d *documents) planStatus(ctx context.Context, repo string, commit holdfast.Revision) (holdfast.Post, error) {
+	if commit == "" {
+		return holdfast.Post{}, nil
+	}
+	post, err := d.opts.Store.Post(ctx, statusKey(repo, commit, holdfast.ContextPlan))
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return holdfast.Post{}, nil
+	} else if err != nil {
+		return post, fmt.Errorf("read status of %s: %w", commit.Short(), err)
+	}
+	return post, nil
+}
