@@ -110,7 +110,7 @@ type RefreshRequest struct {
 // Refresh is what became of an environment.
 type Refresh struct {
 	Before Environment `json:"before"`
-	After  Environment `json:"after"`            // The same: the rules say what it has.
+	After  Environment `json:"after"`            // The same: the rules say what it has. Without a runner: it has no cluster left, and is not pinned.
 	DryRun bool        `json:"dryRun,omitempty"` // It is still as before.
 }
 

@@ -182,8 +182,9 @@ func newRefreshRunnerCommand(a *app) *cobra.Command {
 		Use:   "runner PROJECT/ENVIRONMENT",
 		Short: "Pin an environment to the runner that the rules say now",
 		Long: `Pin an environment to the runner that the most specific rule says now, with its runs
-that wait. Nothing else moves an environment that has run: rules are for new ones. It is
-refused while a run of the environment is running, and if no rule matches it.`,
+that wait. Nothing else moves an environment that has run: rules are for new ones. One that
+has no cluster left is no longer pinned to any runner, so that its runner can be removed.
+It is refused while a run of the environment is running, and if no rule matches it.`,
 		Example: "  holdfast refresh runner payments/production --dry-run",
 		Args:    cli.Exactly(1, "a project and an environment, such as payments/production"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -211,6 +212,10 @@ refused while a run of the environment is running, and if no rule matches it.`,
 
 func refreshText(environment string, r v1.Refresh) string {
 	switch {
+	case r.After.Runner == "" && r.DryRun:
+		return fmt.Sprintf("%s has no cluster left: it would no longer be pinned to runner %s\n", environment, r.Before.Runner)
+	case r.After.Runner == "":
+		return fmt.Sprintf("%s has no cluster left: it is no longer pinned to runner %s\n", environment, r.Before.Runner)
 	case r.Before == r.After:
 		return fmt.Sprintf("%s stays with runner %s, by rule %s\n", environment, r.After.Runner, r.After.Rule)
 	case r.Before.Runner == r.After.Runner && r.DryRun:

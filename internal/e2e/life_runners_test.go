@@ -118,7 +118,7 @@ func TestRunnersOfTwoEnvironments(t *testing.T) {
 	w.fleet().push(files{"runners/far.yaml": deleted, "runners/staging.yaml": deleted})
 	w.until("the runner that is needed stays", func() (bool, string) {
 		out, _, _ := w.cli("describe", "runner", "far")
-		return strings.Contains(out, "is gone and stays in force: it has 1 environment, shop/staging"), out
+		return strings.Contains(out, "cannot be removed and stays in force: it has 1 environment, shop/staging"), out
 	})
 	if _, body := w.get(w.api + "/readyz"); !strings.Contains(body, "runners of repository acme/fleet are not all as its branch says") {
 		t.Errorf("readiness: %s", body)
