@@ -29,19 +29,20 @@ func (b *bench) parts() []part {
 	return []part{
 		{"pulls", 65 * time.Second, func(s *stage) { b.pullRequests(s, plainModule) }},
 		{"providers", 100 * time.Second, func(s *stage) { b.pullRequests(s, providerModule) }},
-		{"cpu", 115 * time.Second, b.processor},
+		{"cpu", 100 * time.Second, b.processor},
 		{"burst", 20 * time.Second, b.burst},
 		{"neighbours", 30 * time.Second, b.neighbours},
 		{"hanging", 20 * time.Second, b.hanging},
-		{"open", 70 * time.Second, b.open},
+		{"open", 60 * time.Second, b.open},
 		{"counts", 15 * time.Second, b.counts},
 		{"starts", 15 * time.Second, b.starts},
 		{"hooks", 45 * time.Second, b.deliveries},
 		{"fleets", 90 * time.Second, b.fleets},
 		{"templates", 90 * time.Second, b.blueprints},
-		{"days", 60 * time.Second, b.days},
+		{"days", 50 * time.Second, b.days},
 		{"strangers", 40 * time.Second, b.strangers},
 		{"replicas", 65 * time.Second, b.replicas},
+		{"jobs", 35 * time.Second, b.jobs},
 	}
 }
 
