@@ -28,7 +28,7 @@ const (
 	replicaCount = 3
 	claimers     = 200 // agents, which execute nothing
 	// The first runs are not counted: each session of the database reads its catalogue and plans
-	// each statement anew.
+	// each statement first.
 	warmingRuns = 400
 	claimedRuns = 1200
 	// floorClients are the connections of the floor: what the replicas have together.

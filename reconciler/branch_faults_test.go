@@ -20,7 +20,7 @@ func TestPushedFaultsAreShown(t *testing.T) {
 		"cluster with a template that is not there": {
 			"clusters/shop.yaml", "# nothing\n", templated("shop", "{path: ../templates/none}"), "clusters/shop.yaml:",
 		},
-		"file that is no YAML":             {"clusters/prod.yaml", document("prod"), document("prod") + "  dependsOn: [\n", "clusters/prod.yaml:"},
+		"file that is not YAML":            {"clusters/prod.yaml", document("prod"), document("prod") + "  dependsOn: [\n", "clusters/prod.yaml:"},
 		"runner":                           {"runners/eu.yaml", remote("eu"), remote("eu", "maxRuns: 0"), "runners/eu.yaml:6:12: spec.maxRuns must be"},
 		"runner that was never in force":   {"runners/eu.yaml", "# nothing\n", remote("eu", "maxruns: 1"), `runners/eu.yaml:6:3: unknown key "maxruns"`},
 		"runner rule":                      {"runners/all.yaml", rule("all", "{runner: local}"), rule("all", "{runner: lokal}"), "runners/all.yaml:4:16: there is no runner"},

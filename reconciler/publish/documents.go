@@ -34,39 +34,43 @@ type documentsOf struct {
 // RunnersTaken says what is wrong with the documents of runners and rules of a tracked branch:
 // at its head, which is taken in just now or was before.
 func (d *documents) RunnersTaken(ctx context.Context, repo string, head holdfast.Revision, faults holdfast.Faults) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	of := d.heads[repo]
-	if of.head != head {
-		of.head, of.taken = head, false
-	}
-	of.runners = faults
-	d.heads[repo] = of
+	of := d.change(repo, func(of *documentsOf) {
+		if of.head != head {
+			of.head, of.taken = head, false
+		}
+		of.runners = faults
+	})
 	if !of.taken {
 		return nil // what it says of clusters comes next
 	}
-	return d.show(ctx, repo, "")
+	return d.show(ctx, repo, "", of)
 }
 
 // HeadTaken says what is wrong with the documents of clusters of a tracked branch, at its head
 // that was taken in after former.
 func (d *documents) HeadTaken(ctx context.Context, repo string, former, head holdfast.Revision, faults holdfast.Faults) error {
+	return d.show(ctx, repo, former, d.change(repo, func(of *documentsOf) {
+		if of.head != head {
+			of.head, of.runners = head, nil
+		}
+		of.taken, of.clusters = true, faults
+	}))
+}
+
+// change changes what is known of a repository, and returns it.
+func (d *documents) change(repo string, change func(*documentsOf)) documentsOf {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of := d.heads[repo]
-	if of.head != head {
-		of.head, of.runners = head, nil
-	}
-	of.taken, of.clusters = true, faults
+	change(&of)
 	d.heads[repo] = of
-	return d.show(ctx, repo, former)
+	return of
 }
 
 // show sets the plan status of a head with faults, and takes it back where they are mended: at
 // the same head, or by the one after it. A head that is one of a pull request, too, says what
 // that does.
-func (d *documents) show(ctx context.Context, repo string, former holdfast.Revision) error {
-	of := d.heads[repo]
+func (d *documents) show(ctx context.Context, repo string, former holdfast.Revision, of documentsOf) error {
 	all := slices.Concat(of.clusters, of.runners)
 	slices.SortStableFunc(all, func(a, b holdfast.Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -82,8 +86,7 @@ func (d *documents) show(ctx context.Context, repo string, former holdfast.Revis
 			return err
 		}
 	}
-	of.faulty = len(faults) > 0
-	d.heads[repo] = of
+	d.change(repo, func(of *documentsOf) { of.faulty = len(faults) > 0 })
 	return d.wantStatus(ctx, holdfast.Post{Repo: repo, Status: report.DocumentsStatus(of.head, faults)}, true)
 }
 
