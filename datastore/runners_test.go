@@ -190,8 +190,9 @@ func testEnvironments(t *testing.T, open opener) {
 func testDesertedEnvironments(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	key := holdfast.EnvironmentKey{Project: "shop", Name: "prod"}
-	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu")},
-		Rules: []holdfast.RunnerRuleRecord{ruleRecord("platform", holdfast.RunnerRule{Name: "all", Runner: "eu"})},
+	saveRunners(t, store, holdfast.RunnersChange{
+		Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu")},
+		Rules:   []holdfast.RunnerRuleRecord{ruleRecord("platform", holdfast.RunnerRule{Name: "all", Runner: "eu"})},
 	})
 	cluster := holdfast.ClusterRecord{
 		Name: "c001", Owner: "fleet", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "c001", Project: key.Project, Environment: key.Name}},

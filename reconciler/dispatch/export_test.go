@@ -80,6 +80,7 @@ func (r *BreakerRecords) ChangeBreaker(_ context.Context, provider string, chang
 	}
 	return nil
 }
+
 func (b *Breakers) Adopt(provider string, until time.Time) bool {
 	return b.b.adopt(provider, until)
 }
