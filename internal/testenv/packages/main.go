@@ -149,9 +149,9 @@ var (
 	ofKubernetes = regexp.MustCompile(`/(deploy|internal/kubetest)$`)
 	ofServers    = regexp.MustCompile(`/(docs|internal/e2e)$`)
 	ofBrowsers   = regexp.MustCompile(`/internal/consoletest$`)
-	// Programs in the sandboxes of these tests are the tests' own binary, within limits of
+	// What these tests bound is the tests' own binary, within limits of
 	// memory that the race detector does not fit into.
-	limited = regexp.MustCompile(`/runner/sandbox$`)
+	limited = regexp.MustCompile(`/(policy/confined|runner/sandbox)$`)
 	// Most tests of these packages call one thing after the other; with the race detector
 	// each takes five times as long. What their code starts is met by those that are raced.
 	large = regexp.MustCompile(`/(cmd/holdfast|gitsource|reconciler)$`)
