@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -253,6 +254,9 @@ func checkSocketFree(path string) error {
 	if err == nil {
 		_ = conn.Close()
 		return fmt.Errorf("make socket %s: another server listens there", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) { // one that is busy is not dead
+		return fmt.Errorf("make socket %s: look whether another server listens there: %w", path, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,7 @@ func TestSocket(t *testing.T) {
 		socket.ChangeOwner, socket.UID, socket.GID = true, 65534, 65534
 	}
 	first := socketServer(t, socket)
+	defer runtime.KeepAlive(first) // a server that nothing refers to is collected, and its socket closed
 	if err := first.Listen(); err != nil {
 		t.Fatal(err)
 	}
