@@ -123,12 +123,18 @@ func TestReasonsAreConstants(t *testing.T) {
 	}
 }
 
-// otherWords are spelt like reasons, by file: names of fields and values of other types.
+// otherWords are spelt like reasons, by file: names of fields, values of other types, and labels.
 var otherWords = map[string][]string{
 	"cmd/holdfast/show/describe_cluster.go": {"Applied", "Protected", "Suspended"},
 	"datastore/objects/errors.go":           {"ServiceUnavailable"},
 	"lifecycle.go":                          {"Drifted"},
 	"report/drift_text.go":                  {"Applied", "Checked"},
+	"server/pages/cluster.go":               {"Drifted"},
+	"server/pages/fleet.go":                 {"Suspended", "Invalid"},
+	"server/pages/lists.go":                 {"Drifted"},
+	"server/pages/pullrequest.go":           {"Merged", "Closed", "Draft", "Invalid", "Approved"},
+	"server/pages/run.go":                   {"Workspace"},
+	"server/pages/words.go":                 {"Applied", "Interrupted", "Canceled"},
 }
 
 var spelling = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
