@@ -87,6 +87,7 @@ func (l *Line[V]) Place() *Place[V] {
 // Miss is why what a place was given was of no use.
 type Miss int
 
+// The kinds of misses.
 const (
 	MissNone  Miss = iota // it was given nothing yet
 	MissHeld              // nobody gets it for now
