@@ -95,7 +95,7 @@ func (p pages) postCommand(w http.ResponseWriter, r *http.Request) {
 		answerError(w, err)
 		return
 	}
-	secret, code := random(), newCode()
+	secret, code := session.NewID(), newCode()
 	request.Secret, request.Code, request.ExpiresAt = access.HashOf(secret), access.HashOf(code), p.opts.Now().Add(codeTime)
 	if err := p.opts.Records.Requests.AddLoginRequest(r.Context(), request); err != nil {
 		answerError(w, err)
@@ -316,7 +316,7 @@ func (p pages) postBrowser(w http.ResponseWriter, r *http.Request) {
 	values := url.Values{"state": {query.Get("state")}}
 	if r.PostFormValue("answer") == "allow" {
 		owner, err := p.ownerOf(who)
-		code := random()
+		code := session.NewID()
 		request.Secret, request.Owner, request.ExpiresAt = access.HashOf(code), &owner, p.opts.Now().Add(returnTime)
 		if err == nil {
 			err = p.opts.Records.Requests.AddLoginRequest(r.Context(), request)

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
@@ -61,7 +60,7 @@ type pages struct {
 
 // start sends the browser to the provider.
 func (p pages) start(w http.ResponseWriter, r *http.Request) {
-	a := attempt{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: session.LocalPath(r.URL.Query().Get("next"))}
+	a := attempt{State: session.NewID(), Nonce: session.NewID(), Verifier: oauth2.GenerateVerifier(), Next: session.LocalPath(r.URL.Query().Get("next"))}
 	to, err := p.provider.start(r.Context(), a)
 	if err != nil {
 		p.fail(w, r, a.Next, err)
@@ -149,11 +148,4 @@ func setAttempt(w http.ResponseWriter, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: attemptCookie, Value: value, Path: "/", MaxAge: int(age.Seconds()), Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
-}
-
-// random is 32 random bytes as text.
-func random() string {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // never fails
-	return base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/server/session"
 )
 
 // Keys are personal tokens on record; *datastore.Store is one.
@@ -110,9 +111,9 @@ func (d *Desk) check(w access.Wish) error {
 
 // newToken makes a token for an owner. Only the caller ever sees it.
 func (d *Desk) newToken(owner access.Owner, w access.Wish) (string, access.PersonalToken) {
-	token, now := tokenPrefix+random(), d.opts.Now().UTC()
+	token, now := tokenPrefix+session.NewID(), d.opts.Now().UTC()
 	return token, access.PersonalToken{
-		ID: "tok-" + random()[:12], Hash: access.HashOf(token), CreatedAt: now, ExpiresAt: now.Add(w.Lifetime),
+		ID: "tok-" + session.NewID()[:12], Hash: access.HashOf(token), CreatedAt: now, ExpiresAt: now.Add(w.Lifetime),
 		Owner: owner, Name: w.Name, Limit: w.Limit, From: w.From,
 	}
 }

@@ -36,8 +36,8 @@ func cookieOf(r *http.Request) string {
 	return cookie.Value
 }
 
-// newID is 32 random bytes as text.
-func newID() string {
+// NewID is what nobody guesses: 32 random bytes as text.
+func NewID() string {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw)

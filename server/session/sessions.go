@@ -188,7 +188,7 @@ func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session access.
 		return nil
 	case former, aged >= s.opts.Times.Rotate:
 		// One that shows the former id this long after the rotation has not got the answer.
-		next = newID()
+		next = NewID()
 		session.Former, session.Hash, session.RotatedAt = access.HashOf(cookieOf(r)), access.HashOf(next), now
 	case aged >= grace:
 		session.Former = access.Hash{} // the browser has the new one
@@ -240,8 +240,8 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, session access.
 			return err
 		}
 	}
-	id, now := newID(), s.opts.Now().UTC()
-	session.ID, session.Hash = "ses-"+newID()[:12], access.HashOf(id)
+	id, now := NewID(), s.opts.Now().UTC()
+	session.ID, session.Hash = "ses-"+NewID()[:12], access.HashOf(id)
 	session.CreatedAt, session.SeenAt, session.RotatedAt = now, now, now
 	session.ExpiresAt = now.Add(s.opts.Times.Absolute)
 	session.From, session.Agent = Address(r), clean(r.UserAgent(), 200)
