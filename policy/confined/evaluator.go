@@ -112,13 +112,17 @@ func (e *Evaluator) Evaluate(ctx context.Context, policies holdfast.AssignedPoli
 // noMemory is how the runtime of Go says that it was refused memory, be it for a thread.
 var noMemory = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "newosproc"}
 
+// unchecked is what it says when its collector was refused memory for its own queues: it uses
+// them unchecked. A pointer that is nil in any other code is a panic, which says so first.
+const unchecked = "SIGSEGV: segmentation violation"
+
 // causeOf says why the process has not answered.
 func (e *Evaluator) causeOf(out, said *bounded, late bool, ended error) string {
 	text := said.kept.String()
 	switch {
 	case out.over:
 		return fmt.Sprintf("it answered more than %d MiB", e.opts.Output>>20)
-	case slices.ContainsFunc(noMemory, func(word string) bool { return strings.Contains(text, word) }):
+	case strings.HasPrefix(text, unchecked), slices.ContainsFunc(noMemory, func(word string) bool { return strings.Contains(text, word) }):
 		return fmt.Sprintf("it needed more than %d MiB of memory", e.opts.Memory>>20)
 	case late:
 		return fmt.Sprintf("it had not ended after %s", e.opts.Timeout)
