@@ -109,9 +109,11 @@ func (s *records) trail(trail []holdfast.AuditEntry) func(ctx context.Context, q
 	}
 }
 
-// PostgreSQL would look for the largest id of all runs, and go through these from there, if the
-// maximum was of the column itself.
-const newestRun = `SELECT COALESCE(MAX(id || ''), '') FROM runs WHERE cluster = ? AND pr_repo = ? AND pr_number = ?`
+// newestRun goes through the runs of one cluster, which are few. PostgreSQL would look for the
+// largest id of all runs, and go through these from there, if the maximum was of the column
+// itself; SQLite would go through all runs of no pull request if it could, since two columns of
+// their index are equal to something.
+const newestRun = `SELECT COALESCE(MAX(id || ''), '') FROM runs WHERE cluster = ? AND pr_repo || '' = ? AND pr_number + 0 = ?`
 
 // NewestRun returns the id of the newest run of what a request names; empty if there is none.
 func (s *RunStore) NewestRun(ctx context.Context, of holdfast.Request) (id string, err error) {
