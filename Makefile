@@ -129,7 +129,7 @@ test-console: tools packages ## what depends on a browser: the pages of the cons
 	@GO=$(GO) internal/testenv/setup.sh browser
 	. $(PACKAGES) && HOLDFAST_TEST_AXE=$$(internal/consoletest/axe.sh $(TOOLS)) $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 $$browsers
 
-# To look at, and for docs/console.md.
+# To look at: every page, wide and narrow, light and dark.
 SHOTS ?= $(BIN)/screenshots
 screenshots: ## take pictures of all pages of the console, in both colours; needs Chromium
 	@GO=$(GO) internal/testenv/setup.sh browser

@@ -7,6 +7,8 @@
 // (ports.go, api_ports.go) and decides who may do what. What the API says is made
 // by api/v1. Server owns the listeners and the order in which they close; apiServer
 // and agentServer are the handlers of a listener each, on a base that they share; the
-// API's handlers are grouped by what they are about (api_runs.go and so on). Command
-// serve wires it. It keeps no records, and decides nothing but who may do what.
+// API's handlers are grouped by what they are about (api_runs.go and so on). The console
+// is on the API's listener, too: pages.go mounts the room server/pages, which asks the API
+// as any other client. Command serve wires it. It keeps no records, and decides nothing but
+// who may do what.
 package server
