@@ -55,7 +55,7 @@ func (s *agentServer) addFlags(c *cobra.Command, url string) {
 	flags.StringVar(&s.url, "server", "", "the server: "+url)
 	flags.StringVar(&s.id, "id", "", "name of this agent, stable over restarts")
 	flags.StringVar(&s.caFile, "ca-file", "", "certificate authority of the server, PEM")
-	flags.StringVar(&s.keyFile, "key", "", "file with the agent's private key, whose public key is in the document of its runner")
+	flags.StringVar(&s.keyFile, "key", "", "file with the agent's private key; the runner's document contains its public key")
 	flags.StringVar(&s.audience, "audience", "", "with --key: server.agents.url of the server, if that is not --server")
 	for _, name := range []string{"server", "id"} {
 		if err := c.MarkFlagRequired(name); err != nil {
@@ -94,9 +94,9 @@ func newAgentCommand(a *app) *cobra.Command {
 	f.addFlags(c, "unix:///path or https://host:port")
 	flags := c.Flags()
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the agent's token; - for the standard input")
-	flags.BoolVar(&f.run, "run", false, "execute the one run that --ticket-file is for, and end: what Jobs of runners start")
-	flags.StringVar(&f.ticketFile, "ticket-file", "", "with --run: file with the ticket of an attempt, which is good once")
-	flags.StringVar(&f.dir, "dir", "", "folder for workspaces, and for results that are not delivered yet")
+	flags.BoolVar(&f.run, "run", false, "execute only the run of the ticket in --ticket-file, and end; used in Jobs of runners")
+	flags.StringVar(&f.ticketFile, "ticket-file", "", "with --run: file with the ticket of an attempt, which can be used once")
+	flags.StringVar(&f.dir, "dir", "", "folder for workspaces, and for results that were not delivered yet")
 	flags.IntVar(&f.slots, "slots", 4, "how many runs to execute at once")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "kinds of runs to execute: "+holdfast.KindNames(holdfast.AgentKinds())+" (default all)")
 	flags.DurationVar(&f.grace, "grace", 5*time.Minute, "how long runs may continue after SIGTERM")

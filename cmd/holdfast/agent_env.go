@@ -19,7 +19,7 @@ func (e *taskEnvironment) addFlags(c *cobra.Command, f *agentFlags) {
 	flags := c.Flags()
 	flags.StringVar(&e.ticket, "ticket-env", "", "with --run: variable with the ticket, instead of --ticket-file")
 	flags.StringVar(&e.ca, "ca-env", "", "variable with the certificate authority of the server, instead of --ca-file")
-	flags.StringArrayVar(&f.executor.Engines.Pass, "engine-env", nil, "further variable of this process that engines get")
+	flags.StringArrayVar(&f.executor.Engines.Pass, "engine-env", nil, "additional variable of this process to pass to engines")
 	flags.StringArrayVar(&f.executor.Engines.Secret, "engine-secret", nil, "the same, with a value that is masked in logs and plans")
 }
 

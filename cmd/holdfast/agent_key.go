@@ -22,8 +22,8 @@ func newAgentKeyCommand(a *app) *cobra.Command {
 		Use:   "key FILE",
 		Short: "Make a key for an agent, and print its public key",
 		Long: `Make an Ed25519 key for an agent: the private key is written to a new file, which only
-you may read, and the public key is printed. That belongs below spec.keys of the
-document of the agent's runner.`,
+you can read, and the public key is printed. Add the public key to spec.keys of the
+runner's document.`,
 		Example: "  holdfast agent key eu-1.key\n  holdfast agent key --show eu-1.key",
 		Args:    cli.Exactly(1, "a file"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ document of the agent's runner.`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&show, "show", false, "print the public key of a file that exists")
+	c.Flags().BoolVar(&show, "show", false, "print the public key of an existing file")
 	return c
 }
 

@@ -33,9 +33,9 @@ func newAgentLaunchCommand(a *app) *cobra.Command {
 		Use:   "launch",
 		Short: "Launch a Kubernetes Job for each run of a runner (type kubernetes-agent)",
 		Long: `Launch a Kubernetes Job for each run of a runner of type kubernetes-agent, in the
-cluster that this agent is in. It connects to the server, and nothing connects to it.
-The runner's document says what Jobs are made from. The agent executes nothing itself:
-while it is away, Jobs that were started continue.`,
+cluster of this agent. The agent connects to the server; nothing connects to the agent.
+The runner's document configures the Jobs. The agent executes nothing itself: if it is
+stopped, Jobs that were started continue.`,
 		Example: "  holdfast agent launch --server https://agents.holdfast.example.com --id east/agent --key /etc/holdfast/key",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ while it is away, Jobs that were started continue.`,
 		},
 	}
 	f.addFlags(c, "https://host:port")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "file that says where the cluster is; left out: the one that the agent's Pod is in")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: the cluster of the agent's Pod)")
 	return c
 }
 

@@ -27,16 +27,16 @@ func newApplyCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbApply,
 		short: "Apply pending plans",
-		long: `Apply pending plans: of clusters, the plans of the tracked branch; of a merged pull
-request, the plans of its clusters; of a run, exactly the plan that it made, if the
-state has not changed since.
+		long: `Apply pending plans: for clusters, the plans of the tracked branch; for a merged pull
+request, the plans of its clusters; for a run, exactly its plan, if the state has not
+changed since.
 
 For clusters and for a pull request, the pending plans are listed and exactly these
-are applied. If a newer plan has been made meanwhile, apply is refused.
+are applied. If there is a newer plan by then, apply is refused.
 
-If the tracked branch has removed a cluster, apply confirms the deletion that waits
-for a person. If there is nothing to apply and the last check found drift, apply
-reverts exactly what the check showed.`,
+If the tracked branch has removed a cluster, apply confirms a deletion that waits for
+confirmation. If there is nothing to apply and the last check found drift, apply
+reverts exactly the drift that the check showed.`,
 		waits: true,
 	})
 }
@@ -46,9 +46,9 @@ func newReplanCommand(a *app) *cobra.Command {
 		name:  "replan",
 		word:  holdfast.VerbPlan,
 		short: "Plan again, on the server",
-		long: `Plan clusters again as the tracked branch defines them, or what a pull request would
-change, for example after a plan that failed. Nothing is applied. To plan on this
-machine, use holdfast plan.`,
+		long: `Plan clusters again as the tracked branch defines them, or plan a pull request again,
+for example after a plan that failed. Nothing is applied. To plan on this machine, use
+holdfast plan.`,
 		waits: true,
 		all:   "plan every cluster that the pull request's change of a template would change",
 	})
@@ -64,7 +64,7 @@ for the approval are then applied. A cluster with onMerge: false is not: its pla
 approved, and holdfast apply applies it.
 
 For clusters, the pending plans are listed and exactly these are approved. If a
-newer plan has been made meanwhile, approve is refused.`,
+newer plan by then, approve is refused.`,
 	})
 }
 
@@ -72,8 +72,8 @@ func newCancelCommand(a *app) *cobra.Command {
 	return newVerbCommand(a, verb{
 		word:  holdfast.VerbCancel,
 		short: "Cancel runs",
-		long: `Cancel the runs of clusters, of a pull request, or one run. A running engine is
-asked to stop and given time to store what it did.`,
+		long: `Cancel the runs of clusters or of a pull request, or a single run. A running engine is
+interrupted, and has time to store its state.`,
 	})
 }
 

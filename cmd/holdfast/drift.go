@@ -33,8 +33,8 @@ func newDriftCheckCommand(a *app) *cobra.Command {
 		Long: `Check whether a cluster still matches its last apply. A check that is already queued or
 running is used instead of a new one.
 
-With --wait, the command shows what was found. The exit code is then 0 with and without
-drift, and 3 if the check failed or was canceled.`,
+With --wait, the command shows the result. The exit code is then 0, with or without
+drift, or 3 if the check failed or was canceled.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -56,7 +56,7 @@ drift, and 3 if the check failed or was canceled.`,
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVarP(&wait, "wait", "w", false, "follow the check to its end, and show what it found")
+	c.Flags().BoolVarP(&wait, "wait", "w", false, "follow the check to its end, and show the result")
 	return c
 }
 

@@ -26,7 +26,7 @@ type isolationFlags struct {
 func addIsolationFlags(c *cobra.Command, f *isolationFlags) {
 	flags := c.Flags()
 	flags.StringVar(&f.wanted, "isolation", "auto", "how engines are isolated: auto, none, or the weakest acceptable mode")
-	flags.IntVar(&f.firstUser, "slot-user", 60600, "first uid and gid that engines run as, where they can have users of their own")
+	flags.IntVar(&f.firstUser, "slot-user", 60600, "first uid and gid of engines, in modes with separate users")
 	flags.StringArrayVar(&f.readOnly, "sandbox-read", nil, "file or folder that engines may read")
 	flags.StringArrayVar(&f.writable, "sandbox-write", nil, "file or folder that engines may write")
 }

@@ -39,9 +39,9 @@ func newLoginCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "login",
 		Short: "Log in through the browser",
-		Long: `Log in through the browser: a page of the server asks there whether this command
-line may have a token of yours. The token is kept in a private file next to the client
-file. Without a browser on this machine, give --no-browser: a code is shown, to be typed
+		Long: `Log in through the browser: a page of the server asks you to confirm that this command
+line gets a token. The token is stored in a private file next to the client file. If
+this machine has no browser, use --no-browser: the command shows a code, which you type
 on a page of the server in any browser.`,
 		Args: cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -70,7 +70,7 @@ on a page of the server in any browser.`,
 		},
 	}
 	c.Flags().StringVar(&settings.Server, "server", "", "address of the server's API (default HOLDFAST_SERVER, then the client file)")
-	c.Flags().BoolVar(&noBrowser, "no-browser", false, "show a code to be typed in a browser elsewhere")
+	c.Flags().BoolVar(&noBrowser, "no-browser", false, "show a code to type in a browser elsewhere")
 	c.Flags().StringVar(&wish.Role, "role", "admin", "the strongest role of the token; yours may be weaker: "+strings.Join(roles, ", "))
 	c.Flags().StringArrayVar(&wish.Projects, "project", nil, "limit the token to this project; may be repeated")
 	c.Flags().DurationVar(&wish.Lifetime, "lifetime", 30*24*time.Hour, "how long the token lasts")
@@ -161,7 +161,7 @@ func newLogoutCommand(a *app) *cobra.Command {
 	var conn cli.Connection
 	c := &cobra.Command{
 		Use:   "logout",
-		Short: "Delete the token that login has got, here and on the server",
+		Short: "Delete the token of the last login, here and on the server",
 		Args:  cli.Exactly(0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := a.Connect(conn)

@@ -27,8 +27,8 @@ func newLogsCommand(a *app) *cobra.Command {
 		Short: "Print a run's log",
 		Long: `Print the log of a run's last attempt, or of another one.
 
-With --follow it waits for the run to begin, prints as the log grows, continues
-with the next attempt if there is one, and ends as the run does: with exit code 0,
+With --follow, the command waits for the run to begin, prints the log as it grows, and
+continues with the next attempt if there is one. It ends with the run: with exit code 0,
 or 3 if the run failed, was held or canceled.`,
 		Args: cli.Exactly(1, "a run's ID"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -19,10 +19,10 @@ func newRootCommand(a *app) *cobra.Command {
 		Short: "Keep a fleet of Kubernetes clusters as Git defines them",
 		Long: `Holdfast keeps a fleet of Kubernetes clusters in the state that Git defines.
 
-The commands that talk to a server find it by --server, HOLDFAST_SERVER or the
-client file, and authenticate with --token-file, HOLDFAST_TOKEN or the client
-file. The client file is ~/.config/holdfast/client.yaml, or what
-HOLDFAST_CLIENT_CONFIG names; only you may have permission to read it:
+Commands that need a server find its address in --server, HOLDFAST_SERVER or the
+client file, and a token in --token-file, HOLDFAST_TOKEN or the client file. The
+client file is ~/.config/holdfast/client.yaml, or the file that
+HOLDFAST_CLIENT_CONFIG names. It must be readable only for you:
 
   server: https://holdfast.example.com
   token: ...

@@ -29,7 +29,7 @@ func newDeleteCommand(a *app) *cobra.Command {
 }
 
 func newRefreshCommand(a *app) *cobra.Command {
-	return cli.NewGroup("refresh", "Bring what is pinned up to date", newRefreshRunnerCommand(a))
+	return cli.NewGroup("refresh", "Update what environments are pinned to", newRefreshRunnerCommand(a))
 }
 
 // runnerTypes are the types that a document may say.
@@ -91,7 +91,7 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 		c.Example = "  holdfast create runner eu --type remote --new-key eu.key --set maxRuns=10\n  holdfast create runner eu -f eu.yaml --repo platform --path runners/eu.yaml"
 		c.Flags().StringVar((*string)(&req.Type), "type", "", "its type: "+strings.Join(runnerTypes(), ", "))
 		c.Flags().StringVar(&newKey, "new-key", "", "make a key for its agents (remote, kubernetes-agent): the private key is written to this new file, the public one into the document")
-		c.Flags().StringVar(&req.Repo, "repo", "", "the repository, if several may define runners")
+		c.Flags().StringVar(&req.Repo, "repo", "", "the repository, if several can define runners")
 		c.Flags().StringVar(&req.Path, "path", "", "the file in it (default runners/NAME.yaml)")
 		_ = c.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(runnerTypes(), cobra.ShellCompDirectiveNoFileComp))
 		a.CompleteFlag(c, &conn, "repo", cli.Repositories)
@@ -103,7 +103,7 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 		c.Long = "Propose the removal of a runner by a pull request. A runner with environments that are\npinned to it, or with a rule that names it, cannot be removed."
 	}
 	if change != "delete" {
-		c.Flags().StringVarP(&file, "file", "f", "", "its whole document; - reads the standard input")
+		c.Flags().StringVarP(&file, "file", "f", "", "the complete document; - reads standard input")
 		c.Flags().StringArrayVar(&req.Set, "set", nil, "a key below spec and its value in YAML, such as job.namespace=runs; an empty value removes it")
 	}
 	if change != "create" {
@@ -180,11 +180,12 @@ func newRefreshRunnerCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "runner PROJECT/ENVIRONMENT",
-		Short: "Pin an environment to the runner that the rules say now",
-		Long: `Pin an environment to the runner that the most specific rule says now, with its runs
-that wait. Nothing else moves an environment that has run: rules are for new ones. One that
-has no cluster left is no longer pinned to any runner, so that its runner can be removed.
-It is refused while a run of the environment is running, and if no rule matches it.`,
+		Short: "Pin an environment to the runner that the rules select now",
+		Long: `Pin an environment, with its waiting runs, to the runner that the most specific rule
+selects now. Nothing else moves an environment that has had runs: rules apply to new
+environments. An environment without clusters is no longer pinned to any runner, so that
+its runner can be removed. The command is refused while a run of the environment is
+running, and if no rule matches it.`,
 		Example: "  holdfast refresh runner payments/production --dry-run",
 		Args:    cli.Exactly(1, "a project and an environment, such as payments/production"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -206,7 +207,7 @@ It is refused while a run of the environment is running, and if no rule matches 
 	cli.AddConnectionFlags(c, &conn)
 	cli.AddFormatFlag(c, &format)
 	a.Complete(c, &conn, 1, cli.PinnedEnvironments)
-	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
 	return c
 }
 

@@ -80,9 +80,9 @@ func newStatePushCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "push CLUSTER [FILE]",
 		Short: "Push the state that could not be saved, now",
-		Long: `Queue the run that pushes the state which an apply of the cluster could not save,
-or a file in its place. An agent that applies does it, with the cluster's
-credentials; the engine compares lineage and serial with those in the backend.`,
+		Long: `Queue a run that pushes the state which an apply of the cluster could not save, or a
+file instead. An agent for applies pushes it, with the cluster's credentials; the engine
+compares lineage and serial with those in the backend.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return cli.WrongArguments(c, args, "a cluster's name, and optionally a file")
@@ -125,7 +125,7 @@ func newStateWaiveCommand(a *app) *cobra.Command {
 		Use:   "waive CLUSTER --reason TEXT",
 		Short: "Give up the state that could not be saved",
 		Long: `Give up the state that an apply of the cluster could not save. Plans continue with
-the state that the backend has: resources recorded only in the lost state will be
+the state in the backend: resources that are recorded only in the lost state will be
 created again, unless they are imported. The reason is recorded.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -158,13 +158,13 @@ func newStateMigrateCommand(a *app) *cobra.Command {
 	var req v1.MigrateStateRequest
 	c := &cobra.Command{
 		Use:   "migrate CLUSTER",
-		Short: "Move a cluster's state to where it is to be",
-		Long: `Queue the run that moves the state of a cluster to where its code, its document or its
-runner says that it is to be (StateWouldMove). An agent that applies does it, with the
-cluster's credentials: a plan of what was applied last must have no changes, the state
-is copied with its lineage and serial, and the same plan must have none at the new place.
-Only then does the new place count. If anything fails, or the run dies, the present
-place counts, and the command can be repeated. The state at the former place is kept.`,
+		Short: "Move a cluster's state to its new place",
+		Long: `Queue a run that moves the state of a cluster to the place that its code, its document
+or its runner defines (StateWouldMove). An agent for applies moves it, with the cluster's
+credentials: a plan of the last apply must have no changes, the state is copied with its
+lineage and serial, and the same plan must have no changes at the new place. Only then
+is the new place used. If anything fails, or the run dies, the current place stays in
+use, and the command can be repeated. The state at the former place is kept.`,
 		Example: "  holdfast state migrate prod-eu --dry-run",
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -187,7 +187,7 @@ place counts, and the command can be repeated. The state at the former place is 
 	cli.AddConnectionFlags(c, &conn)
 	a.Complete(c, &conn, 1, cli.ClusterNames)
 	cli.AddFormatFlag(c, &format)
-	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "only say from where to where the state would move")
-	c.Flags().BoolVar(&req.Copied, "copied", false, "the state was copied to its new place by hand: only prove that")
+	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "only show from where to where the state would move")
+	c.Flags().BoolVar(&req.Copied, "copied", false, "the state was copied to its new place by hand: only verify the copy")
 	return c
 }

@@ -127,10 +127,10 @@ func newTransferCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "transfer CLUSTER --to REPOSITORY",
-		Short: "Give a cluster to another repository",
-		Long: `Give a cluster to another repository, which must already define it: from then on its
-document is taken from there. State and history stay; nothing is planned unless the
-new document differs.`,
+		Short: "Move a cluster to another repository",
+		Long: `Move a cluster to another repository, which must already define it: from then on its
+document is read from there. State and history stay; nothing is planned unless the new
+document differs.`,
 		Example: "  holdfast transfer prod-eu --to acme/platform",
 		Args:    cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ func newCreateTokenCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:     "token NAME",
-		Short:   "Make a token for a script; it is shown once",
+		Short:   "Create a token for a script; it is shown once",
 		Example: "  holdfast create token nightly-report --role viewer --project payments --lifetime 720h",
 		Args:    cli.Exactly(1, "a name for the token"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,8 +45,8 @@ func newCreateTokenCommand(a *app) *cobra.Command {
 	cli.AddConnectionFlags(c, &conn)
 	cli.AddFormatFlag(c, &format)
 	c.Flags().StringVar(&req.Role, "role", "viewer", "the strongest role that it allows; yours may be weaker: "+strings.Join(roles, ", "))
-	c.Flags().StringArrayVar(&req.Projects, "project", nil, "limit it to this project; may be repeated")
-	c.Flags().DurationVar(&lifetime, "lifetime", 30*24*time.Hour, "how long it lasts")
+	c.Flags().StringArrayVar(&req.Projects, "project", nil, "limit the token to this project; may be repeated")
+	c.Flags().DurationVar(&lifetime, "lifetime", 30*24*time.Hour, "how long the token lasts")
 	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -58,7 +58,7 @@ func newDeleteTokenCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "token ID",
-		Short: "Delete a token; it is refused from then on",
+		Short: "Delete a token, so that it is refused",
 		Args:  cli.Exactly(1, "a token's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)
@@ -73,6 +73,6 @@ func newDeleteTokenCommand(a *app) *cobra.Command {
 		},
 	}
 	cli.AddConnectionFlags(c, &conn)
-	c.Flags().BoolVar(&all, "all", false, "also one of somebody else (takes the role admin)")
+	c.Flags().BoolVar(&all, "all", false, "also a token of somebody else (requires the role admin)")
 	return c
 }

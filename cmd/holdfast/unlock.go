@@ -30,11 +30,10 @@ func newUnlockCommand(a *app) *cobra.Command {
 heartbeats, and release the lock if it is not. If the holder is alive, --force is
 required: its run may still be writing.
 
-The state itself is locked by its backend, too. Where that is not Holdfast's own,
---lock makes an agent run the engine's force-unlock for a lock that was left by a
-run that died. --force does so for any other lock, whose holder may still be running.
-Where only a pull request has that state, the agent runs the pull request's code, with
-the credentials for plans.`,
+The backend locks the state itself, too. If it is not Holdfast's own, --lock makes an
+agent run the engine's force-unlock for a lock that a dead run has left. --force does
+this for any other lock, whose holder may still be running. If only a pull request has
+that state, the agent runs the pull request's code, with the credentials for plans.`,
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("lock") && lock == "" { // of a script: without it, a run is ended

@@ -7,36 +7,36 @@ import (
 
 // Access says who may do what.
 type Access struct {
-	OIDC          OIDC          `yaml:"oidc" doc:"An identity provider (OpenID Connect) by which people log in. Its client needs the redirect URI of server.api.url with /login/callback."`
-	Bindings      []Binding     `yaml:"bindings" doc:"Which people have which role in which projects. The strongest that somebody has in a project counts."`
+	OIDC          OIDC          `yaml:"oidc" doc:"An identity provider (OpenID Connect) by which people log in. Register the redirect URI <server.api.url>/login/callback for its client."`
+	Bindings      []Binding     `yaml:"bindings" doc:"Which people have which role in which projects. If several match, the strongest role is used."`
 	Sessions      Sessions      `yaml:"sessions" doc:"How long logins in browsers last."`
-	TokenLifetime time.Duration `yaml:"tokenLifetime" default:"2160h" doc:"How long a token that somebody makes, or gets by holdfast login, lasts at most."`
+	TokenLifetime time.Duration `yaml:"tokenLifetime" default:"2160h" doc:"Maximum lifetime of tokens that people create, or get with holdfast login."`
 }
 
 // OIDC is an identity provider.
 type OIDC struct {
-	Issuer       string   `yaml:"issuer" doc:"The issuer's URL, such as https://id.example.com; its /.well-known/openid-configuration is read when somebody logs in. Left out: people log in with a token of server.api.tokens."`
+	Issuer       string   `yaml:"issuer" doc:"The issuer's URL, such as https://id.example.com; its /.well-known/openid-configuration is read at each login. Left out: people log in with a token of server.api.tokens."`
 	Name         string   `yaml:"name" doc:"Shown on the login page. Left out: the issuer's host."`
 	ClientID     string   `yaml:"clientID" doc:"The id of Holdfast's client at the provider."`
-	ClientSecret Secret   `yaml:"clientSecret" doc:"The client's secret. Left out: a public client, which proves itself by PKCE alone."`
-	Scopes       []string `yaml:"scopes" doc:"Besides openid. Left out: profile, email and groups."`
-	NameClaim    string   `yaml:"nameClaim" default:"preferred_username" doc:"The claim by which people are called in the audit trail, such as email. What somebody may do never depends on it."`
-	GroupsClaim  string   `yaml:"groupsClaim" default:"groups" doc:"The claim that lists somebody's groups. It is read from the ID token, else from userinfo, at each login."`
+	ClientSecret Secret   `yaml:"clientSecret" doc:"The client's secret. Left out: a public client, which uses only PKCE."`
+	Scopes       []string `yaml:"scopes" doc:"Scopes to request besides openid. Left out: profile, email and groups."`
+	NameClaim    string   `yaml:"nameClaim" default:"preferred_username" doc:"The claim with the name for the audit trail, such as email. Permissions never depend on it."`
+	GroupsClaim  string   `yaml:"groupsClaim" default:"groups" doc:"The claim with a person's groups. It is read from the ID token, otherwise from userinfo, at each login."`
 }
 
 // Binding gives a role to people.
 type Binding struct {
-	Role     string   `yaml:"role" doc:"viewer, operator, approver or admin: [access](access.md) says what each may do."`
+	Role     string   `yaml:"role" doc:"viewer, operator, approver or admin: see [access](access.md)."`
 	Projects []string `yaml:"projects" doc:"The projects in which they have the role. Left out: all."`
 	Groups   []string `yaml:"groups" doc:"Groups, as the identity provider writes them."`
-	People   []string `yaml:"people" doc:"Subjects of the identity provider (claim sub): names and addresses can change hands."`
-	Everyone bool     `yaml:"everyone" doc:"Everyone whom the identity provider lets in."`
+	People   []string `yaml:"people" doc:"Subjects of the identity provider (claim sub), because names and addresses can be reassigned."`
+	Everyone bool     `yaml:"everyone" doc:"Everyone who can log in at the identity provider."`
 }
 
 // Sessions bound logins.
 type Sessions struct {
 	Idle     time.Duration `yaml:"idle" default:"8h" doc:"How long a session lasts without a request."`
-	Absolute time.Duration `yaml:"absolute" default:"24h" doc:"How long it lasts whatever is done. Groups are asked for again with the next login."`
+	Absolute time.Duration `yaml:"absolute" default:"24h" doc:"How long a session lasts in total. Groups are read again at the next login."`
 }
 
 func (d contradictions) checkAccess(c *Config) {

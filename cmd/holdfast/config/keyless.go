@@ -8,8 +8,8 @@ import (
 type Issuer struct {
 	URL      string        `yaml:"url" doc:"Such as https://holdfast.example.com: https, without a port and without a slash at its end. Clouds fetch <url>/.well-known/openid-configuration and <url>/.well-known/jwks.json, which the public listener serves. It is recorded with the first token and cannot be changed after that, see replaces. Left out: no tokens are issued."`
 	Lifetime time.Duration `yaml:"lifetime" default:"1h" doc:"How long a token is valid. Agents renew tokens at half of it. 10s to 24h."`
-	Rotate   time.Duration `yaml:"rotate" default:"2160h" doc:"How long a key signs tokens before the next one does. 0s: for ever."`
-	Announce time.Duration `yaml:"announce" default:"168h" doc:"How long a key is published before it signs. At least 1h, and less than rotate. Where a cloud was given a copy of the keys, such as Google's JWKS files, this is the time to give it a new one."`
+	Rotate   time.Duration `yaml:"rotate" default:"2160h" doc:"How long a key signs tokens before the next one does. 0s: forever."`
+	Announce time.Duration `yaml:"announce" default:"168h" doc:"How long a key is published before it signs. At least 1h, and less than rotate. If a cloud has a copy of the keys, such as Google's JWKS files, upload a new one within this time."`
 	Replaces string        `yaml:"replaces" doc:"The former url, to change it after tokens were issued: every cloud must trust the new one first."`
 }
 
@@ -33,7 +33,7 @@ type GCP struct {
 type Azure struct {
 	TenantID       string `yaml:"tenantID" doc:"The directory (tenant) of the application."`
 	ClientID       string `yaml:"clientID" doc:"The application (client) id."`
-	SubscriptionID string `yaml:"subscriptionID" doc:"Left out: the code says."`
+	SubscriptionID string `yaml:"subscriptionID" doc:"Left out: as in the code."`
 	Audience       string `yaml:"audience" doc:"Left out: api://AzureADTokenExchange."`
 }
 
@@ -41,7 +41,7 @@ type Azure struct {
 type Vault struct {
 	Address   string `yaml:"address" doc:"Such as https://vault.example.com:8200."`
 	Role      string `yaml:"role" doc:"The role of the auth method."`
-	Mount     string `yaml:"mount" doc:"Where the auth method is. Left out: jwt."`
+	Mount     string `yaml:"mount" doc:"The path of the auth method. Left out: jwt."`
 	Namespace string `yaml:"namespace" doc:"Left out: none."`
 	Audience  string `yaml:"audience" doc:"One of the role's bound_audiences. Left out: the address."`
 }

@@ -17,16 +17,16 @@ type Policies struct {
 type PolicySet struct {
 	Name         string   `yaml:"name" doc:"Unique. It is shown before the paths of the files."`
 	Repository   string   `yaml:"repository" doc:"Name of the repository, in repositories."`
-	Path         string   `yaml:"path" default:"." doc:"The folder. Files that end in .rego and data.json are read, also in folders below it; tests are not."`
+	Path         string   `yaml:"path" default:"." doc:"The folder. Files that end in .rego and data.json are read, also in subfolders; tests are ignored."`
 	Version      string   `yaml:"version" doc:"A version, such as 1.4.2: the tag NAME/v1.4.2 or v1.4.2. A tag that has moved since its first use is refused. Left out: the head of the tracked branch."`
-	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects for whose clusters the policies are."`
+	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects whose clusters have these policies."`
 	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`
 }
 
 // ShippedPolicies say for whose clusters the policies are that Holdfast ships.
 type ShippedPolicies struct {
 	Enabled      bool     `yaml:"enabled" doc:"Evaluate them."`
-	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects for whose clusters."`
+	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects whose clusters have these policies."`
 	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`
 }
 

@@ -9,11 +9,11 @@ import (
 
 // Redis is where Redis is: by exactly one of URL, Sentinel and Cluster.
 type Redis struct {
-	URL      string        `yaml:"url" doc:"A single Redis: redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. Either this, sentinel or cluster. A Redis, or a sentinel, that accepts clients without a password is refused unless isolation is none, as code that engines execute can connect to it."`
+	URL      string        `yaml:"url" doc:"A single Redis: redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. Either this, sentinel or cluster. A Redis, or a sentinel, that accepts clients without a password is refused unless isolation is none, because code that engines execute could connect to it."`
 	Sentinel RedisSentinel `yaml:"sentinel" doc:"A master with replicas, found by Redis Sentinel, and followed when a replica is promoted. See [install](install.md#redis)."`
 	Cluster  RedisCluster  `yaml:"cluster" doc:"A Redis Cluster. See [install](install.md#redis)."`
-	User     string        `yaml:"user" doc:"The ACL user. Left out: the one in the URL, else Redis's default user. [Install](install.md#redis) has the rights that it needs."`
-	Password Secret        `yaml:"password" doc:"Of that user. Left out: none, which needs isolation: none."`
+	User     string        `yaml:"user" doc:"The ACL user. Left out: the user in the URL, otherwise Redis's default user. [Install](install.md#redis) lists the rights that it needs."`
+	Password Secret        `yaml:"password" doc:"The password of that user. Left out: none, which requires isolation: none."`
 	Database int           `yaml:"database" default:"0" doc:"With sentinel: the number of the database. A URL has it in its path, a cluster has only 0."`
 	TLS      RedisTLS      `yaml:"tls" doc:"TLS for every connection, sentinels included."`
 	Prefix   string        `yaml:"prefix" default:"holdfast:" doc:"Prefix of every key, so that several Holdfast servers can share a Redis."`
@@ -22,21 +22,21 @@ type Redis struct {
 // RedisSentinel is the sentinels of a Redis.
 type RedisSentinel struct {
 	Master    string   `yaml:"master" doc:"The master's name, as in \"sentinel monitor NAME ...\"."`
-	Addresses []string `yaml:"addresses" doc:"host:port of the sentinels; one that answers is enough. Further ones are learned from it."`
+	Addresses []string `yaml:"addresses" doc:"host:port of the sentinels; one that answers is enough. Others are discovered from it."`
 	User      string   `yaml:"user" doc:"The ACL user of the sentinels. Left out: their default user."`
-	Password  Secret   `yaml:"password" doc:"The password of the sentinels, which is not that of Redis. Left out: none, which needs isolation: none."`
+	Password  Secret   `yaml:"password" doc:"The password of the sentinels, which differs from that of Redis. Left out: none, which requires isolation: none."`
 }
 
 // RedisCluster is nodes of a Redis Cluster.
 type RedisCluster struct {
-	Addresses []string `yaml:"addresses" doc:"host:port of some nodes. The others are learned from them, so that nodes must announce addresses that can be reached from here."`
+	Addresses []string `yaml:"addresses" doc:"host:port of some nodes. The others are discovered from them, so nodes must announce addresses that the server can reach."`
 }
 
 // RedisTLS is how Redis is recognized, and how it recognizes us.
 type RedisTLS struct {
-	Enabled    bool   `yaml:"enabled" doc:"With sentinel and cluster: true to use TLS. A URL says it by rediss://."`
-	CAFile     string `yaml:"caFile" doc:"PEM: authorities that may have signed Redis's certificate. Left out: the system's."`
-	CertFile   string `yaml:"certFile" doc:"PEM: our own certificate, if Redis asks for one. Read again for each connection."`
+	Enabled    bool   `yaml:"enabled" doc:"With sentinel and cluster: true to use TLS. In a URL, use rediss://."`
+	CAFile     string `yaml:"caFile" doc:"PEM: authorities to trust for Redis's certificate. Left out: the system's."`
+	CertFile   string `yaml:"certFile" doc:"PEM: the client certificate, if Redis requires one. Read again for each connection."`
 	KeyFile    string `yaml:"keyFile" doc:"PEM: its key."`
 	ServerName string `yaml:"serverName" doc:"The name in Redis's certificate. Left out: the host of each address."`
 }

@@ -32,19 +32,19 @@ func NewCostCommand(base *cli.App) *cobra.Command {
 	var region, bookFile, format string
 	c := &cobra.Command{
 		Use:   "cost PLAN...",
-		Short: "Show what plans change of the monthly price, without a server",
-		Long: `Show what plans change of the monthly price, without a server and without a network.
+		Short: "Show how plans change the monthly price, without a server",
+		Long: `Show how plans change the monthly price, without a server and without a network.
 
 A PLAN is a file with the output of "terraform show -json" or "tofu show -json", a plan
-document of Holdfast, or a folder with such files (*.json). Prices are those of the
-table in the program, and of a price book if --prices names one.`,
+document of Holdfast, or a folder with such files (*.json). Prices are from the embedded
+table, and from a price book if --prices names one.`,
 		Args: cli.AtLeast(1, "files with plans, or folders"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.cost(args, region, bookFile, format)
 		},
 	}
-	c.Flags().StringVar(&region, "region", "", "region of resources that do not name one; default: that of the others in the plan")
-	c.Flags().StringVar(&bookFile, "prices", "", "a price book: a YAML file with prices and discounts of your own")
+	c.Flags().StringVar(&region, "region", "", "region of resources that do not name one (default: that of the others in the plan)")
+	c.Flags().StringVar(&bookFile, "prices", "", "a price book: a YAML file with your own prices and discounts")
 	cli.AddFormatFlag(c, &format)
 	return c
 }

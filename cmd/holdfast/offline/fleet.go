@@ -240,8 +240,8 @@ func NewValidateCommand(base *cli.App) *cobra.Command {
 		Use:   "validate [DIR]",
 		Short: "Check all cluster files below a folder, without a server",
 		Long: `Check all cluster files below a folder (default: the current one), one by one and
-together: duplicate names and circular dependencies are faults; a dependency that
-no file here defines is a warning, as another repository may define it.`,
+together: duplicate names and circular dependencies are faults. A dependency that no
+file here defines is only a warning, because another repository may define it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Dir = "."

@@ -39,8 +39,8 @@ func NewPlanCommand(base *cli.App) *cobra.Command {
 		Long: `Plan a cluster from files on this machine, without a server, with the engine and
 the environment of this machine.
 
-A state that the server keeps is not available here: without --state such a plan
-starts with an empty state and shows all resources as new.`,
+A state that the server keeps is not available here: without --state, the plan starts
+with an empty state and shows all resources as new.`,
 		Args: cli.Exactly(1, "the name of a cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
 			doc, root, err := one(c.Context(), f, args[0])

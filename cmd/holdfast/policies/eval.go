@@ -28,23 +28,23 @@ func (a *app) newEvalCommand() *cobra.Command {
 	var f evaluating
 	c := &cobra.Command{
 		Use:   "eval PLAN...",
-		Short: "Evaluate policies over plans, without a server",
-		Long: `Evaluate policies over plans, without a server and without a network.
+		Short: "Evaluate policies for plans, without a server",
+		Long: `Evaluate policies for plans, without a server and without a network.
 
 A PLAN is a file with the output of "terraform show -json" or "tofu show -json", or a plan
-document of Holdfast. Its key "holdfast", if you add one, is what a server would tell the
-policies besides: run, cluster, template, engine, providers and pull_request.
+document of Holdfast. You can add a key "holdfast" with the values that a server would
+add: run, cluster, template, engine, providers and pull_request.
 
-A plan document does not have sensitive values. A policy that reads one is undecided.
+A plan document does not contain sensitive values. A policy that reads one is undecided.
 
 The exit code is 1 if a policy denies a plan, cannot be evaluated or is undecided.`,
 		Example: "  holdfast policy eval plan.json --policies ./policies\n  holdfast policy eval plan.json --shipped",
 		Args:    cli.AtLeast(1, "files with plans"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.eval(c.Context(), args, f) },
 	}
-	c.Flags().StringArrayVarP(&f.folders, "policies", "p", nil, "a folder, or a file, with policies; may be given several times")
+	c.Flags().StringArrayVarP(&f.folders, "policies", "p", nil, "a file or folder with policies; may be repeated")
 	c.Flags().BoolVar(&f.shipped, "shipped", false, "evaluate the policies that Holdfast ships")
-	c.Flags().StringVar(&f.settings, "settings", "", "a JSON file with what policies find as data.holdfast")
+	c.Flags().StringVar(&f.settings, "settings", "", "a JSON file with the value of data.holdfast")
 	cli.AddFormatFlag(c, &f.format)
 	return c
 }

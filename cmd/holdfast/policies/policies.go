@@ -22,7 +22,7 @@ type app struct{ *cli.App }
 // NewPolicyCommand returns the command policy.
 func NewPolicyCommand(base *cli.App) *cobra.Command {
 	a := &app{base}
-	return cli.NewGroup("policy", "Test policies, and evaluate them over stored plans", a.newEvalCommand(), a.newTestCommand())
+	return cli.NewGroup("policy", "Test policies, and evaluate them for stored plans", a.newEvalCommand(), a.newTestCommand())
 }
 
 // NewEvaluatorCommand returns the hidden command by which the program starts itself, to

@@ -28,18 +28,18 @@ func (a *app) newTestCommand() *cobra.Command {
 	var f testing
 	c := &cobra.Command{
 		Use:   "test FOLDER...",
-		Short: "Run the tests of policies, and show what they cover",
-		Long: `Run the tests of policies, and show what they cover.
+		Short: "Run the tests of policies, and show their coverage",
+		Long: `Run the tests of policies, and show their coverage.
 
-Tests are rules that begin with test_, in files that end in _test.rego, as opa has them.
-A plan in the folder's own folder "fixtures", NAME.json, is there for them as
+Tests are rules that begin with test_, in files that end in _test.rego, as for opa test.
+The plan NAME.json in the subfolder "fixtures" is available to tests as
 data.fixtures.NAME: "deny with input as data.fixtures.NAME".`,
 		Example: "  holdfast policy test ./policies --min-coverage 90",
 		RunE:    func(c *cobra.Command, args []string) error { return a.test(c.Context(), args, f) },
 	}
-	c.Flags().StringVar(&f.run, "run", "", "only tests whose name contains this")
-	c.Flags().BoolVar(&f.shipped, "shipped", false, "with the policies that Holdfast ships, and their tests")
-	c.Flags().StringVar(&f.settings, "settings", "", "a JSON file with what policies find as data.holdfast")
+	c.Flags().StringVar(&f.run, "run", "", "run only tests whose names contain this")
+	c.Flags().BoolVar(&f.shipped, "shipped", false, "include the policies that Holdfast ships, and their tests")
+	c.Flags().StringVar(&f.settings, "settings", "", "a JSON file with the value of data.holdfast")
 	c.Flags().Float64Var(&f.least, "min-coverage", 0, "fail if tests cover less than this percentage of the policies")
 	cli.AddFormatFlag(c, &f.format)
 	return c

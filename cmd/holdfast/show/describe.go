@@ -50,7 +50,7 @@ func newDescribeRunCommand(a *app) *cobra.Command {
 		Short: "Show a run: status, reason, attempts, plan, failure",
 		Long: `Show a run: status, reason, attempts, plan, failure.
 
-With --plan it shows only the plan, in full, including what a comment leaves out.`,
+With --plan, only the complete plan is shown, including parts that a comment leaves out.`,
 		Args: cli.Exactly(1, "a run's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)

@@ -15,7 +15,7 @@ func newDescribeDriftCommand(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "drift CLUSTER",
-		Short: "Show how a cluster differs from what was applied, as the last check found it",
+		Short: "Show how a cluster differs from its last apply, as of the last check",
 		Args:  cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Connect(conn)

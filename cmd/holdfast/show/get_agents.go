@@ -23,10 +23,10 @@ func newGetAgentsCommand(a *app) *cobra.Command {
 		aliases: []string{"agent"},
 		short:   "List agents: what they execute, how they isolate engines, and when they last responded",
 		long: `List the agents that have contacted the server since its start and within the last
-day: its own and those on other machines. A silent agent has not contacted it for 30
-seconds, or for a lease if one of its runs waits for it (AgentSilent); see describe run.
-A refused agent gets no runs, because it isolates engines less than holdfast.yaml
-demands (--output yaml says why).`,
+day: its own and those on other machines. A silent agent has not contacted the server
+for 30 seconds, or for a lease if one of its runs waits for it (AgentSilent); see
+describe run. A refused agent gets no runs, because its isolation is weaker than
+holdfast.yaml requires (--output yaml says why).`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[agent]{
 			text(table.Column{Title: "AGENT"}, func(s agent) string { return s.ID }),

@@ -27,10 +27,10 @@ func newGetQueueCommand(a *app) *cobra.Command {
 	c := newList(a, &conn, list[entry]{
 		use:   "queue",
 		short: "List runs that wait for an agent, in the order in which they are handed out",
-		long: `List runs that wait for an agent, in the order in which they are handed out if
-nothing else comes. Applies and destroys go first, then plans, samples and drift checks;
-within each of these, pull requests take turns, and projects outside of them. AHEAD says
-how many runs go first and why, WAITS FOR what holds a run back besides its turn.`,
+		long: `List runs that wait for an agent, in the order in which they are handed out if no
+others are queued. Applies and destroys go first, then plans, samples and drift checks;
+within each of these, pull requests take turns, and so do projects for runs without
+one. AHEAD shows how many runs go first and why, WAITS FOR what else delays a run.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[entry]{
 			text(table.Column{Title: "#"}, func(e entry) string { return strconv.Itoa(e.Position) }),
@@ -57,7 +57,7 @@ how many runs go first and why, WAITS FOR what holds a run back besides its turn
 		},
 	})
 	c.Flags().IntVar(&limit, "limit", 50, "show at most this many")
-	c.Flags().StringVar(&runner, "runner", "", "only runs of this runner; # is the place in the whole queue")
+	c.Flags().StringVar(&runner, "runner", "", "only runs of this runner; # is the position in the complete queue")
 	a.CompleteFlag(c, &conn, "runner", cli.Runners)
 	return c
 }

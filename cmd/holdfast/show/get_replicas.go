@@ -21,10 +21,11 @@ func newGetReplicasCommand(a *app) *cobra.Command {
 		use:     "replicas",
 		aliases: []string{"replica"},
 		short:   "List the servers that share the database: their versions, what they lead, and when they last responded",
-		long: `List the servers that have the database: one, or several that share PostgreSQL. A
-dead one has given no sign of life for 15 seconds, and is listed for an hour; one that
-was stopped is not listed. LEADS are the repositories that it polls and decides about;
-(schedule) is what belongs to none. Times are those of the database.`,
+		long: `List the servers that use the database: one, or several that share PostgreSQL. A
+server is dead if it has not responded for 15 seconds, and is then listed for an hour;
+a server that was stopped is not listed. LEADS lists the repositories that it polls and
+decides about; (schedule) stands for work that belongs to no repository. Times are
+those of the database.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[replica]{
 			text(table.Column{Title: "REPLICA"}, func(r replica) string { return r.Identity }),

@@ -23,9 +23,9 @@ func newGetRunnersCommand(a *app) *cobra.Command {
 		use:     "runners",
 		aliases: []string{"runner"},
 		short:   "List runners: where agents execute runs, and how many environments each has",
-		long: `List the runners in force: the local one, which is always there, then those that
-documents define. FAULT says that what the repository says now is not in force, and why;
-holdfast describe runner NAME shows all of it.`,
+		long: `List the runners in force: local, which always exists, then those that documents
+define. FAULT shows why the current document in the repository is not in force;
+holdfast describe runner NAME shows the complete error.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[runner]{
 			text(table.Column{Title: "RUNNER"}, func(r runner) string { return r.Name }),
@@ -70,9 +70,9 @@ func newGetEnvironmentsCommand(a *app) *cobra.Command {
 		use:     "environments",
 		aliases: []string{"environment", "env", "envs"},
 		short:   "List environments that have run, and the runner that each is pinned to",
-		long: `List the environments that have run, and the runner that each is pinned to since its
-first run, or the last holdfast refresh runner. RULE is the one by which it has that
-runner; none: no rule matched then.`,
+		long: `List the environments that have had runs, and the runner that each is pinned to since
+its first run, or since the last holdfast refresh runner. RULE is the rule that selected
+the runner; none: no rule matched then.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[environment]{
 			text(table.Column{Title: "PROJECT"}, func(e environment) string { return e.Project }),

@@ -37,6 +37,6 @@ func newGetTokensCommand(a *app) *cobra.Command {
 			return client.TokensOf(cl).List(ctx, all)
 		},
 	})
-	c.Flags().BoolVar(&all, "all", false, "those of everybody (takes the role admin)")
+	c.Flags().BoolVar(&all, "all", false, "tokens of everybody (requires the role admin)")
 	return c
 }

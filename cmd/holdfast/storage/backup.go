@@ -30,13 +30,13 @@ func NewBackupCommand(a *cli.App) *cobra.Command {
 		Use:   "backup FILE|-",
 		Short: "Write records and blobs to a file, while the server runs",
 		Long: `Write everything that a server with SQLite has stored to a file (tar, gzip), or to
-standard output: records, plans, bundles and states, as they were at one moment. The
-server can run meanwhile; it waits for nothing.
+standard output: records, plans, bundles and states, as of one moment. The server can
+run at the same time, and is not blocked.
 
-The backup is encrypted as the data folder is. The key is not in it: keep the key
-elsewhere, as nothing can be read without it. --with-key puts it in.
+The backup is encrypted like the data folder. It does not contain the key: keep the key
+elsewhere, because nothing can be read without it. --with-key includes the key.
 
-FILE appears when it is complete, and then replaces an older one. The command needs room
+FILE appears when it is complete, and replaces an older file. The command needs space
 for a copy of the database next to FILE.`,
 		Example: `  holdfast backup /backup/holdfast.tar.gz
   holdfast backup - | ssh backup 'cat > holdfast.tar.gz'`,
@@ -50,7 +50,7 @@ for a copy of the database next to FILE.`,
 		},
 	}
 	addConfigFlag(c, &path)
-	c.Flags().BoolVar(&withKey, "with-key", false, "put the encryption keys into the backup: whoever has it can then read everything")
+	c.Flags().BoolVar(&withKey, "with-key", false, "include the encryption keys in the backup: anyone who has it can then read everything")
 	return c
 }
 

@@ -22,13 +22,14 @@ func newCheckCommand(a *cli.App) *cobra.Command {
 	var deep bool
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check that every blob that a record refers to is there and whole",
+		Short: "Check that every blob that a record refers to exists and is intact",
 		Long: `Compare the records with the blobs (larger plans, bundles, states), in SQLite or
-PostgreSQL, in files or an object store. Nothing is written, and the server can run
-meanwhile.
+PostgreSQL, in files or an object store. Nothing is written, and the server can run at
+the same time.
 
-Exit code 1: a blob is missing, damaged or encrypted with a key that is not configured.
-Orphaned blobs, which no record refers to, are only listed: the server removes them.`,
+The exit code is 1 if a blob is missing, damaged, or encrypted with a key that is not
+configured. Orphaned blobs, to which no record refers, are only listed: the server
+removes them.`,
 		Example: "  holdfast datastore check --deep",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {

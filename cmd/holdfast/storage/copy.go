@@ -29,11 +29,11 @@ datastore.url of a configuration names, while the server is stopped. The databas
 must be empty.
 
 All records are copied in one transaction, read back and compared. Then the data folder
-is bound to the new database, and the SQLite file gets another name, so that no server
-starts on it. If the copy is interrupted, the source is as it was: repeat the command.
+is bound to the new database, and the SQLite file is renamed, so that no server starts
+on it. If the copy is interrupted, the source is unchanged: repeat the command.
 
-Larger plans, bundles and states stay where datastore.blobs says. Copying from PostgreSQL
-to SQLite is not possible.`,
+Larger plans, bundles and states are not copied: they stay in datastore.blobs. Copying
+from PostgreSQL to SQLite is not possible.`,
 		Example: `  holdfast datastore copy --to holdfast.yaml
   holdfast datastore copy --from sqlite:/var/lib/holdfast/db/holdfast.db --to new.yaml`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -45,7 +45,7 @@ to SQLite is not possible.`,
 			return a.Print(format, result, func() string { return copied(a, result) })
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "configuration file with the present dataDir, or sqlite:PATH (default: the SQLite file in dataDir of --to)")
+	c.Flags().StringVar(&from, "from", "", "configuration file with the current dataDir, or sqlite:PATH (default: the SQLite file in dataDir of --to)")
 	c.Flags().StringVar(&to, "to", "holdfast.yaml", "configuration file with datastore.url and datastore.password of the new database")
 	cli.AddFormatFlag(c, &format)
 	return c

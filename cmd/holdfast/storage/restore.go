@@ -23,14 +23,14 @@ func NewRestoreCommand(a *cli.App) *cobra.Command {
 	var path, dataDir string
 	c := &cobra.Command{
 		Use:   "restore FILE|-",
-		Short: "Put a backup back into an empty data folder",
-		Long: `Put a backup that holdfast backup has made into a data folder without records, while
-no server runs there. Everything is read and compared with its digests before anything
-is in place.
+		Short: "Restore a backup to an empty data folder",
+		Long: `Restore a backup of holdfast backup to a data folder without records, in which no server
+runs. The complete backup is read and compared with its digests before anything is put
+in place.
 
-Put the encryption key where encryption.keyFile says first, unless it is in the backup.
-What was changed after the backup was made is not known to the restored server:
-docs/backup.md says what to look at before it may apply.`,
+First copy the encryption key to encryption.keyFile, unless the backup contains it. The
+restored server does not know what has changed since the backup: docs/backup.md
+describes what to check before it applies anything.`,
 		Example: "  holdfast restore /backup/holdfast.tar.gz",
 		Args:    cli.Exactly(1, "a file's name, or - for standard input"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -15,7 +15,7 @@ import (
 
 // NewDatastoreCommand returns the commands for records and blobs.
 func NewDatastoreCommand(a *cli.App) *cobra.Command {
-	c := cli.NewGroup("datastore", "Move or check what the server has stored", newCopyCommand(a), newCheckCommand(a))
+	c := cli.NewGroup("datastore", "Move or check the records and blobs of a server", newCopyCommand(a), newCheckCommand(a))
 	c.Long = `Work on the records and blobs of a server, on its machine and as its user, with its
 holdfast.yaml. Nothing is asked of the server.`
 	return c

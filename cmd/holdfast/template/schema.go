@@ -20,12 +20,12 @@ func NewSchemaCommand(base *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schema",
 		Short: "Write a JSON Schema of cluster documents, for completion and checks in editors",
-		Long: `Write a JSON Schema of cluster documents, for completion and checks in editors
-while they are written: all keys, and with --template the providers,
-regions and variables of the templates in a checkout.
+		Long: `Write a JSON Schema of cluster documents, for completion and checks in editors: all
+keys, and with --template the providers, regions and variables of the templates in a
+checkout.
 
-The YAML language server (VS Code, Neovim, Helix, JetBrains) takes it from a line
-at the top of a file:
+The YAML language server (VS Code, Neovim, Helix, JetBrains) finds it by a line at the
+top of a file:
 
   # yaml-language-server: $schema=../holdfast.schema.json
 
@@ -38,7 +38,7 @@ by holdfast validate and on pull requests.`,
 			return a.schema(c.Context(), folders, out)
 		},
 	}
-	c.Flags().StringArrayVar(&folders, "template", nil, "folder with a template, or with several; may be given several times")
+	c.Flags().StringArrayVar(&folders, "template", nil, "folder with one or more templates; may be repeated")
 	c.Flags().StringVar(&out, "out", "", "the file (default: print it)")
 	return c
 }

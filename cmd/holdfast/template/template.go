@@ -133,8 +133,8 @@ func newTemplateNewCommand(a *app) *cobra.Command {
 	var providers []string
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Create a template that is valid, and whose tests pass",
-		Long: `Create a template that is valid, and whose tests pass.
+		Short: "Create a valid template with passing tests",
+		Long: `Create a valid template with passing tests.
 
 Its modules are placeholders that need no cloud: they use the engine's built-in
 resources. Replace them. Comments say what each part is for. Existing files are not
@@ -150,7 +150,7 @@ overwritten.`,
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the folder (default: NAME)")
-	c.Flags().StringSliceVar(&providers, "provider", []string{"local"}, "providers to support: local, aws, gcp, azure, digitalocean, linode, or a name of your own")
+	c.Flags().StringSliceVar(&providers, "provider", []string{"local"}, "providers to support: local, aws, gcp, azure, digitalocean, linode, or a custom name")
 	return c
 }
 
@@ -211,9 +211,9 @@ func newTemplateRenderCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "render [DIR]",
 		Short: "Render the root modules of a template's examples",
-		Long: `Render the root modules of a template's examples, or that of one cluster: the
-files that Holdfast makes. With --out they are written to a folder, each
-in a folder of its own, with the modules, ready for the engine.`,
+		Long: `Render the root modules of a template's examples, or of one cluster: the files that
+Holdfast creates. With --out they are written below a folder, each root module in its own
+subfolder, together with its modules, ready for the engine.`,
 		Example: `  holdfast template render
   holdfast template render templates/kubernetes --example aws-basic
   holdfast template render templates/kubernetes -f ../fleet/clusters/prod-eu.yaml --out /tmp/prod-eu`,
@@ -336,9 +336,9 @@ func newTemplateDocsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "docs [DIR]",
 		Short: "Write a template's page: variables, rules, modules, outputs, examples, versions",
-		Long: `Write a template's page of documentation, in Markdown as code hosts show it: its
-providers, variables, rules, modules as a graph, outputs, examples and versions.
-The same template gives the same page, so that it can be kept next to it.`,
+		Long: `Write a template's page of documentation, in Markdown for code hosts: its providers,
+variables, rules, modules as a graph, outputs, examples and versions. The same template
+always gives the same page, so that you can commit it next to the template.`,
 		Example: "  holdfast template docs templates/kubernetes --out templates/kubernetes/REFERENCE.md",
 		Args:    atMostFolder,
 		RunE: func(c *cobra.Command, args []string) error {

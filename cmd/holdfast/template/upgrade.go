@@ -24,13 +24,13 @@ func newUpgradeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "upgrade CLUSTER... | KEY=VALUE[,KEY=VALUE] | --all",
 		Short: "Propose newer versions of a template by pull request, now",
-		Long: `Open pull requests that move clusters to a newer version of their template: those
-that are named, those with some labels, or all. Without --to that is the newest
-version that upgrades in a cluster's document allows, and without upgrades the
-newest one of the same major version.
+		Long: `Open pull requests that move clusters to a newer version of their template: named
+clusters, clusters with some labels, or all. Without --to, the version is the newest one
+that upgrades in a cluster's document allows; if there is no such key, the newest one of
+the same major version.
 
-Nothing is applied by this: each cluster is planned in its pull request, and a
-merge applies what was reviewed. Upgrades already proposed are not repeated.
+The command applies nothing: each cluster is planned in its pull request, and a merge
+applies what was reviewed. Upgrades that were already proposed are not repeated.
 
 The exit code is 3 if there is nothing to propose, or something could not be
 proposed yet.`,
@@ -67,7 +67,7 @@ proposed yet.`,
 	c.Flags().BoolVar(&req.All, "all", false, "all clusters that use a template")
 	c.Flags().StringVar(&req.Template, "template", "", "only those that use this template")
 	a.CompleteFlag(c, &conn, "template", cli.TemplateNames)
-	c.Flags().StringVar(&req.To, "to", "", "the version; left out: the newest that each of them allows")
+	c.Flags().StringVar(&req.To, "to", "", "the version (default: the newest that each cluster allows)")
 	return c
 }
 
