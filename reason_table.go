@@ -60,8 +60,8 @@ const AppliesShown = "applies exactly the plan that is shown"
 var reasonInfos = together(map[Reason]ReasonInfo{
 	ReasonAdopted: {Effect: Explains, Words: "a new cluster has an empty plan: it is adopted without an apply"},
 	ReasonAdoptionCapped: {
-		Effect: Passes, Words: "the limit of first plans of clusters per hour is reached; it continues automatically",
-		More: "`adopt.maxPerHour` says how many",
+		Effect: Passes, Words: "the hourly limit of first plans is reached; it continues automatically",
+		More: "`adopt.maxPerHour` sets it",
 	},
 	ReasonAgentKilled: {
 		Effect: Explains, Words: "the agent that executed the run died",
@@ -70,7 +70,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonAgentSilent: {
 		Effect: Blocks, Words: "the apply had started and its agent has stopped responding",
-		More: "Its state cannot be taken from it safely",
+		More: "Its state cannot be taken over safely",
 		One:  "has an agent that stopped responding", Many: "have an agent that stopped responding", Failed: true,
 		Next: []Verb{VerbUnlock}, Does: "ends the run once its engine is certainly dead; what remains is planned again",
 		Hint: "Bring the agent back, or make sure that its engine is dead",
@@ -100,17 +100,17 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "`holdfast describe drift` shows what was found",
 	},
 	ReasonClosed:            {Effect: Explains, Words: "the pull request was closed or merged", More: "Its plans end"},
-	ReasonDependencyApplied: {Effect: Passes, Words: "a cluster that it depends on was applied since", More: "It is planned again"},
+	ReasonDependencyApplied: {Effect: Passes, Words: "a cluster that it depends on was applied in the meantime", More: "It is planned again"},
 	ReasonDependencyFailed: {
 		Effect: Blocks, Who: mergers, Words: "a cluster that it depends on has failed",
 		One: "depends on a failed cluster", Many: "depend on a failed cluster", Early: true,
-		Hint: "It resumes automatically when that one is applied",
+		Hint: "It resumes automatically when that cluster is applied",
 		Line: "holdfast describe cluster CLUSTER",
 	},
 	ReasonDependencyMissing: {
 		Effect: Blocks, Who: mergers, Words: "`dependsOn` names a cluster that does not exist",
 		One: "depends on a cluster that does not exist", Many: "depend on a cluster that does not exist", Early: true,
-		Hint: "Correct `dependsOn`, or add that cluster: it resumes automatically then",
+		Hint: "Correct `dependsOn`, or add that cluster; it then resumes automatically",
 	},
 	ReasonDependencyPending: {
 		Effect: Passes, Words: "a cluster that it depends on must be applied first",
@@ -121,7 +121,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Effect: Blocks, Words: "its destroy has failed too often to be retried automatically; its new plan shows what is left",
 		One: "failed to be destroyed", Failed: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
-		Hint: "Remove from the cloud whatever prevents the destroy",
+		Hint: "Find out what prevents the destroy, and remove it in the cloud",
 	},
 	ReasonDestroyed: {Effect: Explains, Words: "it is destroyed"},
 	ReasonDraft: {
@@ -130,7 +130,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonDriftHeld: {
 		Effect: Blocks, Words: "reverting its drift needs a person's approval",
-		More: "With `onDrift: apply`, the revert would destroy something or undo what a rule hides, or the cluster requires an approval",
+		More: "With `onDrift: apply`, the revert would destroy something or undo a change that a rule hides, or the cluster requires an approval",
 		Next: []Verb{VerbApply}, Does: "reverts it by exactly the plan of the last check",
 		Hint: "`holdfast describe drift` shows it",
 	},
@@ -149,7 +149,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "Push the branch to the repository itself, or set `repositories[].forks`, which `isolation: none` overrides",
 	},
 	ReasonHasDependents: {
-		Effect: Passes, Words: "clusters that depend on it are still there; it is destroyed when they are gone",
+		Effect: Passes, Words: "clusters that depend on it still exist; it is destroyed after them",
 		Early: true,
 		Hint:  "Remove those too, or restore its document",
 	},
@@ -165,7 +165,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "Look at the network between agent and server, and at Redis",
 	},
 	ReasonLocked: {
-		Effect: Passes, Who: writers, Words: "another run holds the cluster",
+		Effect: Passes, Who: writers, Words: "another run holds the cluster's lock",
 		Hint: "`holdfast unlock` shows the holder",
 		Line: "holdfast unlock CLUSTER",
 	},
@@ -176,30 +176,30 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonMassDeletion: {
 		Effect: Blocks, Words: "too many clusters would be destroyed at once; someone has to confirm",
-		More: "That is more than 5, or at least two that are more than a tenth of the repository's clusters",
+		More: "More than 5; or at least two, if that is more than a tenth of the repository's clusters",
 		One:  "needs a confirmation", Many: "need a confirmation", Early: true,
 		Next: []Verb{VerbApply}, Does: "confirms it and destroys them",
 		Hint: "Read which clusters these are; `holdfast apply CLUSTER…` destroys only some of them",
 	},
 	ReasonMayExist: {
 		Effect: Blocks, Words: "the apply would create resources that may exist already",
-		More: "An earlier apply died while it created them, or before it had recorded that it had. The comment names them",
-		One:  "would create what may exist already", Many: "would create what may exist already", Early: true,
+		More: "An earlier apply died while it created them, or before it recorded them. The comment names them",
+		One:  "would create resources that may exist", Many: "would create resources that may exist", Early: true,
 		Next: []Verb{VerbApply, VerbPlan}, Does: "creates them anyway, as the plan shows",
-		Hint: "Look for them in the cloud first: import what is there into the state, or remove it",
+		Hint: "Look for them in the cloud first: import existing ones into the state, or remove them",
 	},
 	ReasonMerged: {Effect: Explains, Words: "a plan that was reviewed was merged"},
 	ReasonMissing: {
 		Effect: Blocks, Who: mergers, Words: "its document is missing, and nothing proves that it was removed: nothing is destroyed",
 		One: "has no document", Many: "have no document", Early: true,
-		Hint: "Restore it, or remove it in a commit whose files can all be read and whose names are claimed once",
+		Hint: "Restore it, or remove it in a commit in which every file can be read and every name is defined once",
 	},
 	ReasonNeverApplied: {Effect: Explains, Words: "it was never applied: there is nothing to destroy"},
 	ReasonNewRevision:  {Effect: Passes, Words: "a newer revision is planned"},
 	ReasonNoAgent: {
 		Effect: Passes, Words: "no running agent executes such runs; it resumes automatically when one does",
-		More: "Such runs are those of this kind, of clusters of this project, in environments of this runner. It is reported after 30 s",
-		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing; `holdfast get environments` says which runner an environment has",
+		More: "Such runs have this kind, project and runner. It is reported after 30 s",
+		Hint: "`holdfast get agents` lists agents, and the logs of server and agents say why one is missing; `holdfast get environments` shows the runner of an environment",
 		Line: "holdfast get agents",
 	},
 	ReasonNotAffected: {Effect: Explains, Words: "the pull request does not change the cluster"},
@@ -223,7 +223,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	ReasonOtherBase: {Effect: Explains, Words: "its base is not the tracked branch"},
 	ReasonPlanChanged: {
 		Effect: Blocks, Words: "the new plan differs from the reviewed one",
-		More: "Or an earlier version recorded no plan document for the reviewed plan. `apply` plans again, and applies only if that gives exactly the plan that is shown",
+		More: "Or an earlier version recorded no plan document for the reviewed plan. `apply` plans again, and applies only if the result is exactly the plan that is shown",
 		One:  "has a different plan than reviewed", Many: "have different plans than reviewed",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
@@ -235,7 +235,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonPlanMoved: {
 		Effect: Blocks, Who: writers, Words: "there is a newer plan than the one that was shown",
-		Hint: "Look at the newer plan, then ask again",
+		Hint: "Look at the newer plan, then run the command again",
 	},
 	ReasonPlanOutdated: {
 		Effect: Passes, Words: "its plan was made by an earlier version and is planned again",
@@ -244,7 +244,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	ReasonPreempted: {Effect: Passes, Words: "an apply takes precedence", More: "It is planned again afterwards"},
 	ReasonProjectCapped: {
 		Effect: Passes, Words: "the limit of runs for its project is reached; it resumes automatically",
-		More: "`runs.maxPerProject` says how many",
+		More: "`runs.maxPerProject` sets it",
 	},
 	ReasonProtected: {
 		Effect: Blocks, Who: mergers, Words: "it is protected against destruction (`deletion.protected` was last applied)",
@@ -253,7 +253,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonProviderCapped: {
 		Effect: Passes, Words: "the limit of runs for its cloud is reached; it resumes automatically",
-		More: "`runs.maxPerProvider` says how many",
+		More: "`runs.maxPerProvider` sets it",
 	},
 	ReasonProviderThrottled: {
 		Effect: Passes, Words: "the cloud limits or refuses requests, and its runs are slowed down; it resumes automatically",
@@ -272,7 +272,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	ReasonRepositoryUnread: {
 		Effect: Passes, Words: "its repository has not been read since the server started; it continues once that is done",
 		More: "An apply waits for a minute at most, a destroy until it is read",
-		Hint: "If that lasts, `/readyz` of the server says why the repository cannot be read",
+		Hint: "If it does not continue, `/readyz` of the server says why the repository cannot be read",
 	},
 	ReasonRequested: {Effect: Explains, Words: "a person asked for it"},
 	ReasonResumed: {
@@ -280,20 +280,20 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		More: "The remaining changes are part of what was reviewed",
 	},
 	ReasonRevertFailed: {
-		Effect: Blocks, Words: "the apply that was to revert its drift failed, and is not retried automatically",
+		Effect: Blocks, Words: "the apply to revert its drift failed, and is not retried automatically",
 		More: "Or the same drift is back",
 		Next: []Verb{VerbApply}, Does: "retries with the plan of the last check",
 		Hint: "Find out what causes the drift, or change the code or the rules",
 	},
 	ReasonRunnerCapped: {
 		Effect: Passes, Words: "the limit of runs for its runner is reached; it resumes automatically",
-		More: "`spec.maxRuns` of the runner's document says how many",
+		More: "`spec.maxRuns` of the runner's document sets it",
 	},
 	ReasonSchedule: {Effect: Explains, Words: "a drift check was due"},
 	ReasonStateMoved: {
 		Effect: Passes, Words: "the state has changed in the meantime",
 		More: "Someone else has written it. It is planned again",
-		Hint: "`holdfast replan` or `holdfast drift check` looks at it again",
+		Hint: "`holdfast replan` or `holdfast drift check` checks it again",
 		Line: "holdfast drift check CLUSTER",
 	},
 	ReasonStateUnsaved: {
@@ -304,12 +304,12 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	ReasonStateWouldMove: {
 		Effect: Blocks, Who: operators, Words: "its state would move to another place; nothing is planned or applied until it is migrated",
-		More: "The state stays where it was at the first apply. The code, `spec.state`, another environment or the storage of a runner says another place",
+		More: "The state stays where it was at the first apply. The code, `spec.state`, another environment or the storage of a runner defines another place",
 		One:  "would get another state", Many: "would get other states", Early: true,
-		Hint: "Merge, then run `holdfast state migrate`, which moves the state and proves that nothing changes; or take the change back",
+		Hint: "Merge, then run `holdfast state migrate`, which moves the state and proves that nothing changes; or revert the change",
 		Line: "holdfast state migrate CLUSTER", See: "lifecycle.md#another-state",
 	},
-	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Ask again in a moment"},
+	ReasonSuperseded: {Effect: Passes, Words: "a newer revision replaces it", Hint: "Try again in a moment"},
 	ReasonSuspended: {
 		Effect: Blocks, Who: operators, Words: "runs of this cluster are suspended",
 		More: "Or those of its project, or all of them. `holdfast get suspensions` says who suspended them, and why",
@@ -389,8 +389,8 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "Look at the agent's log: it may be of another version than the server, or code in a plan may have answered instead of it. The whole report is discarded",
 	},
 	CauseMigrationUnproven: {
-		Effect: Explains, Cause: true, Words: "the state was not moved: what was applied last would be changed, or another state is at the new place",
-		Hint: "Read the failure. The former place counts, as before; `holdfast state migrate` can be repeated", See: "lifecycle.md#another-state",
+		Effect: Explains, Cause: true, Words: "the state was not moved: a plan of the last apply has changes, or there is another state at the new place",
+		Hint: "Read the failure. The former place stays in use; `holdfast state migrate` can be repeated", See: "lifecycle.md#another-state",
 	},
 	CauseNetwork: {
 		Effect: Explains, Cause: true, Words: "a name, a connection or a handshake failed",
@@ -411,7 +411,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Hint: "Create it, or correct its name, region or account",
 	},
 	CauseOutOfMemory: {
-		Effect: Explains, Cause: true, Words: "the run hit its limit of memory, or the agent's machine has none left; the failure says which, and \"probably\" where nothing counts what a run uses",
+		Effect: Explains, Cause: true, Words: "the run hit its limit of memory, or the agent's machine has none left; the failure says which, with \"probably\" if memory use could not be measured",
 		Transient: "unless it was the run's own limit",
 		Hint:      "Raise `runs.limits.memory`; or give the machine more, or let it execute fewer runs at once", See: "#limits",
 	},

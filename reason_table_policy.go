@@ -3,8 +3,8 @@ package holdfast
 // policyReasons are those that policies give.
 var policyReasons = map[Reason]ReasonInfo{
 	ReasonPolicyChanged: {
-		Effect: Blocks, Words: "policies say something else of the new plan than of the reviewed one",
-		More: "The apply has evaluated the policies again: another policy speaks against it, of other resources, or with another severity",
+		Effect: Blocks, Words: "the new plan has other policy results than the reviewed one",
+		More: "The apply has evaluated the policies again: another policy has a result, or for other resources, or with another severity",
 		One:  "has other policy results than reviewed", Many: "have other policy results than reviewed",
 		Next: []Verb{VerbApply, VerbPlan}, Does: AppliesShown,
 	},
@@ -13,10 +13,10 @@ var policyReasons = map[Reason]ReasonInfo{
 		More: "A result with the severity `deny`, a policy that fails, and one that was not evaluated at all",
 		One:  "is denied by a policy", Many: "are denied by policies",
 		Next: []Verb{VerbPlan}, Does: "plans again, and evaluates the policies again",
-		Hint: "Correct what the policies speak against, or the policy",
+		Hint: "Correct the code or the policy",
 	},
 	ReasonPolicyOutdated: {
 		Effect: Passes, Words: "its policies have changed since its plan was made: it is planned again",
-		More: "Or it has policies since",
+		More: "Or policies were added since then",
 	},
 }

@@ -8,19 +8,19 @@ var startReasons = map[Reason]ReasonInfo{
 		Hint:      "Wait, or give the runner subnets in further availability zones", See: "runners-ecs.md#when-a-task-does-not-start",
 	},
 	CauseCloudForbidden: {
-		Effect: Explains, Cause: true, Words: "what the server is in the runner's cloud lacks a permission there",
+		Effect: Explains, Cause: true, Words: "the server's identity in the runner's cloud lacks a permission",
 		Transient: "always",
 		Hint:      "Read the failure: it names the permission; grant it to the role or account of the runner", See: "runners-clouds.md#when-the-cloud-refuses",
 	},
 	CauseCloudIdentityRefused: {
-		Effect: Explains, Cause: true, Words: "the runner's cloud does not accept the server's token: its role cannot be assumed, or its account not be used",
+		Effect: Explains, Cause: true, Words: "the runner's cloud does not accept the server's token: its role cannot be assumed, or its account cannot be used",
 		Transient: "always",
 		Hint:      "Read the failure; compare issuer, audience and subject with the trust policy of the role, or with the workload identity provider", See: "runners-clouds.md#when-the-cloud-refuses",
 	},
 	CauseEvicted: {
 		Effect: Explains, Cause: true, Words: "the node evicted the Pod of the run: it is short of memory or disk, is drained, or was preempted",
 		Transient: "if nothing was applied",
-		Hint:      "Read the failure; give Jobs `resources` that the node can keep, or keep them on nodes that are not drained",
+		Hint:      "Read the failure; give Jobs `resources` that fit the node, or run them on nodes that are not drained",
 	},
 	CauseImagePullFailed: {
 		Effect: Explains, Cause: true, Words: "the image of the runner's Jobs or tasks cannot be pulled",
@@ -50,10 +50,10 @@ var startReasons = map[Reason]ReasonInfo{
 	CausePodConfiguration: {
 		Effect: Explains, Cause: true, Words: "the Pod of the run was refused, or its container cannot be started: a service account, a Secret, a volume, a security context",
 		Transient: "always",
-		Hint:      "Read the failure: it has the cluster's own words; correct the runner's `job`", See: "runners-kubernetes.md#when-a-job-does-not-start",
+		Hint:      "Read the failure: it contains the cluster's error; correct the runner's `job`", See: "runners-kubernetes.md#when-a-job-does-not-start",
 	},
 	CausePodTemplateRefused: {
-		Effect: Explains, Cause: true, Words: "the Job or task cannot be made of what the runner and the cluster ask for: a Pod template changes what is reserved, `spec.runner` exceeds what the runner allows, or the API finds it invalid",
+		Effect: Explains, Cause: true, Words: "the Job or task cannot be created as the runner and the cluster request: a Pod template changes reserved fields, `spec.runner` exceeds what the runner allows, or the API rejects it",
 		Hint: "Correct what the failure names", See: "runners-kubernetes.md#pod-templates",
 	},
 	CauseRunnerClusterMissing: {
@@ -72,14 +72,14 @@ var startReasons = map[Reason]ReasonInfo{
 		Hint:      "Wait for other Jobs or tasks to end, raise the quota, or set `maxRuns` of the runner",
 	},
 	CauseRunnerUnauthorized: {
-		Effect: Explains, Cause: true, Words: "the runner's API server does not accept the server's token: it has expired or was revoked, or the cluster does not know whose it is",
+		Effect: Explains, Cause: true, Words: "the runner's API server does not accept the server's token: it has expired or was revoked, or the cluster does not recognize it",
 		Transient: "always",
-		Hint:      "Replace the secret that the runner's `kubernetes` refers to; of EKS, give its role an access entry", See: "runners-clouds.md#when-the-cloud-refuses",
+		Hint:      "Replace the secret that the runner's `kubernetes` refers to; on EKS, give its role an access entry", See: "runners-clouds.md#when-the-cloud-refuses",
 	},
 	CauseRunnerUnreachable: {
 		Effect: Explains, Cause: true, Words: "the runner's API server, or its cloud, cannot be reached",
 		Transient: "always",
-		Hint:      "Read the failure: it names who does not answer; look at the network between the server and that, and at addresses in the runner's document",
+		Hint:      "Read the failure: it names the service that does not answer; check the network in between, and the addresses in the runner's document",
 	},
 	CauseRunnerUnusable: {
 		Effect: Explains, Cause: true, Words: "the runner cannot be used as it is configured",
@@ -87,19 +87,19 @@ var startReasons = map[Reason]ReasonInfo{
 		Hint:      "Read the failure: it names the setting or the secret; correct the runner's document or holdfast.yaml",
 	},
 	CauseStartTimeout: {
-		Effect: Explains, Cause: true, Words: "what was started for the run has not called the server in time",
+		Effect: Explains, Cause: true, Words: "the Job or task of the run has not contacted the server in time",
 		Transient: "always",
 		Hint:      "Look at the Pod or task, and whether it reaches `server.agents.url`", See: "runners-kubernetes.md#when-a-job-does-not-start",
 	},
 	CauseTaskConfiguration: {
 		Effect: Explains, Cause: true, Words: "the task of the run was refused, or its container cannot be started: a role, a subnet, a secret, the network",
 		Transient: "always",
-		Hint:      "Read the failure: it has AWS's own words; correct the runner's `ecs`", See: "runners-ecs.md#when-a-task-does-not-start",
+		Hint:      "Read the failure: it contains the error of AWS; correct the runner's `ecs`", See: "runners-ecs.md#when-a-task-does-not-start",
 	},
 	CauseTaskInterrupted: {
 		Effect: Explains, Cause: true, Words: "AWS stopped the run's task: its host was retired, or its capacity reclaimed",
 		Transient: "if nothing was applied",
-		Hint:      "Nothing, if it was once; an apply that had begun is planned again", See: "runners-ecs.md#while-it-runs",
+		Hint:      "Nothing to do if it happened once; an apply that had begun is planned again", See: "runners-ecs.md#while-it-runs",
 	},
 	CauseUnschedulable: {
 		Effect: Explains, Cause: true, Words: "no node of the runner's cluster fits the Pod of the run",

@@ -60,7 +60,7 @@ func TestReasonInWords(t *testing.T) {
 	for got, want := range map[string]string{
 		holdfast.Reason("OfAnotherVersion").Info().Words:    "of another version",
 		holdfast.ReasonPlanFailed.Refusal("no credentials"): "there is no plan to apply: planning failed: no credentials. `/holdfast plan` plans again",
-		holdfast.ReasonSuperseded.Refusal(""):               "a newer revision replaces it. Ask again in a moment",
+		holdfast.ReasonSuperseded.Refusal(""):               "a newer revision replaces it. Try again in a moment",
 		holdfast.ReasonUpToDate.Refusal(""):                 "the cluster matches Git",
 	} {
 		if got != want {

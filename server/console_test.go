@@ -46,7 +46,7 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, console()).API())
 	for path, want := range map[string]string{
-		"/": "prod-eu", "/?q=prod": "prod-eu", "/clusters/prod-eu": "prod-eu", "/clusters/prod-eu?tab=outputs": "secret: it is shown to nobody", "/clusters/prod-eu?tab=runs": "run-1",
+		"/": "prod-eu", "/?q=prod": "prod-eu", "/clusters/prod-eu": "prod-eu", "/clusters/prod-eu?tab=outputs": "secret: never shown", "/clusters/prod-eu?tab=runs": "run-1",
 		"/clusters/prod-eu?tab=drift": "Drift", "/clusters/prod-eu?tab=history": "Audit", "/clusters/prod-eu?tab=resources": "Resources",
 		"/runs/run-1": "(sensitive value)", "/pullrequests": "shop#7", "/pullrequests/7/shop": "prod-eu", "/queue": "Agents", "/drift": "Drift", "/templates": "Templates",
 		"/audit": "Audit", "/settings": "viewer",

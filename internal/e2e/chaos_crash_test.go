@@ -49,7 +49,7 @@ func TestServerIsKilledDuringApply(t *testing.T) {
 func (w *world) untilHeldAsItMayExist(pr *pull) {
 	w.t.Helper()
 	w.untilWaiting("alpha", holdfast.ReasonMayExist)
-	pr.untilComment("MayExist", "may exist already", "terraform_data.work", "import what is there into the state, or remove it", "/holdfast apply")
+	pr.untilComment("MayExist", "may exist already", "terraform_data.work", "import existing ones into the state, or remove them", "/holdfast apply")
 	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "MayExist", "alpha")
 	w.untilShown("alpha")
 	if got := w.said("work"); got != "start" {

@@ -86,7 +86,7 @@ func New(opts Options) (*Desk, error) {
 // Grants returns the roles of a person now; ErrUnauthorized if there are none.
 func (d *Desk) Grants(ctx context.Context, id access.PersonID) (access.Grants, error) {
 	if d.provider == nil {
-		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "no identity provider is configured any longer")
+		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "no identity provider is configured now")
 	}
 	person, err := d.opts.Records.People.Person(ctx, id)
 	switch {
@@ -99,7 +99,7 @@ func (d *Desk) Grants(ctx context.Context, id access.PersonID) (access.Grants, e
 	}
 	grants := access.GrantsFor(person, d.opts.Rules.Bindings)
 	if grants.Highest() == "" {
-		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "you have no role any longer")
+		return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "you no longer have a role")
 	}
 	return grants, nil
 }

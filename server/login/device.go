@@ -118,7 +118,7 @@ func (p pages) postToken(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound), err == nil && request.Secret != access.HashOf(shown.Secret),
 		err == nil && subtle.ConstantTimeCompare([]byte(challenge), []byte(request.Challenge)) != 1:
-		answerError(w, holdfast.ErrorOf(holdfast.ErrNotFound, "this login is over: begin again"))
+		answerError(w, holdfast.ErrorOf(holdfast.ErrNotFound, "this login has ended: start again"))
 		return
 	case err != nil:
 		answerError(w, err)
@@ -229,7 +229,7 @@ func (p pages) postDevice(w http.ResponseWriter, r *http.Request) {
 func (p pages) waiting(w http.ResponseWriter, r *http.Request, who access.Principal) (access.LoginRequest, bool) {
 	again := devicePage{FormToken: p.sessions.FormToken(who), Who: who.Name}
 	if !p.guesses.may(who.ID, p.opts.Now()) {
-		again.Error = "Too many codes were wrong. Wait for ten minutes."
+		again.Error = "Too many wrong codes. Wait ten minutes."
 		p.say(w, http.StatusTooManyRequests, again)
 		return access.LoginRequest{}, false
 	}
@@ -237,14 +237,14 @@ func (p pages) waiting(w http.ResponseWriter, r *http.Request, who access.Princi
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound) || err == nil && request.Code != access.HashOf(typed(r.PostFormValue("code"))):
 		p.guesses.wrong(who.ID, p.opts.Now())
-		again.Error = "No command line waits with this code. It is good for ten minutes."
+		again.Error = "No command line is waiting with this code. A code is valid for ten minutes."
 		p.say(w, http.StatusNotFound, again)
 	case err != nil:
 		p.opts.Logger.ErrorContext(r.Context(), "login request was not read", "err", err)
 		again.Error = "Holdfast cannot read the request now. Try again in a moment."
 		p.say(w, http.StatusServiceUnavailable, again)
 	case request.Owner != nil || request.Denied:
-		again.Error = "Somebody has answered before."
+		again.Error = "This request was answered already."
 		p.say(w, http.StatusConflict, again)
 	default:
 		return request, true
@@ -272,10 +272,10 @@ func (p pages) postAnswer(w http.ResponseWriter, r *http.Request) {
 	done := devicePage{Who: who.Name, Done: "The command line is logged in. You can close this page."}
 	switch {
 	case err != nil:
-		p.say(w, http.StatusConflict, devicePage{Who: who.Name, Error: "Somebody has answered before, or the request is over."})
+		p.say(w, http.StatusConflict, devicePage{Who: who.Name, Error: "This request was answered already, or has expired."})
 		return
 	case request.Denied:
-		done.Done = "Denied. The command line gets nothing."
+		done.Done = "Denied. The command line gets no token."
 	}
 	p.say(w, http.StatusOK, done)
 }
@@ -342,7 +342,7 @@ func (d *Desk) fromQuery(query url.Values, from string) (back *url.URL, request 
 	}
 	seconds, err := strconv.ParseInt(query.Get("seconds"), 10, 64)
 	if err != nil || len(query.Get("state")) < 16 || len(query.Get("state")) > 200 {
-		return nil, request, holdfast.ErrorOf(holdfast.ErrRejected, "the address is not complete: run holdfast login again")
+		return nil, request, holdfast.ErrorOf(holdfast.ErrRejected, "the address is incomplete: run holdfast login again")
 	}
 	projects := slices.DeleteFunc(slices.Clone(query["project"]), func(p string) bool { return p == "" })
 	request, err = d.request(ask{Name: query.Get("name"), Challenge: query.Get("challenge"), Role: query.Get("role"), Projects: projects, Seconds: seconds}, from)
@@ -360,7 +360,7 @@ func loopback(address string) (*url.URL, error) {
 			return u, nil
 		}
 	}
-	return nil, holdfast.ErrorOf(holdfast.ErrRejected, "the command line does not wait on this machine")
+	return nil, holdfast.ErrorOf(holdfast.ErrRejected, "no command line is waiting on this machine")
 }
 
 // guesses bounds how often one session may type a code that is wrong.

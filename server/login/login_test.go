@@ -216,7 +216,7 @@ func TestRolesChange(t *testing.T) {
 	if status, _ := s.login(t, s.browser(t), person("1")); status != 403 {
 		t.Errorf("a login without groups: %d", status)
 	}
-	if status, body, _ := get(t, client, s.URL+"/x"); status != 401 || !strings.Contains(body, "no role any longer") {
+	if status, body, _ := get(t, client, s.URL+"/x"); status != 401 || !strings.Contains(body, "no longer have a role") {
 		t.Errorf("the session of before: %d %s", status, body)
 	}
 }

@@ -79,7 +79,7 @@ func (p pages) callback(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
 	case !ok, subtle.ConstantTimeCompare([]byte(a.State), []byte(query.Get("state"))) != 1:
-		p.fail(w, r, a.Next, holdfast.ErrorOf(holdfast.ErrForbidden, "this login was begun elsewhere, or too long ago: begin again"))
+		p.fail(w, r, a.Next, holdfast.ErrorOf(holdfast.ErrForbidden, "this login was started elsewhere, or has expired: start again"))
 		return
 	case query.Get("error") != "":
 		p.fail(w, r, a.Next, holdfast.ErrorOf(holdfast.ErrForbidden, "the identity provider says %.60q", query.Get("error")))

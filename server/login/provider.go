@@ -205,7 +205,7 @@ func (p *provider) finish(ctx context.Context, a attempt, code string) (claims, 
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return nil, holdfast.ErrorOf(holdfast.ErrForbidden, "the identity provider has sent no ID token")
+		return nil, holdfast.ErrorOf(holdfast.ErrForbidden, "the identity provider sent no ID token")
 	}
 	verifier := found.VerifierContext(ctx, &oidc.Config{
 		ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-skew) }, // when it expires; the library has more patience with when it begins
@@ -238,7 +238,7 @@ func (p *provider) addInfo(ctx context.Context, found *oidc.Provider, token *oau
 		return holdfast.ErrorOf(holdfast.ErrUnavailable, "userinfo of the identity provider: %v", err)
 	}
 	if info.Subject != subject {
-		return holdfast.ErrorOf(holdfast.ErrForbidden, "the identity provider's userinfo is of somebody else")
+		return holdfast.ErrorOf(holdfast.ErrForbidden, "the identity provider's userinfo is about another subject")
 	}
 	more := make(claims)
 	if err := info.Claims(&more); err != nil {

@@ -51,7 +51,7 @@ func (d *Desk) Personal(ctx context.Context, token string) (access.Principal, er
 	}
 	now := d.opts.Now()
 	if !now.Before(t.ExpiresAt) {
-		return access.Principal{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "the token has expired: holdfast login gets another one")
+		return access.Principal{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "the token has expired: run holdfast login")
 	}
 	grants, err := d.ownerGrants(ctx, t.Owner)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *Desk) ownerGrants(ctx context.Context, owner access.Owner) (access.Gran
 			return access.GrantsOf(token.Role, token.Projects...), nil
 		}
 	}
-	return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "the token that this one was made with is no longer in the configuration")
+	return nil, holdfast.ErrorOf(holdfast.ErrUnauthorized, "the token with which this one was created is no longer in the configuration")
 }
 
 // ownerOf is whose the tokens are that somebody makes.
@@ -88,7 +88,7 @@ func (d *Desk) ownerOf(who access.Principal) (access.Owner, error) {
 			return access.Owner{Token: token.Name, Name: token.Name, TokenHash: token.Proof()}, nil
 		}
 	}
-	return access.Owner{}, holdfast.ErrorOf(holdfast.ErrForbidden, "%q can make no tokens", who.Name)
+	return access.Owner{}, holdfast.ErrorOf(holdfast.ErrForbidden, "%q cannot create tokens", who.Name)
 }
 
 // minLifetime is how long a token lasts at least.
@@ -102,7 +102,7 @@ func (d *Desk) check(w access.Wish) error {
 	case !w.Limit.Role.IsValid():
 		return holdfast.ErrorOf(holdfast.ErrRejected, "role %.40q: want viewer, operator, approver or admin", string(w.Limit.Role))
 	case len(w.Limit.Projects) > 100 || slices.Contains(w.Limit.Projects, "") || slices.Contains(w.Limit.Projects, access.AllProjects):
-		return holdfast.ErrorOf(holdfast.ErrRejected, "projects are names; without any, the token is for all of its owner's")
+		return holdfast.ErrorOf(holdfast.ErrRejected, "projects must be names; without projects, the token is for all projects of its owner")
 	case w.Lifetime < minLifetime || w.Lifetime > d.opts.Rules.MaxLifetime:
 		return holdfast.ErrorOf(holdfast.ErrRejected, "a token lasts between %s and %s", minLifetime, d.opts.Rules.MaxLifetime)
 	}
@@ -149,7 +149,7 @@ func (d *Desk) within(ctx context.Context, who access.Principal, owner access.Ow
 	}
 	for project, role := range grants.Within(w.Limit.Grants()) {
 		if !who.Grants.Role(project).Includes(role) {
-			return holdfast.ErrorOf(holdfast.ErrForbidden, "the token would allow more than the one that it is made with: log in, or ask for less")
+			return holdfast.ErrorOf(holdfast.ErrForbidden, "the token would allow more than the token that creates it: log in, or request less")
 		}
 	}
 	own, err := d.opts.Records.Keys.PersonalTokens(ctx, owner.Key())

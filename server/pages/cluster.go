@@ -99,7 +99,7 @@ func clusterAlerts(c v1.Cluster) []console.Alert {
 	if d := c.Deletion; d != nil {
 		alert := console.Alert{Tone: "info", Title: sentence(reasonWords(d.Reason, ""))}
 		if d.To != "" {
-			alert.Why, alert.Action = "Its name is "+d.To+" now.", console.Action{Label: "Open", Href: clusterHref(d.To)}
+			alert.Why, alert.Action = "It was renamed to "+d.To+".", console.Action{Label: "Open", Href: clusterHref(d.To)}
 		}
 		if d.Run != "" {
 			alert.Action = console.Action{Label: "See the destroy", Href: runHref(d.Run)}
@@ -108,8 +108,8 @@ func clusterAlerts(c v1.Cluster) []console.Alert {
 	}
 	if c.Unwatched {
 		alerts = append(alerts, console.Alert{
-			Tone: "warn", Title: "Nothing is done for this cluster", Why: "The configuration no longer has its repository, " + c.Owner + ".",
-			Hint: "Name the repository in holdfast.yaml again, or transfer the cluster.",
+			Tone: "warn", Title: "This cluster is not managed", Why: "Its repository, " + c.Owner + ", is no longer in the configuration.",
+			Hint: "Add the repository to holdfast.yaml again, or transfer the cluster.",
 		})
 	}
 	for _, fault := range c.Desired.Faults {
@@ -120,13 +120,13 @@ func clusterAlerts(c v1.Cluster) []console.Alert {
 		if c.SuspendReason != "" {
 			why += ": " + c.SuspendReason
 		}
-		alerts = append(alerts, console.Alert{Tone: "warn", Title: "Suspended: no run begins", Why: sentence(why), Command: "holdfast resume " + c.Name})
+		alerts = append(alerts, console.Alert{Tone: "warn", Title: "Suspended: no runs start", Why: sentence(why), Command: "holdfast resume " + c.Name})
 	}
 	if c.Waiting != "" && c.Waiting != holdfast.ReasonSuspended && len(c.Desired.Faults) == 0 {
 		alerts = append(alerts, waitingAlert(c))
 	}
 	if m := c.MayExist; m != nil {
-		alerts = append(alerts, console.Alert{Tone: "bad", Title: "Resources may exist that no state has", Why: "An apply died while it created them.", Items: m.Addresses})
+		alerts = append(alerts, console.Alert{Tone: "bad", Title: "Resources may exist that are in no state", Why: "An apply died while it created them.", Items: m.Addresses})
 	}
 	return alerts
 }
@@ -252,7 +252,7 @@ func documentFacts(c v1.Cluster, doc v1.Document) []console.Fact {
 func applyWords(a v1.ApplySettings) string {
 	words := "when merged"
 	if !a.OnMerge {
-		words = "by a command"
+		words = "by command"
 	}
 	if len(a.Requires) > 0 {
 		words += ", requires " + strings.Join(a.Requires, " and ")
@@ -321,9 +321,9 @@ func (v *visit) clusterDrift(view *console.ClusterView, c v1.Cluster) error {
 		})
 		view.Drift.Summary = "It is not known whether the cluster has drifted."
 	case found.State.Status == "":
-		view.Drift.Summary = "It was not checked yet: the first check follows the first apply."
+		view.Drift.Summary = "Not checked yet: the first check follows the first apply."
 	default:
-		view.Drift.Summary = "No drift: the infrastructure is as it was applied."
+		view.Drift.Summary = "No drift: the infrastructure matches the last apply."
 	}
 	for i, item := range found.Items {
 		view.Drift.Changes = append(view.Drift.Changes, driftChange(item, fmt.Sprintf("drift-%d", i)))
@@ -335,7 +335,7 @@ func driftChange(item v1.DriftItem, id string) console.Change {
 	change := console.Change{ID: id, Glyph: "~", Word: "changed", Address: item.Address, Lines: attributeLines(item.Attributes), Open: item.Ignored == "", Why: "changed outside"}
 	switch item.Kind {
 	case holdfast.DriftGone:
-		change.Glyph, change.Tone, change.Word, change.Why = "−", "del", "gone", "gone outside"
+		change.Glyph, change.Tone, change.Word, change.Why = "−", "del", "gone", "deleted outside"
 	case holdfast.DriftInput:
 		change.Why = "an input has changed"
 	case holdfast.DriftChanged:

@@ -155,7 +155,7 @@ func needs(o v1.Overview) []console.Need {
 		}
 		out = append(out[:min(len(out), needsOnPage-1)], console.Need{
 			ID: "need-drift", State: console.State{Icon: "drift", Tone: "warn"}, What: strconv.Itoa(drifted) + is, Href: "/drift",
-			Why: "The infrastructure is not as it was applied", Action: console.Action{Label: "Compare", Href: "/drift"},
+			Why: "The infrastructure differs from the last apply", Action: console.Action{Label: "Compare", Href: "/drift"},
 		})
 	}
 	return out[:min(len(out), needsOnPage)]
@@ -280,10 +280,10 @@ func pager(path string, q url.Values, cursor, next, noun string) console.Pager {
 
 func noClusters(o v1.Overview, filtered bool) console.Empty {
 	if o.Total == 0 {
-		return console.Empty{Why: "There are no clusters yet.", Next: "A document in a repository that the configuration names makes one; what is found there shows here within a minute."}
+		return console.Empty{Why: "No clusters yet.", Next: "Add a document to a watched repository: its cluster appears here within a minute."}
 	}
 	if filtered {
 		return console.Empty{Why: "No cluster matches.", Action: console.Action{Label: "Clear filters", Href: "/"}}
 	}
-	return console.Empty{Why: "No more clusters.", Action: console.Action{Label: "To the first", Href: "/"}}
+	return console.Empty{Why: "No more clusters.", Action: console.Action{Label: "First page", Href: "/"}}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // allProjects is why a page is empty for who may see some projects only.
-const allProjects = "This is about all projects, and you see only some."
+const allProjects = "This page is about all projects, and you can see only some."
 
 func (v *visit) queue() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Runs and queue", "q"
@@ -36,7 +36,7 @@ func (v *visit) queue() (console.View, error) {
 	for _, r := range waiting.Items {
 		view.Waiting = append(view.Waiting, queuedRow(r))
 	}
-	view.Pager = console.Pager{Noun: "runs that wait"}
+	view.Pager = console.Pager{Noun: "waiting runs"}
 	if waiting.Next != "" {
 		view.Pager.Next = with("/queue", url.Values{"queued": {waiting.Next}})
 	}
@@ -95,7 +95,7 @@ func aheadWords(a v1.Ahead) string {
 	for _, one := range []struct {
 		n    int
 		what string
-	}{{a.Priority, "of a kind that goes first"}, {a.Own, "older of its own"}, {a.Others, "of others"}, {a.Overdue, "overdue"}} {
+	}{{a.Priority, "of a kind with priority"}, {a.Own, "older ones of its own"}, {a.Others, "of others"}, {a.Overdue, "overdue"}} {
 		if one.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", one.n, one.what))
 		}
@@ -124,7 +124,7 @@ func (v *visit) agents(view *console.QueueView) error {
 	for _, r := range runners.Items {
 		row := console.RunnerRow{Name: r.Name, Type: string(r.Type), Agents: r.Agents, Environments: r.Environments, State: console.State{Word: "in force", Icon: "ok"}}
 		if len(r.Faults) > 0 {
-			row.State, row.Why = console.State{Word: "document at fault", Icon: "alert", Tone: "bad"}, r.Faults[0].Message
+			row.State, row.Why = console.State{Word: "faulty document", Icon: "alert", Tone: "bad"}, r.Faults[0].Message
 		}
 		view.Runners = append(view.Runners, row)
 	}
@@ -205,7 +205,7 @@ func driftRow(l v1.DriftLine) console.DriftRow {
 	for _, one := range []struct {
 		n    int
 		what string
-	}{{l.State.Counts.Changed, "changed"}, {l.State.Counts.Gone, "gone"}, {l.State.Counts.Input, "by an input"}, {l.State.Counts.Ignored, "ignored"}} {
+	}{{l.State.Counts.Changed, "changed"}, {l.State.Counts.Gone, "gone"}, {l.State.Counts.Input, "changed inputs"}, {l.State.Counts.Ignored, "ignored"}} {
 		if one.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", one.n, one.what))
 		}
@@ -261,7 +261,7 @@ func (v *visit) template() (console.View, error) {
 		view.Facts = append(view.Facts, console.Fact{Name: "prepared", Value: t.Prepared, Mono: true})
 	}
 	if t.Trouble != "" {
-		view.Alerts = append(view.Alerts, console.Alert{Tone: "warn", Title: "It cannot be used as it is", Why: sentence(unquoted(t.Trouble))})
+		view.Alerts = append(view.Alerts, console.Alert{Tone: "warn", Title: "It cannot be used", Why: sentence(unquoted(t.Trouble))})
 	}
 	for _, version := range t.Versions {
 		row := console.VersionRow{Version: version.Version, Tag: version.Tag, Revision: string(version.Revision), Clusters: version.Clusters, Trouble: unquoted(version.Unusable)}
@@ -272,7 +272,7 @@ func (v *visit) template() (console.View, error) {
 			row.Href = with("/", url.Values{"template": {t.Name + "@" + version.Version}})
 		}
 		if version.MovedTo != "" {
-			row.Trouble = "its tag was moved: it is refused"
+			row.Trouble = "refused: its tag was moved"
 		}
 		view.Versions = append(view.Versions, row)
 	}

@@ -75,9 +75,9 @@ func (w *logWriter) Write(data []byte) (int, error) {
 func (v *visit) logView(run v1.Run) (console.LogView, error) {
 	live := run.Status == holdfast.RunRunning
 	if run.Attempt == 0 {
-		why := "No log yet: it begins when an agent claims the run."
+		why := "No log yet: it starts when an agent claims the run."
 		if run.Status == holdfast.RunCanceled {
-			why = "There is no log: no agent has claimed the run."
+			why = "No log: no agent has claimed the run."
 		}
 		return console.LogView{Empty: why, Run: run.ID}, nil
 	}

@@ -143,7 +143,7 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 	}
 	p.respond(w, v.r, problem.Status, v.frame, console.ProblemView{
 		Status: problem.Status, Title: problem.Title, Detail: problem.Detail, Hint: problem.Hint, Command: problem.Command,
-		Back: console.Link{Text: "To the fleet", Href: "/"},
+		Back: console.Link{Text: "Back to the fleet", Href: "/"},
 	})
 }
 

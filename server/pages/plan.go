@@ -70,13 +70,13 @@ func changeView(c v1.ResourceChange, id string) console.Change {
 		change.Glyph, change.Word = "·", string(c.Action)
 	}
 	if c.PreviousAddress != "" {
-		change.Notes = append(change.Notes, "It was "+c.PreviousAddress)
+		change.Notes = append(change.Notes, "Moved from "+c.PreviousAddress)
 	}
 	if c.Importing != "" {
-		change.Notes = append(change.Notes, "It is imported: "+c.Importing)
+		change.Notes = append(change.Notes, "Imported: "+c.Importing)
 	}
 	if c.Forgets {
-		change.Notes = append(change.Notes, "The old object leaves the state and is not destroyed")
+		change.Notes = append(change.Notes, "The old object is removed from the state, and not destroyed")
 	}
 	change.Lines = attributeLines(c.Attributes)
 	return change

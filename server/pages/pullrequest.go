@@ -136,7 +136,7 @@ func gates(pr v1.PullRequest) []console.Gate {
 	open, closed := console.State{Word: "holds", Icon: "ok", Tone: "ok"}, console.State{Word: "does not hold", Icon: "guard", Tone: "warn"}
 	var out []console.Gate
 	if requires["approved"] {
-		gate := console.Gate{State: closed, What: "Approved", Why: "one approval by somebody other than the author"}
+		gate := console.Gate{State: closed, What: "Approved", Why: "one approval by someone other than the author"}
 		var by []string
 		for _, verdict := range pr.Verdicts {
 			if verdict.Approves && verdict.Head == pr.Head {
@@ -156,7 +156,7 @@ func gates(pr v1.PullRequest) []console.Gate {
 	if requires["mergeable"] {
 		gate := console.Gate{State: open, What: "Mergeable"}
 		if !pr.Mergeable {
-			gate.State, gate.Why = closed, cmp.Or(pr.Blocked, "the code host would not let it be merged")
+			gate.State, gate.Why = closed, cmp.Or(pr.Blocked, "the code host does not allow the merge")
 		}
 		out = append(out, gate)
 	}
@@ -203,7 +203,7 @@ func (v *visit) affected(view *console.PullRequestView, pr v1.PullRequest, runs 
 	case len(pr.Clusters) == 0:
 		view.Summary = "It affects no cluster."
 	case len(groups) > plansOnPage:
-		view.Summary = fmt.Sprintf("The %d most dangerous of %d different plans are shown; the list of runs has the others.", plansOnPage, len(groups))
+		view.Summary = fmt.Sprintf("Showing the %d most dangerous of %d different plans; the list of runs has the others.", plansOnPage, len(groups))
 	}
 	for i, g := range groups[:min(len(groups), plansOnPage)] {
 		shown, err := v.affectedCluster(g, i)

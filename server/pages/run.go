@@ -34,7 +34,7 @@ func (v *visit) run() (console.View, error) {
 		return nil, err
 	}
 	if run.Matched != "" {
-		view.Plan.Verdict = console.State{Word: "equal to what was reviewed", Icon: "ok", Tone: "ok"}
+		view.Plan.Verdict = console.State{Word: "matches the reviewed plan", Icon: "ok", Tone: "ok"}
 	}
 	view.Log, err = v.logView(run)
 	return view, err
@@ -132,7 +132,7 @@ func failureAlert(run v1.Run, f *v1.Failure) console.Alert {
 	}
 	alert.Items = f.Unrecorded
 	if len(f.Unrecorded) > 0 {
-		alert.Hint = strings.TrimSpace(alert.Hint + " These may exist without being in the state:")
+		alert.Hint = strings.TrimSpace(alert.Hint + " These resources may exist without being in the state:")
 	}
 	if line := f.Cause.Command(run.Cluster); line != "" {
 		alert.Command = line

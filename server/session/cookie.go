@@ -78,7 +78,7 @@ func (s *Sessions) Guard(w http.ResponseWriter, r *http.Request, who access.Prin
 		given = r.PostFormValue(FormField)
 	}
 	if !hmac.Equal([]byte(given), []byte(s.FormToken(who))) {
-		return holdfast.ErrorOf(holdfast.ErrForbidden, "this form belongs to another session: load its page again")
+		return holdfast.ErrorOf(holdfast.ErrForbidden, "this form belongs to another session: reload its page")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Sessions) Guard(w http.ResponseWriter, r *http.Request, who access.Prin
 // SameSite is an ErrForbidden if the browser says that another site makes the request.
 func (s *Sessions) SameSite(r *http.Request) error {
 	if err := s.cross.Check(r); err != nil {
-		return holdfast.ErrorOf(holdfast.ErrForbidden, "another site has made this request")
+		return holdfast.ErrorOf(holdfast.ErrForbidden, "this request comes from another site")
 	}
 	return nil
 }

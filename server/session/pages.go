@@ -74,12 +74,12 @@ func (p pages) postLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	next := r.PostFormValue("next")
 	if err := p.SameSite(r); err != nil {
-		p.show(w, http.StatusForbidden, p.page(r, "Another site has made this request.", next))
+		p.show(w, http.StatusForbidden, p.page(r, "This request comes from another site.", next))
 		return
 	}
 	token, ok := find(p.opts.Tokens, strings.TrimSpace(r.PostFormValue("token")))
 	if !ok {
-		p.show(w, http.StatusUnauthorized, p.page(r, "This token is not known.", next))
+		p.show(w, http.StatusUnauthorized, p.page(r, "Unknown token.", next))
 		return
 	}
 	err := p.Begin(w, r, access.Session{Name: token.Name, Token: token.Name, TokenHash: token.Proof()})

@@ -171,7 +171,7 @@ func (s *Sessions) owner(ctx context.Context, session access.Session) (access.Pr
 		return access.Principal{}, errNobody("the token of this session is no longer in the configuration: log in again")
 	}
 	if s.opts.People == nil {
-		return access.Principal{}, errNobody("no identity provider is configured any longer: log in again")
+		return access.Principal{}, errNobody("no identity provider is configured now: log in again")
 	}
 	var err error
 	who.Grants, err = s.opts.People.Grants(ctx, session.Person)
@@ -227,7 +227,7 @@ func (s *Sessions) Still(r *http.Request, was access.Principal) error {
 		now, err = s.ofBearer(ctx, Bearer(r))
 	}
 	if err == nil && !was.Same(now) {
-		err = errNobody("your roles have changed: ask again")
+		err = errNobody("your roles have changed: send the request again")
 	}
 	return err
 }
