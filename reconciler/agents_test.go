@@ -361,7 +361,7 @@ func TestPlansOfAnUnreadablePullRequestSayWhy(t *testing.T) {
 		if a, err := f.r.Dispatcher().Claim(t.Context(), weak); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Fatalf("an agent that isolates no engines got %s, %v", a.Run, err)
 		}
-		says("with a weak agent", "cannot be read, and may be from a fork: it is for an agent that isolates engines")
+		says("with a weak agent", "cannot be read, and may be from a fork: it needs an agent that isolates engines")
 	}
 	f.must(f.r.Dispatcher().Present(t.Context(), strong))
 	says("with an agent that isolates engines", "")

@@ -113,7 +113,7 @@ func TestRunnersStory(t *testing.T) {
 	f.open(1, map[string]string{"runners/rules.yaml": rule("test", "{project: p, environment: test, runner: us}")})
 	f.post()
 	for _, want := range []string{
-		"it changes 1 runner rule", "Rule `test` is changed. No environment moves. What `holdfast refresh runner` would do is another for:",
+		"it changes 1 runner rule", "Rule `test` is changed. No environment moves now. `holdfast refresh runner` would have another result for:",
 		"`p/test` from `eu` to `us`: 1 cluster, `preprod`",
 	} {
 		if !strings.Contains(f.forge.comment(1), want) {

@@ -172,7 +172,7 @@ func (d *driftWriter) rule(address, attribute string) string {
 	if attribute != "" {
 		rule += "        attribute: " + yamlText(attribute) + "\n"
 	}
-	rule += "        reason: say why this is meant to be\n"
+	rule += "        reason: say why this is intended\n"
 	if since := d.r.State.Since; !since.IsZero() {
 		rule += "        expires: " + since.UTC().Add(ruleLasts).Format(time.DateOnly) + "\n"
 	}
@@ -197,7 +197,7 @@ func goneBody(r holdfast.DriftReport) string {
 		p.line("There is nothing to compare it with: the cluster was destroyed or renamed.")
 		return p.b.String()
 	}
-	p.line("### ✅ " + name + " is as it was applied\n")
+	p.line("### ✅ " + name + " matches its last apply\n")
 	p.line(proof(r) + "\n")
 	if run := r.Revert; run != nil && run.Status == holdfast.RunApplied {
 		p.line(markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(*run) + " reverted the drift" + endedOn(*run) + ".\n")
@@ -227,7 +227,7 @@ func proof(r holdfast.DriftReport) string {
 	}
 	s += " found no drift"
 	if applied := appliedWords(r); applied != "" {
-		s += " from what was applied last: " + applied
+		s += " since the last apply: " + applied
 	}
 	return s + "."
 }

@@ -26,7 +26,7 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 	}
 	if len(reports) <= own {
 		return issueTitle("Drift in " + repo + ": no summary needed"), marker + "\n### ✅ Each drifted cluster of " + markdown.Code(markdown.Shorten(repo, 100)) +
-			" has an issue of its own\n\nThis issue is reopened when more clusters drift than get an issue of their own (`drift.maxIssues`).\n", true
+			" has its own issue\n\nThis issue is reopened when more clusters drift than may have an issue (`drift.maxIssues`).\n", true
 	}
 	title = issueTitle(fmt.Sprintf("Drift in %s: %s", repo, markdown.Plural(len(reports), "cluster")))
 	d := &summaryWriter{repo: repo, reports: reports, own: own, causes: causesOf(reports)}

@@ -86,7 +86,7 @@ func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
 	case cause != holdfast.CauseStateLocked:
 		return nil
 	case run.StateLocation != "" && !holdfast.OwnState(run.StateLocation):
-		return []choice{{does: "wait for whoever works on the state, or end what they started; a lock in PostgreSQL ends with its session"}}
+		return []choice{{does: "wait until the other process has finished, or end it; a lock in PostgreSQL ends with its session"}}
 	default:
 		return []choice{{
 			comment: commentCommand(holdfast.VerbUnlock, run.Cluster), terminal: "holdfast unlock " + run.Cluster,
@@ -105,7 +105,7 @@ func stateChoices(run holdfast.Run) []choice {
 		}}
 	}
 	if run.State.Migrates() {
-		return []choice{{terminal: "holdfast state migrate " + run.Cluster, does: "begins again, once the cause is fixed: the former place of the state counts"}}
+		return []choice{{terminal: "holdfast state migrate " + run.Cluster, does: "starts again, once the cause is fixed; the state is still at its former place"}}
 	}
 	choices := []choice{
 		{terminal: "holdfast state push " + run.Cluster, does: "pushes it now"},

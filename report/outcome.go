@@ -156,7 +156,7 @@ func settled(c Cluster) bool {
 // would be refused.
 func (o *outcome) withoutUnsaved() {
 	failing, failure := *o.failing, *o.failure
-	failure.Hint = "the state that the engine could not save was pushed since, or given up: `holdfast describe cluster " + failing.Cluster + "` says which"
+	failure.Hint = "the state that the engine could not save was pushed or given up in the meantime: `holdfast describe cluster " + failing.Cluster + "` shows which"
 	o.failure = &failure
 	known := failure
 	known.Cause = "" // for which there are commands of its own
@@ -189,7 +189,7 @@ func applyOutcome(c Cluster, now time.Time) outcome {
 		return o.as(stageUnchanged, "✅", "nothing was left to destroy")
 	case apply != nil && apply.Status == holdfast.RunNoChanges && apply.Resume:
 		// The one before was killed when all was done, and could not say so.
-		return o.as(stageDone, "✅", "applied: the interrupted run had done all of it")
+		return o.as(stageDone, "✅", "applied: the interrupted run had completed it")
 	case apply != nil && apply.Status == holdfast.RunNoChanges:
 		return o.as(stageUnchanged, "✅", "nothing to do")
 	case apply != nil && apply.Status == holdfast.RunErrored:

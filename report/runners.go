@@ -48,11 +48,11 @@ func (w *writer) runner(c holdfast.RunnerChange) {
 	}
 	switch {
 	case len(c.Environments) > 0 && c.Kind == kindRule:
-		w.linef("- %s %s is %s. No environment moves. What `holdfast refresh runner` would do is another for:", what, name, c.Change)
+		w.linef("- %s %s is %s. No environment moves now. `holdfast refresh runner` would have another result for:", what, name, c.Change)
 	case len(c.Environments) > 0:
 		w.linef("- %s %s is %s. It executes the runs of:", what, name, c.Change)
 	case c.Kind == kindRule:
-		w.linef("- %s %s is %s. It moves no environment that has run.", what, name, c.Change)
+		w.linef("- %s %s is %s. It does not move environments that have had runs.", what, name, c.Change)
 	default:
 		w.linef("- %s %s is %s. No environment is pinned to it.", what, name, c.Change)
 	}

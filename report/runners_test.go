@@ -34,11 +34,11 @@ func TestRunners(t *testing.T) {
 		"  - `shop/prod`: 2 clusters, `a`, `b`\n" +
 		"  - `shop/test`: it has no clusters\n" +
 		"- Runner `us` is added. No environment is pinned to it.\n" +
-		"- Rule `prod` is changed. No environment moves. What `holdfast refresh runner` would do is another for:\n" +
+		"- Rule `prod` is changed. No environment moves now. `holdfast refresh runner` would have another result for:\n" +
 		"  - `shop/prod` from `eu` to `us`: 1 cluster, `a`\n" +
-		"- Rule `gone` is removed. No environment moves. What `holdfast refresh runner` would do is another for:\n" +
+		"- Rule `gone` is removed. No environment moves now. `holdfast refresh runner` would have another result for:\n" +
 		"  - `shop/dev`, which no rule matches now: 1 cluster, `c`\n" +
-		"- Rule `new` is added. It moves no environment that has run.\n"
+		"- Rule `new` is added. It does not move environments that have had runs.\n"
 	if !strings.Contains(body, want) || !strings.Contains(body, "it changes 2 runners and 3 runner rules") {
 		t.Errorf("the comment is\n%s\nwant\n%s", body, want)
 	}

@@ -64,7 +64,7 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 		return
 	}
 	if reviewed && command.Reason == holdfast.ReasonUnreviewed {
-		command.Reply += "; a plan that nobody has reviewed takes the role approver"
+		command.Reply += "; a plan that nobody has reviewed requires the role approver"
 	}
 	status := http.StatusOK
 	if command.Status == holdfast.CommandReceived {

@@ -285,7 +285,7 @@ func agentToken(path string, stdin io.Reader) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" {
-		return "", errors.New("there is none on the standard input")
+		return "", errors.New("standard input is empty")
 	}
 	return token, nil
 }

@@ -55,7 +55,7 @@ const (
 	long     = "number has more than 1,000 digits"
 	joined   = "texts have too many lines"
 	broken   = "code does not follow the syntax of the language"
-	mistaken = "more than 1,000 texts have escape sequences that there are not"
+	mistaken = "more than 1,000 texts have invalid escape sequences"
 )
 
 // numberFits reports whether a number can be turned into a text that is not too long.

@@ -221,7 +221,7 @@ func TestAgentIsKilledAfterApply(t *testing.T) {
 	w.killAgent(holdfast.RunApply)
 	w.release("after-apply", "alpha")
 	pr.untilApplied("applied 1 cluster")
-	pr.untilComment("and applied", "applied: the interrupted run had done all of it")
+	pr.untilComment("and applied", "applied: the interrupted run had completed it")
 	if n := w.countCalls("apply alpha"); n != 1 {
 		t.Errorf("the engine has applied %d times, want once", n)
 	}

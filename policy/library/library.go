@@ -44,9 +44,9 @@ func WithTests() []policy.Source {
 func Page() string {
 	var b strings.Builder
 	b.WriteString("# The policies that Holdfast ships\n\n<!-- Written by `make docs` from policy/library. -->\n\n" +
-		"They are evaluated with your own policies where holdfast.yaml switches them on ([policies](policies.md)).\n" +
-		"What they know of clouds are the resources of the [library](templates.md), and a few others of the same providers.\n\n" +
-		"| Policy | Severity | What it wants |\n|---|---|---|\n")
+		"They are evaluated together with your own policies if holdfast.yaml enables them ([policies](policies.md)).\n" +
+		"They cover the resources of the [library](templates.md), and a few others of the same providers.\n\n" +
+		"| Policy | Severity | Requirement |\n|---|---|---|\n")
 	policies := policy.Compile(Sources(), nil).Policies()
 	for _, p := range policies {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", p.ID, p.ID, p.Severity, p.Title)

@@ -85,7 +85,7 @@ func (d sweep) nobodyFor(run holdfast.Run, types map[string]holdfast.RunnerType)
 	case d.takes(runner, kind, project, held != ""), known && !t.Standing():
 		return ""
 	case d.takes(runner, kind, project, false):
-		return held + ": it is for an agent that isolates engines, and none has connected recently"
+		return held + ": it needs an agent that isolates engines, and none has connected recently"
 	}
 	if why := d.refusedFor(runner, kind, project); why != nil {
 		return fmt.Sprintf("each %s for %s runs of project %q is refused: %v", agent, kind, project, why)

@@ -120,7 +120,7 @@ func (b *branches) rename(ctx context.Context, old, rec holdfast.ClusterRecord, 
 func (b *branches) asLeft(ctx context.Context, old, rec holdfast.ClusterRecord) (holdfast.ClusterRecord, error) {
 	now, err := b.Lineage.Former(ctx, rec.Owner, rec, rec.Desired.Document)
 	if err == nil && now.Name != old.Name {
-		err = fmt.Errorf("%q has nothing to give any longer: %w", old.Name, errBusy)
+		err = fmt.Errorf("%q no longer has anything to take over: %w", old.Name, errBusy)
 	}
 	return now, err
 }

@@ -100,7 +100,7 @@ func (k *Keeper) edit(ctx context.Context, p holdfast.RunnerProposal) (e editing
 	rec, known := is.runner(p.Name)
 	switch {
 	case p.Change == "create" && known:
-		return e, nil, fmt.Errorf("runner %q is there already, in repository %s: %w", p.Name, rec.Place.Repo, holdfast.ErrConflict)
+		return e, nil, fmt.Errorf("runner %q already exists, in repository %s: %w", p.Name, rec.Place.Repo, holdfast.ErrConflict)
 	case p.Change != "create" && !known:
 		return e, nil, fmt.Errorf("runner %q: %w", p.Name, holdfast.ErrNotFound)
 	}

@@ -133,7 +133,7 @@ func (t *planning) checkModules() error {
 	return &failure.Error{
 		Cause: holdfast.CauseInvalidConfiguration,
 		Err:   fmt.Errorf("plan: it has changes, and its modules are not those of the last apply, run %s: %s", t.a.Modules, failure.Some(t.otherModules)),
-		Hint: fmt.Sprintf("what has changed in a module is not drift: plan the cluster with the modules that there are now (`holdfast replan %s`), "+
+		Hint: fmt.Sprintf("changed modules are not drift: plan the cluster with the current modules (`holdfast replan %s`), "+
 			"and apply that plan; pin the versions or commits of modules", t.a.Cluster),
 	}
 }

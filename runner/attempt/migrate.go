@@ -127,7 +127,7 @@ func (t *migrating) proveUnchanged(ctx context.Context, copied []byte, move hold
 	return &failure.Error{
 		Cause: holdfast.CauseMigrationUnproven,
 		Err:   fmt.Errorf("migrate: the state at %s has changed while it was copied: it had serial %d and has %d", move.From, was.Serial, is.Serial),
-		Hint:  "the present place of the state counts, as before: see to it that nothing else writes it, then repeat the command",
+		Hint:  "the state stays at its current place: make sure that nothing else writes it, then repeat the command",
 	}
 }
 
@@ -173,7 +173,7 @@ func (t *migrating) provePlan(ctx context.Context, step, where string) error {
 	return &failure.Error{
 		Cause: holdfast.CauseMigrationUnproven,
 		Err:   fmt.Errorf("migrate: the plan of what was applied last has changes %s: %s", where, strings.TrimSuffix(found, ":")),
-		Hint:  "the present place of the state counts, as before; revert the drift or apply what is reviewed, then repeat the command",
+		Hint:  "the state stays at its current place; revert the drift or apply what was reviewed, then repeat the command",
 	}
 }
 

@@ -141,7 +141,7 @@ func (c *Config) read(home string, logger *slog.Logger) (own bool, err error) {
 		return false, err
 	}
 	if devOverrides.Match(data) {
-		return false, errors.New("dev_overrides lets whoever can write there run in every plan: it needs isolation: none (or --isolation none)")
+		return false, errors.New("dev_overrides lets anyone who can write there run code in every plan: it needs isolation: none (or --isolation none)")
 	}
 	file, diags := hclwrite.ParseConfig(data, c.File, hcl.InitialPos)
 	if diags.HasErrors() {

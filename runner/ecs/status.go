@@ -54,7 +54,7 @@ func (o *object) launched() holdfast.Launched {
 	}
 	switch {
 	case l.Over && !over(o.task):
-		l.Reason, l.Detail = holdfast.CauseJobDeleted, "ECS does not know the task any longer, and has not reported that its container ended"
+		l.Reason, l.Detail = holdfast.CauseJobDeleted, "ECS no longer lists the task, and has not reported that its container ended"
 	case l.Over, aws.ToString(o.task.DesiredStatus) == stopped:
 		l.Reason, l.Detail = endOf(o.task)
 	}

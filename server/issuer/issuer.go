@@ -85,7 +85,7 @@ const (
 type MovedError struct{ Recorded, Configured string }
 
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("tokens were issued as %s, and server.issuer.url is %s: whoever trusts the former would trust none of the tokens",
+	return fmt.Sprintf("tokens were issued as %s, and server.issuer.url is %s: clouds that trust the former would accept none of the tokens",
 		e.Recorded, e.Configured)
 }
 

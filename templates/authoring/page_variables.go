@@ -79,7 +79,7 @@ func (p *page) variables() {
 	p.heading("Variables")
 	all := p.flatten("", p.b.Schema, 0)
 	if len(all) == 0 {
-		p.line("There are none.")
+		p.line("None.")
 		return
 	}
 	rows := make([][]string, len(all))

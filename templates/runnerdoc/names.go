@@ -109,7 +109,7 @@ func (r reader) url(o *decode.Object, key string, required bool, schemes ...stri
 	case err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme):
 		r.Add(o.Get(key), o.Label(key)+" is not a URL of the form "+strings.Join(schemes, " or ")+"://HOST", "")
 	case u.User != nil:
-		r.Add(o.Get(key), o.Label(key)+" carries credentials", "remove them, and replace them where they are valid: whoever reads the repository has them")
+		r.Add(o.Get(key), o.Label(key)+" carries credentials", "remove them, and replace them where they are valid: anyone who can read the repository has them")
 	}
 	return text
 }
@@ -139,7 +139,7 @@ func (r reader) certificates(o *decode.Object, key string) string {
 	return text
 }
 
-const replaceKey = "remove it, and make another one: whoever reads the repository has it"
+const replaceKey = "remove it, and create another one: anyone who can read the repository has it"
 
 // keys reads Ed25519 public keys.
 func (r reader) keys(o *decode.Object) []string {

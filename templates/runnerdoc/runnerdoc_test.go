@@ -184,7 +184,7 @@ ecs:
 		}},
 		"storage of tasks": {runner("eu", ecs+"storage: {type: s3, bucket: b}"), nil},
 		"private key": {runner("eu", "type: remote\nkeys:\n"+key(privateKey)), []string{
-			`r.yaml:7:7: spec.keys[0] is a private key (remove it, and make another one: whoever reads the repository has it; here belongs the public key)`,
+			`r.yaml:7:7: spec.keys[0] is a private key (remove it, and create another one: anyone who can read the repository has it; here belongs the public key)`,
 		}},
 		"key twice": {runner("eu", "type: remote\nkeys:\n"+key(publicKey('a'))+"\n"+key(publicKey('a'))), []string{
 			`r.yaml:11:7: spec.keys[1] is that of spec.keys[0] (remove one)`,

@@ -47,7 +47,7 @@ func (d contradictions) checkIssuer(c *Config) {
 		d.at(path+".announce", "must be at least 1h: others keep the keys for a while", "")
 	}
 	if i.Rotate != 0 && i.Rotate <= i.Announce {
-		d.at(path+".rotate", "must be longer than announce", "or 0s: the same key for ever")
+		d.at(path+".rotate", "must be longer than announce", "or 0s: the same key forever")
 	}
 	if given && c.Server.Public.Address == "" {
 		d.at("server.public.address", "is empty: nobody can fetch the keys that verify tokens", "")

@@ -336,7 +336,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 	for _, r := range s.cfg.Repositories {
 		repo := s.watched(r)
 		if len(r.Allow) == 0 && len(s.cfg.Repositories) > 1 && len(s.cfg.Credentials) > 0 {
-			s.logger.Warn("whoever may open a pull request here can use the credentials of every project and environment: "+
+			s.logger.Warn("anyone who can open a pull request here can use the credentials of every project and environment: "+
 				"bind it under repositories[].allow", "repo", r.Name)
 		}
 		branches[r.Name] = r.Branch

@@ -123,7 +123,7 @@ func backedUp(cfg *config.Config, name string, about backup.About, m backup.Mani
 		fmt.Fprintf(&b, "Larger plans, bundles and states are not in it: they are in %s, which needs a backup of its own, made after this one.\n", about.Bucket)
 	}
 	if m.HasKey {
-		fmt.Fprintf(&b, "WARNING: the encryption keys are in it. Whoever has %s can read every state and secret.\n", nameOf(name))
+		fmt.Fprintf(&b, "WARNING: %s contains the encryption keys. Anyone who has it can read every state and secret.\n", nameOf(name))
 	} else {
 		fmt.Fprintf(&b, "The encryption key is not in it. Keep a copy of %s in another place: without it the backup cannot be read.\n",
 			strings.Join(append([]string{cfg.Encryption.KeyFile}, cfg.Encryption.OldKeyFiles...), ", "))

@@ -1,9 +1,8 @@
 # METADATA
 # title: The control plane is not replaced or destroyed
 # description: >-
-#   A control plane that is destroyed takes everything with it that runs in its cluster, also where a new one
-#   takes its place. The destruction of a whole cluster, whose document was removed, is not a matter of this
-#   policy.
+#   Everything that runs in a cluster is lost when its control plane is destroyed, even if a new one replaces it.
+#   The policy does not apply when the whole cluster is destroyed because its document was removed.
 # custom:
 #   id: control-plane-replaced
 package holdfast.control_plane_replaced

@@ -1,8 +1,8 @@
 # METADATA
-# title: Protection against deletion is not taken away
+# title: Protection against deletion is not removed
 # description: >-
-#   A resource whose cloud protects it against deletion loses that in a change of its own, which people should
-#   see as what it is: the first half of a deletion.
+#   Before a resource with deletion protection can be deleted, another change must remove the protection. People
+#   should recognize that change as the first half of a deletion.
 # custom:
 #   id: deletion-protection-removed
 package holdfast.deletion_protection

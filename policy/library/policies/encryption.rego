@@ -1,8 +1,8 @@
 # METADATA
-# title: Encryption is not switched off
+# title: Encryption is not disabled
 # description: >-
 #   Denies a change after which disks, databases or secrets of a cluster are no longer encrypted, or no longer
-#   with a key of your own.
+#   encrypted with your own key.
 # custom:
 #   id: encryption-disabled
 package holdfast.encryption
@@ -39,7 +39,7 @@ deny contains {"msg": msg, "address": rc.address} if {
 	on(lib.before(rc, path))
 	not lib.unknown(rc, path)
 	not on(lib.after(rc, path))
-	msg := sprintf("%s is no longer encrypted as it was (%s)", [rc.address, concat(".", [sprintf("%v", [part]) | some part in path])])
+	msg := sprintf("%s is no longer encrypted as before (%s)", [rc.address, concat(".", [sprintf("%v", [part]) | some part in path])])
 }
 
 on(value) if {

@@ -19,7 +19,7 @@ test_switched_off if {
 
 test_named if {
 	found := encryption.deny with input as h.updated("google_container_node_pool", pool("key"), pool(null))
-	found == {{"address": "google_container_node_pool.this", "msg": "google_container_node_pool.this is no longer encrypted as it was (node_config.0.boot_disk_kms_key)"}}
+	found == {{"address": "google_container_node_pool.this", "msg": "google_container_node_pool.this is no longer encrypted as before (node_config.0.boot_disk_kms_key)"}}
 }
 
 test_another_key if {

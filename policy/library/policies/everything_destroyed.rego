@@ -28,8 +28,8 @@ stays if {
 # METADATA
 # title: A change does not destroy all of a cluster
 # description: >-
-#   Denies a plan that destroys everything although the cluster's document is still there: a template or a
-#   module that became empty, or a condition that is false now.
+#   Denies a plan that destroys everything although the cluster's document still exists, for example because a
+#   template or a module is empty now, or a condition is false.
 # custom:
 #   id: everything-destroyed
 deny contains msg if {

@@ -1,8 +1,8 @@
 # METADATA
-# title: Logging is not switched off
+# title: Logging is not disabled
 # description: >-
-#   Denies a change after which the control plane writes fewer kinds of logs, or none, or after which what it
-#   has written is deleted.
+#   Denies a change after which the control plane writes fewer kinds of logs, or none, or which deletes existing
+#   logs.
 # custom:
 #   id: logging-disabled
 package holdfast.logging
@@ -51,5 +51,5 @@ deny contains {"msg": msg, "address": rc.address} if {
 	not lib.destroying
 	some rc in lib.changes(stores)
 	lib.destroyed(rc)
-	msg := sprintf("%s is destroyed, with the logs that it has", [rc.address])
+	msg := sprintf("%s is destroyed, together with its logs", [rc.address])
 }

@@ -6,7 +6,7 @@ import rego.v1
 # METADATA
 # title: The engine does not move to another major version
 # description: >-
-#   Another major version of the engine, or another engine, may write states that the former one cannot read.
+#   Another major version of the engine, or another engine, may write states that the current one cannot read.
 # custom:
 #   id: engine-major-version
 deny_engine contains msg if {
@@ -19,7 +19,7 @@ deny_engine contains msg if {
 # METADATA
 # title: Providers do not move to another major version
 # description: >-
-#   Another major version of a provider may take away arguments, or replace resources whose code stays as it is.
+#   Another major version of a provider may remove arguments, or replace resources although their code is unchanged.
 # custom:
 #   id: provider-major-version
 deny_provider contains msg if {

@@ -1,9 +1,9 @@
 # METADATA
-# title: Networks stay, and so do their address ranges
+# title: Networks and their address ranges do not change
 # description: >-
-#   What is in a network, or in a subnet, is cut off when that is destroyed, replaced or gets another range of
-#   addresses. New networks and subnets, and those of a cluster whose document was removed, are not a matter of
-#   this policy.
+#   Resources in a network or subnet lose their connection when it is destroyed, replaced or gets another address
+#   range. The policy does not apply to new networks and subnets, and to those of a cluster whose document was
+#   removed.
 # custom:
 #   id: network-changed
 package holdfast.network_changed
@@ -27,7 +27,7 @@ deny contains {"msg": msg, "address": rc.address} if {
 	not lib.destroying
 	some rc in lib.changes(object.keys(ranges))
 	lib.destroyed(rc)
-	msg := sprintf("%s is %s: what is in it is cut off", [rc.address, word(rc)])
+	msg := sprintf("%s is %s: everything in it is cut off", [rc.address, word(rc)])
 }
 
 deny contains {"msg": msg, "address": rc.address} if {

@@ -27,7 +27,7 @@ test_unknown_range if {
 		"replace_paths": [["cidr_block"]],
 	}})
 	found := network_changed.deny with input as h.plan([change])
-	{result.msg | some result in found} == {"aws_subnet.this is replaced: what is in it is cut off", "the address range of aws_subnet.this changes (cidr_block)"}
+	{result.msg | some result in found} == {"aws_subnet.this is replaced: everything in it is cut off", "the address range of aws_subnet.this changes (cidr_block)"}
 }
 
 test_other_attributes if {

@@ -1,8 +1,8 @@
 # METADATA
-# title: A pool of nodes is not replaced before another one takes over
+# title: A node pool is not replaced before another one takes over
 # description: >-
-#   A pool that is destroyed before the new one is there leaves its pods without nodes. With
-#   `create_before_destroy`, or a pool of another name first, they move.
+#   If a pool is destroyed before the new one exists, its pods have no nodes. Use `create_before_destroy`, or first
+#   add a pool with another name, so that they can move.
 # custom:
 #   id: node-pool-replaced
 package holdfast.node_pool_replaced
@@ -12,5 +12,5 @@ import data.holdfast.lib
 deny contains {"msg": msg, "address": rc.address} if {
 	some rc in lib.changes(lib.node_pools)
 	rc.change.actions == ["delete", "create"]
-	msg := sprintf("the pool %s is destroyed before the new one is there: its pods have no nodes meanwhile", [rc.address])
+	msg := sprintf("the pool %s is destroyed before the new one exists: its pods have no nodes in the meantime", [rc.address])
 }

@@ -1,8 +1,8 @@
 # METADATA
-# title: The OIDC issuer of a cluster stays
+# title: The OIDC issuer of a cluster does not change
 # description: >-
-#   Pods take roles of the cloud by tokens of their cluster's issuer. When it changes, or is switched off, each
-#   of them loses its permissions at once.
+#   Pods assume roles of the cloud with tokens of their cluster's issuer. When it changes or is disabled, all pods
+#   lose their permissions at once.
 # custom:
 #   id: oidc-issuer-changed
 package holdfast.oidc_issuer

@@ -1,8 +1,8 @@
 # METADATA
 # title: The endpoint of a cluster is not opened to everybody
 # description: >-
-#   Denies a change after which anybody may reach the API server who could not before. A new cluster may have
-#   an open endpoint: its document says so where it is reviewed.
+#   Denies a change that makes the API server reachable for everybody. A new cluster may have an open endpoint,
+#   because its document is reviewed.
 # custom:
 #   id: public-endpoint-opened
 package holdfast.public_endpoint

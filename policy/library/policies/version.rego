@@ -38,8 +38,8 @@ minors(text) := to_number(numbers_of(text)[1])
 # METADATA
 # title: No minor version of Kubernetes is skipped
 # description: >-
-#   Clouds and Kubernetes support an upgrade to the next minor version only: what was deprecated in a version
-#   that was skipped is gone without a warning.
+#   Clouds and Kubernetes support upgrades to the next minor version only: an API that was deprecated in a skipped
+#   version is removed without a warning.
 # custom:
 #   id: version-skipped
 deny_skipped contains {"msg": msg, "address": move.address} if {
@@ -56,7 +56,7 @@ skips(move) if {
 }
 
 # METADATA
-# title: The version of Kubernetes does not go back
+# title: Kubernetes is not downgraded
 # description: >-
 #   No cloud supports a downgrade: it fails, or the control plane is replaced.
 # custom:
