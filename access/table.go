@@ -43,12 +43,12 @@ func Table() []Right {
 		{Suspend, Operator, "suspend and resume clusters and projects"},
 		{Unlock, Operator, "release the lock of a dead run, and a lock of a state's own backend"},
 		{Propose, Operator, "propose changes by pull requests: template versions, runners, environments"},
-		{Transfer, Operator, "give a cluster to another repository"},
-		{ReadState, Operator, "read a state that could not be saved, with what is secret in it"},
+		{Transfer, Operator, "move a cluster to another repository"},
+		{ReadState, Operator, "read a state that could not be saved, including its secrets"},
 		{MoveState, Operator, "push or give up a state that could not be saved, and migrate states"},
 		{Approve, Approver, "approve a pull request or a plan, and apply a plan that nobody has reviewed"},
 		{Force, Admin, "break a lock whose holder is alive"},
-		{Revoke, Admin, "list and end sessions and tokens of everybody (the role in all projects)"},
+		{Revoke, Admin, "list and end everyone's sessions and tokens (the role in all projects)"},
 	}
 }
 

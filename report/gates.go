@@ -94,7 +94,7 @@ func liftedWords(g holdfast.Gate) string {
 	if !g.Lifted {
 		return ""
 	}
-	return " The document no longer requires it; what was last applied does, so it still holds for this apply."
+	return " The document no longer requires it; the last applied version does, so it still holds for this apply."
 }
 
 func (w *writer) gateClusters(v gateView) string {

@@ -260,11 +260,11 @@ resource "terraform_data" "run" {
 	}{
 		"before a deletion": {
 			how: "a deletion and its state", code: deleted, drift: []string{"cloud_network.gone: name"},
-			says: `cloud_network.gone: it is not what it was when it was reviewed: name ("keep", reviewed was "gone")`,
+			says: `cloud_network.gone: it has changed since the review: name ("keep", reviewed was "gone")`,
 		},
 		"before a deletion, hidden": {
 			how: "a deletion, its state and marks", code: deleted, drift: []string{"cloud_network.gone: name"},
-			says: "cloud_network.gone: it is not what it was when it was reviewed: name",
+			says: "cloud_network.gone: it has changed since the review: name",
 		},
 		"given to a provisioner": {
 			how: "what is given", code: ran, drift: []string{"cloud_network.gone: status", "cloud_network.keep: status"},

@@ -69,7 +69,7 @@ func (s *base) fail(c *gin.Context, err error) {
 	case diskProblem(err) != "":
 		s.log.ErrorContext(c.Request.Context(), "could not serve request", "method", c.Request.Method, "path", c.Request.URL.Path, "err", err)
 		c.Header("Retry-After", "5")
-		s.refuse(c, http.StatusServiceUnavailable, diskProblem(err), "see to it (dataDir, datastore in holdfast.yaml); the server continues automatically then")
+		s.refuse(c, http.StatusServiceUnavailable, diskProblem(err), "check dataDir and datastore in holdfast.yaml; the server continues automatically once the problem is solved")
 	case errors.Is(err, holdfast.ErrUnauthorized):
 		s.refuse(c, http.StatusUnauthorized, err.Error(), "")
 	case errors.Is(err, holdfast.ErrForbidden):

@@ -35,7 +35,7 @@ var errUnrecorded = errors.New("not on record")
 const overtakenMost = 5
 
 // errOvertaken: somebody else has queued a run since the decision was begun.
-var errOvertaken = errors.New("it was decided elsewhere meanwhile")
+var errOvertaken = errors.New("another decision was made in the meantime")
 
 // Reconcile is Once for a person who asks, if there is an ask.
 func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (d decision.Decision, err error) {

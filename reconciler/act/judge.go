@@ -89,7 +89,7 @@ func met(gates []holdfast.Gate) (names []string, missing map[string]string) {
 		}
 		missing[g.Name] = g.Missing
 		if g.Lifted {
-			missing[g.Name] += "; the document no longer requires it, but what was last applied does"
+			missing[g.Name] += "; the document no longer requires it, but the last applied version does"
 		}
 	}
 	return names, missing

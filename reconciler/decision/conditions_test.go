@@ -115,7 +115,7 @@ func TestDecideReportsConditions(t *testing.T) {
 // have none.
 func TestDecideReportsWhoseWindowsAreClosed(t *testing.T) {
 	t.Parallel()
-	const lifted = "those of the document are open, but those of what was last applied are closed until 2026-03-01 13:00 UTC"
+	const lifted = "those of the document are open, but those of the last applied version are closed until 2026-03-01 13:00 UTC"
 	const own = "they are closed until 2026-03-01 13:00 UTC"
 	change := noon.Add(time.Hour)
 	closed := func(isLifted bool) func(*decision.Input) {

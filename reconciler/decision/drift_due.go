@@ -25,7 +25,7 @@ func Uncheckable(rec holdfast.ClusterRecord) (reason holdfast.Reason, why string
 	case rec.Desired.Removed, rec.Phase == holdfast.PhaseDeleting:
 		return holdfast.ReasonRemoved, "its document was removed: it is being deleted"
 	case rec.Phase == holdfast.PhaseFailed:
-		return holdfast.ReasonApplyFailed, "an apply failed partway: the infrastructure does not match what was last applied"
+		return holdfast.ReasonApplyFailed, "an apply failed partway: the infrastructure does not match the last apply"
 	default:
 		return "", ""
 	}

@@ -100,7 +100,7 @@ func driftSituations() map[string]situation {
 		"needs an approval": {asApplied(byItself, requires("approved")), held("applies of this cluster need an approval")},
 		"needed one when it was applied": {asApplied(byItself, func(in *decision.Input) {
 			in.Cluster.Applied.Document.Apply.Requires = []string{"approved"}
-		}), held("applies of this cluster need an approval: the document no longer requires it, but what was last applied does")},
+		}), held("applies of this cluster need an approval: the document no longer requires it, but the last applied version does")},
 		"applied in another environment": {asApplied(byItself, func(in *decision.Input) {
 			was := ran("run-0", apply, holdfast.RunApplied)
 			was.Document.Project, was.Document.Environment = "p", "staging"

@@ -190,7 +190,7 @@ func LeftText(left holdfast.Leftover) string {
 	case nothing(left):
 		return ""
 	case left.Any:
-		return "an apply died, and what it had created is not known: look for resources that are not in any state"
+		return "an apply died, and it is not known what it had created: look for resources that are not in any state"
 	}
 	names := strings.Join(left.Addresses[:min(len(left.Addresses), shown)], ", ")
 	if more := len(left.Addresses) - shown; more > 0 {

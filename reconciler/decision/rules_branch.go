@@ -368,7 +368,7 @@ func reviewedMerge(in Input) (Decision, bool) {
 func manualMerge(in Input) (Decision, bool) {
 	wait := Decision{Action: ActionWait, Reason: holdfast.ReasonManual}
 	if !in.Cluster.Desired.Document.Apply.Manual {
-		wait.Detail = "the document no longer says `onMerge: false`, but what was last applied does"
+		wait.Detail = "the document no longer says `onMerge: false`, but the last applied version does"
 	}
 	return wait, reviewed(in.Merges) != nil && byHand(in)
 }

@@ -144,7 +144,7 @@ func needsPerson(in Input) string {
 	required, lifted := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
 	switch drift := in.Cluster.Drift; {
 	case slices.Contains(lifted, holdfast.GateApproved):
-		return "applies of this cluster need an approval: the document no longer requires it, but what was last applied does"
+		return "applies of this cluster need an approval: the document no longer requires it, but the last applied version does"
 	case slices.Contains(required, holdfast.GateApproved):
 		return "applies of this cluster need an approval"
 	case slices.Contains(required, holdfast.GatePolicy) && (in.Drift.Policies == nil || in.Drift.Policies.Denies()):

@@ -66,7 +66,7 @@ func inWindow(in Input, d Decision) Decision {
 	var detail string
 	switch {
 	case in.Window.Lifted:
-		detail = "those of the document are open, but those of what was last applied are " + until
+		detail = "those of the document are open, but those of the last applied version are " + until
 	case until != closedForNow:
 		detail = "they are " + until
 	}

@@ -86,7 +86,7 @@ func (k *Keeper) Check(ctx context.Context, cluster, actor string) (holdfast.Run
 // of the cluster meanwhile.
 const overtakenMost = 5
 
-var errOvertaken = errors.New("a run was queued meanwhile")
+var errOvertaken = errors.New("a run was queued in the meantime")
 
 func (k *Keeper) check(ctx context.Context, cluster, actor string) (holdfast.Run, error) {
 	unlock := k.Deciding.Lock(holdfast.Request{Cluster: cluster})

@@ -146,7 +146,7 @@ func (l *Launcher) executes(ctx context.Context, a holdfast.Ticket, one holdfast
 	}
 	if k := l.knownOf(a.AttemptRef); !k.elsewhere {
 		k.elsewhere = true
-		l.opts.Logger.WarnContext(ctx, "run is executed by something else than what was started here: does another launcher have this runner?",
+		l.opts.Logger.WarnContext(ctx, "the run is executed by something that was not started here: is there another launcher for this runner?",
 			"runner", l.opts.Runner.Name, "run", a.Run, "attempt", a.Attempt, "host", a.Host, "here", one.Host)
 	}
 	return false

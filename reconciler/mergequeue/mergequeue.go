@@ -67,7 +67,7 @@ func Judge(
 	}
 	for _, c := range clusters {
 		if touching := unplanned(c, members); touching != "" {
-			return says(commit, holdfast.StatusFailure, "%s would not be what was planned: %s", c.Name, touching)
+			return says(commit, holdfast.StatusFailure, "%s would differ from the plan: %s", c.Name, touching)
 		}
 	}
 	return says(commit, holdfast.StatusSuccess, "%s", green(members, clusters))

@@ -251,7 +251,7 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 }
 
 // hintForced is what to do after an engine that did not end when it was asked to.
-const hintForced = "it was asked to end, did not do so in time, and was killed: what it was creating may exist without being in the state; " +
+const hintForced = "it was interrupted, did not end in time, and was killed: resources that it was creating may exist without being in the state; " +
 	"look for that, and import it or remove it, before it is created again"
 
 // exitCode returns the status with which the engine ended, -1 if it was

@@ -101,7 +101,7 @@ func (t *planning) setAside(ctx context.Context) error {
 	}
 	// An apply would find it, and nothing else continues beyond these bounds.
 	if err := folders.Check(ctx, filepath.Join(left, filepath.Base(t.bundle)), folders.Workspace()); err != nil {
-		return tooLarge(fmt.Errorf("plan: look through what it left in the workspace: %w", err))
+		return tooLarge(fmt.Errorf("plan: check the files that it left in the workspace: %w", err))
 	}
 	changed, err := t.changedBy(ctx, left)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *planning) setAside(ctx context.Context) error {
 	}
 	if changed != "" {
 		return &failure.Error{
-			Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: what it executed has changed %s, which is of the repository", changed),
+			Cause: holdfast.CauseUntrustedPlan, Err: fmt.Errorf("plan: code that it executed has changed %s, a file of the repository", changed),
 			Hint: "an apply finds the files of the repository as they were reviewed: let code that is executed in plans write to new files",
 		}
 	}

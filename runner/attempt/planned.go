@@ -108,7 +108,7 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 	}
 	changed := t.whatChanged(ctx)
 	if len(again) > 0 { // the graver of two reasons to look at the plan
-		t.hold(holdfast.ReasonMayExist, mayExist(again)+"; the plan is not what was reviewed either: "+changed)
+		t.hold(holdfast.ReasonMayExist, mayExist(again)+"; the plan differs from the reviewed one, too: "+changed)
 		return nil
 	}
 	t.hold(holdfast.ReasonPlanChanged, changed)

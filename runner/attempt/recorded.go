@@ -26,7 +26,7 @@ func (t *applying) checkRecorded(before []byte) error {
 		Cause:  holdfast.CauseUntrustedPlan,
 		Err:    errors.New("apply: the engine reported success, but no state was written: its changes are not recorded"),
 		Detail: "The state endpoint of this run got no new state, so the engine wrote it elsewhere or not at all. The log lists the resources that were changed.",
-		Hint: "compare the log with what exists, import what was made into the state (import blocks) or remove it, before the next apply, which would make it again; " +
+		Hint: "compare the log with what exists, import the created resources into the state (import blocks) or remove them, before the next apply, which would create them again; " +
 			"look for code in this plan that changes the plan file",
 	}
 }

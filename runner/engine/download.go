@@ -224,10 +224,10 @@ func (s *Store) fetch(ctx context.Context, source retriever, tool, wanted string
 		answer, err = askVersion(ctx, binary, s.opts.Env)
 	}
 	if err != nil {
-		return Binary{}, fmt.Errorf("start what was downloaded: %w", err)
+		return Binary{}, fmt.Errorf("start the downloaded engine: %w", err)
 	}
 	if answer != wanted {
-		return Binary{}, fmt.Errorf("what was downloaded says that it is %s", answer)
+		return Binary{}, fmt.Errorf("the downloaded engine reports version %s", answer)
 	}
 	target := filepath.Join(dir, tool, wanted)
 	if err := os.MkdirAll(filepath.Dir(target), 0o711); err != nil {

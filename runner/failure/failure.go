@@ -53,7 +53,7 @@ func NoLeave(unkept error) *Error {
 	}
 	return &Error{
 		Cause: holdfast.CauseWorkspaceFailed, Transient: true, NotBegun: true,
-		Err: fmt.Errorf("apply: not begun, what has to outlast it cannot be kept on disk: %w", unkept),
+		Err: fmt.Errorf("apply: not begun, its records cannot be written to disk: %w", unkept),
 	}
 }
 

@@ -133,7 +133,7 @@ var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	},
 	{ // such as the page of a proxy in between
 		lazily(`(?i)invalid response content from|response has \w* ?Content-Type|\b(mirror|registry)\b.*looking for beginning of value`),
-		holdfast.CauseServiceUnavailable, true, "the mirror or registry returned something unexpected: check what is at the address that the message names",
+		holdfast.CauseServiceUnavailable, true, "the mirror or registry returned something unexpected: check the address in the message",
 	},
 	{
 		lazily(`(?i)service( is)?( currently| temporarily)? ?unavailable|` + rpc + `(Unavailable|Internal)\b|\((unavailable|robot_unavailable|service_error|server_error|bad_gateway|timeout|maintenance)[,)]|bad gateway|gateway time-?out|internal ?server ?error|\bInternal(Error|Failure|ServiceError)(Exception)?\b|unexpected end of JSON input|backendError|Request ?Timeout\b|ServerError\b|` + answered + `(408|50[0-4])\b`),

@@ -115,7 +115,7 @@ func unavailable(ctx context.Context, err error) error {
 	}
 	return &failure.Error{
 		Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("get a token of this run: %w", err),
-		Hint:      "the server's log says why it signs none; do its server.issuer and credentials still have what they had when the run was handed out?",
+		Hint:      "the server's log says why it signs none; have its server.issuer or credentials changed since the run was handed out?",
 		Transient: !errors.Is(err, holdfast.ErrForbidden) && !errors.Is(err, holdfast.ErrNotFound),
 	}
 }

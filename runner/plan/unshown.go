@@ -56,7 +56,7 @@ func (p *reading) unshown(u Unshown) error {
 		}
 		before, ok := tree.(map[string]any)
 		if !ok {
-			return errors.New("it is another object than in the state, and the plan does not show what it was")
+			return errors.New("it is another object than in the state, and the plan does not show the old one")
 		}
 		before["id"] = m.name("id", u.WasID)
 		if shown.Actions[0] == "no-op" {

@@ -112,7 +112,7 @@ func resourceDifference(r, reviewed plandoc.Resource) string {
 	case len(after) > 0:
 		return "another value is planned for " + someOf(after)
 	case len(before) > 0:
-		return "it is not what it was when it was reviewed: " + someOf(before)
+		return "it has changed since the review: " + someOf(before)
 	case r.Type != reviewed.Type || r.Provider != reviewed.Provider:
 		return fmt.Sprintf("of %s by %s now, of %s by %s when it was reviewed", r.Type, r.Provider, reviewed.Type, reviewed.Provider)
 	case r.Reason != reviewed.Reason:
@@ -130,7 +130,7 @@ func outputDifference(o, reviewed plandoc.Output) string {
 		return "another value is planned for " + someOf(after)
 	}
 	if before := differentPaths(o.Before, reviewed.Before); len(before) > 0 {
-		return "it is not what it was when it was reviewed: " + someOf(before)
+		return "it has changed since the review: " + someOf(before)
 	}
 	return ""
 }

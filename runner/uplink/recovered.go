@@ -64,12 +64,12 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 		Detail: "the agent was killed while it executed the run, and the engine with it",
 	}
 	if s.HasBegun() {
-		result.Detail += "; what it had begun to change may be unrecorded"
+		result.Detail += "; changes that it had begun may be unrecorded"
 	}
 	result.Failure = s.killed(result.Detail)
 	if kept != "" {
 		result.Reason, result.Failure.Cause, result.Failure.Transient = holdfast.CauseStateUnsaved, holdfast.CauseStateUnsaved, false
-		result.Failure.Hint = fmt.Sprintf("the engine could not save the state, and what it wrote instead cannot be read: look at errored.tfstate below %s "+
+		result.Failure.Hint = fmt.Sprintf("the engine could not save the state, and the file that it wrote instead cannot be read: look at errored.tfstate below %s "+
 			"on the agent's machine, and give it to `holdfast state push CLUSTER FILE`, or discard it with `holdfast state waive`", kept)
 	}
 	_, _ = fmt.Fprintf(s.log, "\n[holdfast: %s]\n", result.Detail)

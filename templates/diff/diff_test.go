@@ -132,7 +132,7 @@ func TestDiffVariables(t *testing.T) {
 		},
 		"secret now": {
 			from: x("{type: string}"), to: x("{type: string, writeOnly: true}"),
-			want: []string{"! variable x is now secret: a document says where it is, not what it is"},
+			want: []string{"! variable x is now secret: documents must refer to it, not contain it"},
 		},
 		"type":         {from: x("{type: string}"), to: x("{type: integer}"), want: []string{"! variable x must now be an integer, not a string"}, broken: "{x: a}"},
 		"type wider":   {from: x("{type: integer}"), to: x("{type: number}"), want: []string{"variable x may now be a number, not only an integer"}},

@@ -135,7 +135,7 @@ func (d *differ) schema(about string, was, now map[string]any) {
 	secret, secretNow := was["writeOnly"] == true, now["writeOnly"] == true
 	if secret != secretNow {
 		d.add(about, map[bool]string{
-			true:  "is now secret: a document says where it is, not what it is",
+			true:  "is now secret: documents must refer to it, not contain it",
 			false: "is no longer secret: a document says its value",
 		}[secretNow], true)
 		return

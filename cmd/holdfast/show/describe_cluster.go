@@ -242,11 +242,11 @@ func protectedText(r v1.Cluster) string {
 	case r.Deletion != nil:
 		return ""
 	case applied && !desired && !r.Desired.Removed:
-		return "yes, until what is desired is applied"
+		return "yes, until the desired state is applied"
 	case applied:
 		return "yes"
 	case desired && r.Applied.Run != "":
-		return "no, not before what is desired is applied"
+		return "no, not before the desired state is applied"
 	case desired:
 		return "once it is applied"
 	default:
