@@ -13,7 +13,7 @@ import (
 //
 //	POST /agent/v1/claims                                 ClaimRequest → 200 Assignment | 204 nothing to do | 409 its id is taken
 //	POST /agent/v1/presence                               ClaimRequest → 204 | 409 its id is taken: alive, and wants no run now
-//	POST /agent/v1/tickets                                TicketRequest → 200 Assignment | 401, 403 the ticket is not good
+//	POST /agent/v1/tickets                                TicketRequest → 200 Assignment | 401, 403 the ticket is not valid
 //	POST /agent/v1/runs/{run}/attempts/{n}/heartbeat      Heartbeat → 200 HeartbeatReply | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs?offset=N  bytes → 200 {"next": offset} | 409 fenced off
 //	POST /agent/v1/runs/{run}/attempts/{n}/logs/mask      LogMask → 204 | 409 fenced off

@@ -341,7 +341,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 
 	CauseArtefactUnavailable: {
 		Effect: Explains, Cause: true, Words: "the results of the run could not be stored",
-		Transient: "if the server was away",
+		Transient: "if the server was unavailable",
 		Hint:      "`/holdfast plan`",
 	},
 	CauseAssignment: {
@@ -350,7 +350,7 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 	},
 	CauseBundleUnusable: {
 		Effect: Explains, Cause: true, Words: "the root module cannot be fetched, unpacked or read",
-		Transient: "if the server was away",
+		Transient: "if the server was unavailable",
 		Hint:      "Read the failure",
 	},
 	CauseConflict: {

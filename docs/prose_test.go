@@ -80,6 +80,22 @@ var shownHabits = []struct {
 	{phrase(`\bengine` + gap + `said\b`), "the engine's output"},
 	{phrase(`\bat` + gap + `most` + gap + `so` + gap + `many\b`), "at most this many"},
 	{phrase(`\bdoes` + gap + `not` + gap + `tell\b`), "does not report, does not say"},
+	{phrase(`\bwhoever\b`), "anyone who"},
+	{phrase(`\bany` + gap + `longer\b`), "no longer"},
+	{phrase(`\bfor` + gap + `ever\b`), "forever"},
+	{phrase(`\bown` + gap + `words\b`), "its error, its message"},
+	{phrase(`[,;]` + gap + `else\b`), "otherwise"},
+	{phrase(`\b(?:is|are|was|were)` + gap + `away\b`), "is unavailable"},
+	{phrase(`\bspeaks?` + gap + `against\b`), "denies"},
+	{phrase(`\btakes` + gap + `the` + gap + `roles?\b`), "requires the role"},
+	{phrase(`\bthe` + gap + `present` + gap + `(?:one|place|state|version)\b`), "the current one"},
+	{phrase(`\bwithout` + gap + `a` + gap + `word\b`), "silently, with no error"},
+	{phrase(`\bha(?:s|ve)` + gap + `to` + gap + `say\b`), "what it is: logs, results"},
+	{phrase(`\bof` + gap + `(?-i:before|after)\b`), "earlier, later"},
+	{phrase(`\bsays?` + gap + `it[,.;:]`), "reports it"},
+	{phrase(`\bput` + gap + `on` + gap + `record\b`), "recorded"},
+	{phrase(`\bthe` + gap + `very` + gap + `(?:one|same|process|binary)\b`), "the same"},
+	{phrase(`\b(?:is|are)` + gap + `at` + gap + `fault\b`), "is faulty"},
 	{regexp.MustCompile(`(?:^|[.:;|] |\n- )What` + gap + `(?:a|an|the|is|was|an?|[a-z]+s)` + gap + `[^|\n?]{20}`), "the subject first"},
 }
 
@@ -122,7 +138,7 @@ func literals(code []byte, raw bool) []byte {
 }
 
 // proseFile is where a file is that people read, as code or as text.
-var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh|sql)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/|^\.\./examples/|/library/.*\.(?:ya?ml|tf)$`)
+var proseFile = regexp.MustCompile(`\.(?:go|md|golden\.txt|sh|sql|html|rego)$|/Makefile$|/\.golangci\.yml$|/openapi\.json$|^\.\./deploy/|^\.\./examples/|/library/.*\.(?:ya?ml|tf)$`)
 
 // applied are texts of resources in the library: another one would be a change of each
 // cluster that has them.
@@ -131,14 +147,22 @@ var applied = regexp.MustCompile(`Network beside the cluster`)
 // usual are the places where "is no" is plain English.
 var usual = regexp.MustCompile(`(?i)^\S*\bthere\b|isolation is none$|` + gap + `(?:longer|more|need|other|others|one|such)$`)
 
-// shownText is what people read of a file: all of a page but code, the strings of Go code.
-// What is in other files is for ourselves.
+// action is code in a page of the console.
+var action = regexp.MustCompile(`\{\{[^}]*\}\}`)
+
+// shownText is what people read of a file: all of a page but code, the strings of Go code,
+// pages of the console, and shipped policies with what they say of themselves. What is in
+// other files is for ourselves.
 func shownText(path string, data []byte) []byte {
 	switch filepath.Ext(path) {
 	case ".go":
 		return literals(data, strings.HasPrefix(path, "../cmd/"))
 	case ".md", ".txt", ".json":
 		return pageText(data)
+	case ".html":
+		return action.ReplaceAll(data, nil)
+	case ".rego":
+		return data
 	default:
 		return nil
 	}

@@ -206,7 +206,7 @@ func itTheyAre(n int) string {
 func leftReason(faults holdfast.Faults) string {
 	const most = 3
 	if len(faults) == 0 {
-		return "it is at fault"
+		return "it is faulty"
 	}
 	parts := make([]string, 0, most)
 	for _, f := range faults[:min(most, len(faults))] {

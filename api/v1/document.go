@@ -22,7 +22,7 @@ type Document struct {
 	Variables map[string]any `json:"variables,omitempty"`
 
 	Engine    Engine           `json:"engine,omitzero"`     // Absent: it is detected.
-	State     *StateBackend    `json:"state,omitempty"`     // Absent: the module's own backend, else that of Holdfast.
+	State     *StateBackend    `json:"state,omitempty"`     // Absent: the module's own backend, otherwise that of Holdfast.
 	DependsOn []string         `json:"dependsOn,omitempty"` // Names of clusters that are applied first.
 	Drift     DriftSettings    `json:"drift,omitzero"`
 	Apply     ApplySettings    `json:"apply"`

@@ -242,7 +242,7 @@ func (f *agentFlags) stop() runner.Stop {
 func endOfRun(err error) error {
 	var refused *runner.RefusedError
 	if errors.As(err, &refused) {
-		return &cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("the ticket is not good: %w", refused.Err)}
+		return &cli.ExitCodeError{Code: cli.ExitRun, Err: fmt.Errorf("the ticket is not valid: %w", refused.Err)}
 	}
 	return err
 }

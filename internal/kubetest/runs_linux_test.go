@@ -180,7 +180,7 @@ func TestTicketIsGoodOnce(t *testing.T) {
 	}
 	out, err := w.holdfast("agent", "--run", "--server", "http://"+w.agents, "--ticket-file", file, "--dir", filepath.Join(w.dir, "thief"),
 		"--id", "east/thief", "--kinds", "plan", "--isolation", "none")
-	if err == nil || !strings.Contains(out, "ticket is not good") {
+	if err == nil || !strings.Contains(out, "ticket is not valid") {
 		t.Errorf("got %v: %s", errors.Unwrap(err), out)
 	}
 }

@@ -147,5 +147,5 @@ func (r *Reader) misplaced(ctx context.Context, cat *catalog.Catalog, since stri
 	if err != nil || at == "" {
 		return "", err
 	}
-	return at + " is its document, outside the configured paths: put it back, or delete it if the cluster is to go", nil
+	return at + " is its document, outside the configured paths: move it back, or delete it if the cluster should be removed", nil
 }

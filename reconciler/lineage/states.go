@@ -97,7 +97,7 @@ func (r *Reader) SharedState(
 		}
 		others = append(others, fmt.Sprintf("%q (of %s)", other.Name, other.Owner))
 		if other.Owner == cat.Repo {
-			hint = fmt.Sprintf("if it is that cluster under a new name, set metadata.renamedFrom: %s; else change spec.state", other.Name)
+			hint = fmt.Sprintf("if it is that cluster under a new name, set metadata.renamedFrom: %s; otherwise change spec.state", other.Name)
 		}
 	}
 	if len(others) == 0 {

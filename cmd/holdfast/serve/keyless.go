@@ -51,7 +51,7 @@ func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
 			Detail: fmt.Sprintf("%s for %s, until %s (%s)", token.Subject, token.Audience, time.Unix(token.Expires, 0).UTC().Format(time.RFC3339), token.ID),
 		})
 		if err != nil {
-			s.logger.ErrorContext(ctx, "token was not put on record", "subject", token.Subject, "err", err)
+			s.logger.ErrorContext(ctx, "token was not recorded", "subject", token.Subject, "err", err)
 		}
 	}
 }
