@@ -86,7 +86,7 @@ chapter "A repository with a template and three clusters"
 mkdir "$fleet"
 cp -r "$here/clusters" "$here/templates" "$fleet/"
 mkdir -p "$dir/cloud"
-echo node-1 >"$dir/cloud/images" # what prod-eu reads of the world outside, see chapter 7
+echo node-1 >"$dir/cloud/images" # what prod-eu reads from elsewhere, see chapter 7
 sed -i.bak "s|^  variables:|&\\
     image_list: $dir/cloud/images|" "$fleet/clusters/prod-eu.yaml" && rm "$fleet/clusters/prod-eu.yaml.bak"
 in_fleet init -q -b main .
@@ -150,7 +150,7 @@ in_fleet checkout -q -b bigger-machines
 edit prod-us.yaml 'instance_type: medium' 'instance_type: large'
 commit "prod-us: larger machines"
 wait_for 20 "the plan of pull request 2" shows 2 "replace"
-say "The plan that people reviewed replaces three machines. Whoever merges adds another change:"
+say "The plan that people reviewed replaces three machines. The merge adds another change:"
 in_fleet checkout -q main
 in_fleet merge -q --no-ff --no-commit bigger-machines >/dev/null 2>&1
 edit prod-us.yaml 'node_count: 3' 'node_count: 2'

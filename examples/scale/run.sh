@@ -235,7 +235,7 @@ chapter "PostgreSQL is killed in the middle of an apply"
 propose kill-postgresql
 merge_and_wait kill-postgresql
 postgres_do pg_ctl stop -m immediate -s
-say "It is away for three seconds. The agent keeps what it has to say."
+say "It is down for three seconds. The agent keeps its logs, states and results."
 sleep 3
 start_postgres || fail "PostgreSQL did not start again"
 is_done
