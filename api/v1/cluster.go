@@ -10,11 +10,11 @@ import (
 type Cluster struct {
 	Name  string `json:"name"`
 	Owner string `json:"owner"` // The repository that the name belongs to; provisional before the first apply.
-	// The configuration no longer has that repository: nothing is done for the cluster.
+	// The repository is no longer in the configuration: the cluster is not managed.
 	Unwatched bool       `json:"unwatched,omitempty"`
 	Desired   Desired    `json:"desired"`
 	Applied   Applied    `json:"applied,omitzero"` // Absent: it was never applied, or its state is of a project that the token does not have.
-	UpToDate  bool       `json:"upToDate"`         // What is desired is applied.
+	UpToDate  bool       `json:"upToDate"`         // The desired state is applied.
 	Drift     DriftState `json:"drift,omitzero"`   // Absent: it was never checked.
 
 	StateSerial   int64     `json:"stateSerial,omitempty"` // Of the newest version in Holdfast's own backend.
@@ -27,15 +27,15 @@ type Cluster struct {
 	Conditions []Condition    `json:"conditions,omitempty"` // At most one of each type.
 	Life       string         `json:"life,omitempty"`       // The run that ended a former life under this name: runs before it do not count.
 	Deletion   *Deletion      `json:"deletion,omitempty"`   // How the cluster ended; absent while it exists.
-	MayExist   *MayExist      `json:"mayExist,omitempty"`   // What applies that died may have created without its being in the state; absent: nothing.
+	MayExist   *MayExist      `json:"mayExist,omitempty"`   // Resources that dead applies may have created without recording them in the state; absent: none.
 	UpdatedAt  time.Time      `json:"updatedAt"`
 	Version    int64          `json:"version"` // Grows with each change of the cluster.
 }
 
-// MayExist is what applies that died may have created without its being in the state.
+// MayExist are resources that dead applies may have created without recording them in the state.
 type MayExist struct {
 	Addresses []string `json:"addresses,omitempty"`
-	Any       bool     `json:"any,omitempty"` // It is not known what they created, so that it may be more.
+	Any       bool     `json:"any,omitempty"` // Not all of them are known.
 }
 
 // ClusterWaiting is what a cluster waits for.
@@ -73,14 +73,14 @@ func ClusterOf(r holdfast.ClusterRecord) Cluster {
 	return cluster
 }
 
-// Desired is what the tracked branch says of a cluster.
+// Desired is the configuration of a cluster on the tracked branch.
 type Desired struct {
 	Revision     holdfast.Revision `json:"revision"`
 	SourceDigest holdfast.Digest   `json:"sourceDigest,omitempty"` // Absent: faults say why.
 	Document     Document          `json:"document,omitzero"`
 	Removed      bool              `json:"removed,omitempty"`     // The document was removed, and the rest of the tree could be read.
-	RemovedWith  int               `json:"removedWith,omitempty"` // How many clusters the same revision removed, this one included.
-	ConfirmedBy  string            `json:"confirmedBy,omitempty"` // Who has confirmed the destroy while dependents had to go first.
+	RemovedWith  int               `json:"removedWith,omitempty"` // How many clusters the same revision removed, including this one.
+	ConfirmedBy  string            `json:"confirmedBy,omitempty"` // Who confirmed the destroy while dependents had to be destroyed first.
 	Missing      string            `json:"missing,omitempty"`     // Why a document that is not found does not count as removed.
 	Faults       []Fault           `json:"faults,omitempty"`
 }
@@ -98,7 +98,7 @@ type Applied struct {
 	Document      Document          `json:"document,omitzero"`
 	At            time.Time         `json:"at"`
 	Endpoint      string            `json:"endpoint,omitempty"`   // URL of the cluster's API server, if an output has it.
-	NodeCount     int               `json:"nodeCount,omitempty"`  // If an output has it.
+	NodeCount     int               `json:"nodeCount,omitempty"`  // Absent: no output has it.
 	Kubeconfig    string            `json:"kubeconfig,omitempty"` // The name of the output that has the kubeconfig.
 	// The run that outputs, endpoint and nodeCount are of, if it is not run: an apply since that failed partway through, or a drift check.
 	OutputsRun string `json:"outputsRun,omitempty"`
@@ -136,7 +136,7 @@ type Deletion struct {
 type ClusterSummary struct {
 	Name        string               `json:"name"`
 	Owner       string               `json:"owner"`               // The repository that the name belongs to.
-	Unwatched   bool                 `json:"unwatched,omitempty"` // The configuration no longer has that repository.
+	Unwatched   bool                 `json:"unwatched,omitempty"` // The repository is no longer in the configuration.
 	Project     string               `json:"project"`
 	Environment string               `json:"environment"`
 	Provider    string               `json:"provider,omitempty"`
@@ -147,7 +147,7 @@ type ClusterSummary struct {
 	Suspended   bool                 `json:"suspended,omitempty"` // The cluster itself, its project, or the fleet.
 	Invalid     bool                 `json:"invalid,omitempty"`   // Its document has faults.
 	Removed     bool                 `json:"removed,omitempty"`   // Its document was removed.
-	UpToDate    bool                 `json:"upToDate"`            // What is desired is applied.
+	UpToDate    bool                 `json:"upToDate"`            // The desired state is applied.
 	Drift       holdfast.DriftStatus `json:"drift,omitempty"`     // What the last drift check found; absent: there was none.
 	DriftCounts DriftCounts          `json:"driftCounts,omitzero"`
 	CheckedAt   time.Time            `json:"checkedAt,omitzero"` // When it was checked for drift last.

@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// CommandRequest asks for what /holdfast does in a comment. It is for one of: a pull
+// CommandRequest is a command, like /holdfast in a comment. It is for one of: a pull
 // request (with clusters: only for these), clusters, or a run.
 type CommandRequest struct {
 	Verb        holdfast.Verb  `json:"verb"` // plan, apply, approve, cancel or unlock.
 	PullRequest PullRequestRef `json:"pullRequest,omitzero"`
 	Clusters    []string       `json:"clusters,omitempty"` // Names; a run is given as run.
-	Shown       []string       `json:"shown,omitzero"`     // With apply and approve: the runs that were named as plannedRun when somebody looked; an empty list: none was. Another plan is refused. Absent, without a run: only what pull requests have shown is applied.
-	Run         string         `json:"run,omitempty"`      // A run whose plan is meant, or that is to be canceled. It implies its cluster and pull request.
-	Force       bool           `json:"force,omitempty"`    // Needs the role admin.
+	Shown       []string       `json:"shown,omitzero"`     // With apply and approve: the values of plannedRun that the caller has seen; an empty list: there was none. Another plan is refused. Absent, without a run: only what pull requests have shown is applied.
+	Run         string         `json:"run,omitempty"`      // The run whose plan to use, or which to cancel. It implies its cluster and pull request.
+	Force       bool           `json:"force,omitempty"`    // Requires the role admin.
 	All         bool           `json:"all,omitempty"`      // With plan and a pull request that changes a template: every cluster that the change would change. Refused to a token that is bound to projects.
 }
 
@@ -30,11 +30,11 @@ type Command struct {
 	Text        string                 `json:"text"`            // The command as it would be written in a comment.
 	Shown       []string               `json:"shown,omitempty"` // The runs whose plans were shown when it was given.
 	ShownHead   holdfast.Revision      `json:"shownHead,omitempty"`
-	Status      holdfast.CommandStatus `json:"status"`             // received: it is still to be carried out.
-	Reply       string                 `json:"reply,omitempty"`    // Why it was refused, or what came of it.
-	Reason      holdfast.Reason        `json:"reason,omitempty"`   // Why it was refused, for the first cluster in refused or for all, if that is one of the reasons.
+	Status      holdfast.CommandStatus `json:"status"`             // received: it was not carried out yet.
+	Reply       string                 `json:"reply,omitempty"`    // Why it was refused, or its result.
+	Reason      holdfast.Reason        `json:"reason,omitempty"`   // The reason of the refusal, of the first cluster in refused or of all.
 	Refused     []string               `json:"refused,omitempty"`  // Clusters for which the command was refused although it was carried out for others.
-	UpToDate    []string               `json:"upToDate,omitempty"` // Clusters of which nothing was left to be applied.
+	UpToDate    []string               `json:"upToDate,omitempty"` // Clusters that had nothing left to apply.
 	CreatedAt   time.Time              `json:"createdAt"`
 	DoneAt      time.Time              `json:"doneAt,omitzero"`
 }
@@ -69,7 +69,7 @@ type SuspendRequest struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// TransferRequest gives a cluster to a repository.
+// TransferRequest moves a cluster to a repository.
 type TransferRequest struct {
 	Repo string `json:"repo"` // The repository whose document defines the cluster from then on.
 }
@@ -77,7 +77,7 @@ type TransferRequest struct {
 // UnlockRequest asks for a lock of a state's own backend to be released.
 type UnlockRequest struct {
 	Lock  string `json:"lock"`            // The ID of the lock.
-	Force bool   `json:"force,omitempty"` // Needs the role admin.
+	Force bool   `json:"force,omitempty"` // Requires the role admin.
 }
 
 // WaiveRequest gives up a state that could not be saved.
@@ -85,7 +85,7 @@ type WaiveRequest struct {
 	Reason string `json:"reason"` // At most 1,000 bytes.
 }
 
-// Lock is who holds a cluster's lock.
+// Lock is the lock of a cluster and its holder.
 type Lock struct {
 	Cluster string     `json:"cluster"`
 	Holder  LockHolder `json:"holder"`
@@ -105,31 +105,30 @@ func LockOf(cluster string, holder holdfast.LockHolder, run holdfast.Run, alive 
 	return Lock{Cluster: cluster, Holder: LockHolder(holder), Run: RunOf(run), Alive: alive}
 }
 
-// BackendLock is the lock of a state's own backend, as an engine printed it that did not
-// get it.
+// BackendLock is the lock of a state's own backend, as printed by an engine that could not get it.
 type BackendLock struct {
 	ID      string    `json:"id"`
 	Who     string    `json:"who,omitempty"`    // Absent where the engine does not print it.
 	Created time.Time `json:"created,omitzero"` // Absent where the engine does not print it.
 	Run     string    `json:"run,omitempty"`    // The run that found the state locked.
-	Dead    string    `json:"dead,omitempty"`   // The run of Holdfast's that probably left it; absent: the lock may be anybody's.
+	Dead    string    `json:"dead,omitempty"`   // The run that probably left it; absent: somebody else may hold it.
 }
 
 // BackendLockOf returns what the API says of a backend's lock.
 func BackendLockOf(l holdfast.BackendLock) BackendLock { return BackendLock(l) }
 
-// MigrateStateRequest asks for the migration of a state to where it is to be.
+// MigrateStateRequest asks for the migration of a state to its new place.
 type MigrateStateRequest struct {
-	DryRun bool `json:"dryRun,omitempty"` // Only say what would be.
-	Copied bool `json:"copied,omitempty"` // Somebody has copied the state already: the run only proves that.
+	DryRun bool `json:"dryRun,omitempty"` // Only show what would happen.
+	Copied bool `json:"copied,omitempty"` // The state was already copied by hand: the run only verifies the copy.
 }
 
-// StateMigration is what comes of it.
+// StateMigration is the result of the request.
 type StateMigration struct {
 	Cluster string `json:"cluster"`
 	From    string `json:"from"`          // Where the state is.
-	To      string `json:"to"`            // Where it is to be.
-	Run     string `json:"run,omitempty"` // The run that moves it; absent: it is a dry run.
+	To      string `json:"to"`            // Its new place.
+	Run     string `json:"run,omitempty"` // The run that moves it; absent: a dry run.
 }
 
 // StateMigrationOf returns what the API says of a migration.
@@ -137,17 +136,17 @@ func StateMigrationOf(m holdfast.StateMigration) StateMigration {
 	return StateMigration{Cluster: m.Cluster, From: m.From, To: m.To, Run: m.Run}
 }
 
-// UnsavedState is a state that an engine wrote and that its backend does not have. Nothing
+// UnsavedState is a state that an engine wrote and that is not in its backend. Nothing
 // is planned or applied with that state before it is pushed or given up.
 type UnsavedState struct {
 	Location string    `json:"location"` // Of the state.
 	Cluster  string    `json:"cluster"`
-	Run      string    `json:"run"` // The apply or destroy that wrote it, or the name of who gave another one.
+	Run      string    `json:"run"` // The apply or destroy that wrote it, or the name of the person who uploaded another one.
 	Attempt  int       `json:"attempt"`
 	Version  int64     `json:"version,omitempty"` // The quarantined version that holds it; absent: it is kept with the run.
 	At       time.Time `json:"at"`
 	Earlier  int       `json:"earlier,omitempty"` // How many of the run were refused before this one, and are kept in quarantine.
-	Job      string    `json:"job,omitempty"`     // The newest run that was to push it.
+	Job      string    `json:"job,omitempty"`     // The newest run that tried to push it.
 	Jobs     int       `json:"jobs,omitempty"`    // How many there were.
 }
 

@@ -77,7 +77,7 @@ func describe(t *testing.T) object {
 		"components": object{
 			"schemas":         d.schemas,
 			"responses":       object{"Problem": problem},
-			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "A token of server.api.tokens. Tokens may be bound to projects: what is outside of these does not exist for them."}},
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "A token of server.api.tokens. Tokens can be bound to projects: objects of other projects do not exist for them."}},
 		},
 	}
 }
@@ -157,7 +157,7 @@ func (d *describer) operation(op v1.Operation) object {
 	}
 	status := fmt.Sprint(op.Status)
 	out := object{
-		"operationId": op.ID, "summary": op.Summary, "description": "Needs the role " + op.Role() + ".",
+		"operationId": op.ID, "summary": op.Summary, "description": "Requires the role " + op.Role() + ".",
 		"responses": object{
 			status:    object{"description": op.Summary + ".", "content": content},
 			"default": object{"$ref": "#/components/responses/Problem"},

@@ -15,7 +15,7 @@ type Document struct {
 	Project     string            `json:"project"`
 	Environment string            `json:"environment"`
 
-	Template  *TemplateRef   `json:"template,omitempty"` // What it is made from: this, or module.
+	Template  *TemplateRef   `json:"template,omitempty"` // Its template; absent: it has a module.
 	Module    *ModuleRef     `json:"module,omitempty"`   // A root module that was written by hand.
 	Provider  string         `json:"provider,omitempty"` // Key of the template's spec.providers.
 	Region    string         `json:"region,omitempty"`
@@ -27,7 +27,7 @@ type Document struct {
 	Drift     DriftSettings    `json:"drift,omitzero"`
 	Apply     ApplySettings    `json:"apply"`
 	Deletion  DeletionSettings `json:"deletion,omitzero"`
-	Limits    Limits           `json:"limits,omitzero"` // What its engines may use; absent: as the server's configuration says.
+	Limits    Limits           `json:"limits,omitzero"` // Limits of its engines; absent: those of the server's configuration.
 
 	Path string `json:"path"` // The file in the repository.
 	Line int    `json:"line"` // Where the document begins, from 1.
@@ -101,7 +101,7 @@ type DeletionSettings struct {
 	Protected bool `json:"protected,omitempty"`
 }
 
-// Limits are what an engine may use, with all that it starts.
+// Limits are limits of an engine, including every process that it starts.
 type Limits struct {
 	Memory    int64   `json:"memory,omitempty"`    // Bytes.
 	Processes int     `json:"processes,omitempty"` // Processes and threads.
@@ -139,7 +139,7 @@ func DocumentOf(c holdfast.Cluster) Document {
 	return doc
 }
 
-// Fault is one thing that is wrong with a file that a person wrote.
+// Fault is a mistake in a file that a person wrote.
 type Fault struct {
 	File    string `json:"file"`              // Its path in the repository.
 	Line    int    `json:"line,omitempty"`    // From 1; absent: the whole file.

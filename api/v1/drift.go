@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// DriftState is what is known of a cluster's drift.
+// DriftState is the drift of a cluster.
 type DriftState struct {
 	Status    holdfast.DriftStatus `json:"status,omitempty"`   // Absent: not checked since the cluster was first applied.
 	Run       string               `json:"run,omitempty"`      // The last drift check that ended.
@@ -14,7 +14,7 @@ type DriftState struct {
 	CheckedAt time.Time            `json:"checkedAt,omitzero"` // When that check ended.
 	Due       time.Time            `json:"due,omitzero"`       // When the next check is; absent: none is planned.
 	Since     time.Time            `json:"since,omitzero"`     // When the status became what it is.
-	// Of what was found and is not ignored: while it stays the same nobody is notified again.
+	// The digest of drift that is not ignored: nobody is notified again until it changes.
 	Fingerprint holdfast.Digest `json:"fingerprint,omitempty"`
 	Counts      DriftCounts     `json:"counts,omitzero"`
 	Destroys    bool            `json:"destroys,omitempty"` // Reverting the drift would destroy or replace something.
@@ -23,7 +23,7 @@ type DriftState struct {
 	Failures    int             `json:"failures,omitempty"` // Failed checks in a row.
 	Detail      string          `json:"detail,omitempty"`   // Why the last check failed.
 	Revert      string          `json:"revert,omitempty"`   // The apply that reverted this drift, or tried to.
-	Hold        string          `json:"hold,omitempty"`     // Why a drift that is to be reverted is not.
+	Hold        string          `json:"hold,omitempty"`     // Why drift that should be reverted is not.
 }
 
 // DriftStateOf returns what the API says of a cluster's drift.
@@ -47,15 +47,15 @@ func (s DriftState) state() holdfast.DriftState {
 type DriftCounts struct {
 	Changed  int `json:"changed"`  // Attributes differ from what was applied.
 	Gone     int `json:"gone"`     // They no longer exist.
-	Input    int `json:"input"`    // An apply would change them, as an input that the code reads from elsewhere has changed.
-	Harmless int `json:"harmless"` // They differ, and an apply would leave them so.
+	Input    int `json:"input"`    // An apply would change them, because an input that the code reads from elsewhere has changed.
+	Harmless int `json:"harmless"` // They differ, and an apply would not change them.
 	Ignored  int `json:"ignored"`  // Hidden by rules, wholly or in part.
 }
 
 // Drifted is how many count as drift.
 func (c DriftCounts) Drifted() int { return holdfast.DriftCounts(c).Drifted() }
 
-// DriftLine is a cluster in the list of what has drifted.
+// DriftLine is a cluster in the list of drifted clusters.
 type DriftLine struct {
 	Cluster     string `json:"cluster"`
 	Owner       string `json:"owner"`
@@ -65,7 +65,7 @@ type DriftLine struct {
 	// status, the counts, and when the checks were and will be.
 	State      DriftState      `json:"state"`
 	OnDrift    string          `json:"onDrift,omitempty"`    // report, apply or ignore: of clusters that have drifted or whose check failed.
-	NotApplied bool            `json:"notApplied,omitempty"` // What is desired is not what was applied, which is not drift.
+	NotApplied bool            `json:"notApplied,omitempty"` // Desired and applied differ, which is not drift.
 	Waiting    holdfast.Reason `json:"waiting,omitempty"`    // What the cluster waits for.
 	Issue      string          `json:"issue,omitempty"`      // The number of its open issue, or of the one of many clusters.
 }
@@ -76,7 +76,7 @@ type DriftReport struct {
 	Document   Document          `json:"document,omitzero"` // As it was applied.
 	State      DriftState        `json:"state"`
 	Items      []DriftItem       `json:"items,omitempty"`      // The most dangerous first.
-	NotApplied bool              `json:"notApplied,omitempty"` // What is desired is not what was applied, which is not drift.
+	NotApplied bool              `json:"notApplied,omitempty"` // Desired and applied differ, which is not drift.
 	Waiting    holdfast.Reason   `json:"waiting,omitempty"`    // What the cluster waits for.
 	Windows    string            `json:"windows,omitempty"`    // "closed", and until when if that is known: no apply may begin now. Absent: the windows are open.
 	Template   string            `json:"template,omitempty"`   // "name@version" that was applied.
@@ -117,16 +117,16 @@ func (r DriftReport) Report() holdfast.DriftReport {
 	return report
 }
 
-// DriftItem is one resource that is not as it was applied.
+// DriftItem is one resource that differs from the last apply.
 type DriftItem struct {
 	Address string                `json:"address"`
 	Type    string                `json:"type"`
 	Kind    holdfast.DriftKind    `json:"kind"`
-	Action  holdfast.ChangeAction `json:"action,omitempty"` // What an apply would do about it; absent: nothing.
+	Action  holdfast.ChangeAction `json:"action,omitempty"` // What an apply would do with it; absent: nothing.
 	// What differs: before as it was applied, after as it is. Of the kind input: before as
 	// it is, after as an apply would make it.
 	Attributes []AttributeChange `json:"attributes,omitempty"`
-	Ignored    string            `json:"ignored,omitempty"` // The reason of the rule that hides it. A resource that is hidden in part has two items.
+	Ignored    string            `json:"ignored,omitempty"` // The reason of the rule that hides it. A partly hidden resource has two items.
 }
 
 func driftItemOf(i holdfast.DriftItem) DriftItem {

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 )
 
-// Agent is what the server knows of an agent.
+// Agent is what the server knows about an agent.
 type Agent struct {
 	ID        string             `json:"id"`
 	Runner    string             `json:"runner,omitempty"`    // The runner that it belongs to.
 	Living    bool               `json:"living"`              // It contacted the server recently, or waits for a run.
 	Kinds     []holdfast.RunKind `json:"kinds"`               // The kinds of runs that it executes.
-	Projects  []string           `json:"projects,omitempty"`  // The projects of whose clusters alone it executes runs; absent: all.
+	Projects  []string           `json:"projects,omitempty"`  // It executes only runs of these projects; absent: all.
 	Isolation string             `json:"isolation,omitempty"` // How it isolates engines; "none" if it must not, "unavailable" if nothing that it may use works. Absent counts as "none".
-	Refused   string             `json:"refused,omitempty"`   // Why it gets no runs; absent: it gets them.
+	Refused   string             `json:"refused,omitempty"`   // Why it gets no runs; absent: it gets runs.
 	Platform  string             `json:"platform,omitempty"`  // GOOS_GOARCH.
 	Host      string             `json:"host,omitempty"`
 	Version   string             `json:"version,omitempty"`
@@ -35,7 +35,7 @@ func AgentOf(a holdfast.AgentStatus) Agent {
 	return Agent(a)
 }
 
-// Replica is a server that has the database, alone or with others.
+// Replica is a server that uses the database, alone or with others.
 type Replica struct {
 	Identity    string    `json:"identity"` // Names it in leases, and its agents.
 	Name        string    `json:"name"`     // Machine and process.
@@ -48,7 +48,7 @@ type Replica struct {
 	Living      bool      `json:"living"`      // That was recent.
 
 	Leads     []string `json:"leads,omitempty"`     // The repositories that it leads. A server without others leads all, and lists none.
-	Schedules bool     `json:"schedules,omitempty"` // It leads what belongs to no repository: the schedule of drift checks, silent attempts.
+	Schedules bool     `json:"schedules,omitempty"` // It leads the work that belongs to no repository: the schedule of drift checks, silent attempts.
 }
 
 // ReplicaOf returns what the API says of a replica.
@@ -61,7 +61,7 @@ type AuditEntry struct {
 	Action string    `json:"action"` // Such as "run.cancel", or "cluster.suspend" and "cluster.resume".
 	Object string    `json:"object"` // A cluster, a run, a pull request.
 	Detail string    `json:"detail,omitempty"`
-	Origin string    `json:"origin,omitempty"` // From where: an address, and what was shown there.
+	Origin string    `json:"origin,omitempty"` // The origin: an address, and the credential that was used.
 }
 
 // AuditEntryOf returns what the API says of an entry.
@@ -73,17 +73,16 @@ type Version struct {
 	Time    time.Time `json:"time"` // What time it is at the server.
 }
 
-// Caller is who asks, and what they may do.
+// Caller is the caller of the API and its rights.
 type Caller struct {
-	Name     string   `json:"name"`               // As the audit trail has it.
+	Name     string   `json:"name"`               // As in the audit trail.
 	Role     string   `json:"role"`               // The strongest in any project: viewer, operator, approver or admin.
 	Projects []string `json:"projects,omitempty"` // Whose clusters they see; absent: all.
 	Roles    []Grant  `json:"roles,omitempty"`    // By project.
-	Via      string   `json:"via"`                // What was shown: token, of the configuration; personal, a token that a person has made; session.
+	Via      string   `json:"via"`                // The credential: token, of the configuration; personal, created by a person; session.
 	ID       string   `json:"id"`                 // The name of the token of the configuration, the ID of the personal token or of the session.
-	Person   *Person  `json:"person,omitempty"`   // Absent: it is a token of the configuration, which is nobody's.
-	// FormToken is to be sent with changes by who has shown a session, as the header
-	// X-CSRF-Token.
+	Person   *Person  `json:"person,omitempty"`   // Absent: a token of the configuration, which belongs to no person.
+	// FormToken must be sent with changes in a session, as the header X-CSRF-Token.
 	FormToken string `json:"formToken,omitempty"`
 }
 
@@ -112,7 +111,7 @@ func CallerOf(who access.Principal, formToken string) Caller {
 	return caller
 }
 
-// ReasonInfo is what a word for why something waits, was refused or failed means.
+// ReasonInfo explains a reason why something waits, was refused or failed.
 type ReasonInfo struct {
 	Reason    holdfast.Reason `json:"reason"`
 	Words     string          `json:"words"` // A clause about the cluster, the pull request or the run.
@@ -136,7 +135,7 @@ func ReasonOf(r holdfast.Reason) ReasonInfo {
 }
 
 // Event says that a cluster, a run or a pull request has changed, was created, or was
-// deleted. What it is now is read from the object.
+// deleted. Read the object for its current state.
 type Event struct {
 	Kind    holdfast.ChangeKind `json:"kind"`
 	Name    string              `json:"name"`              // Of a pull request: repo#number.

@@ -168,7 +168,7 @@ type LogQuery struct {
 
 // ForceQuery is that of DELETE /locks/{cluster}.
 type ForceQuery struct {
-	Force bool `query:"force"` // Also if its holder is alive; needs the role admin.
+	Force bool `query:"force"` // Also if its holder is alive; requires the role admin.
 }
 
 func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
@@ -178,7 +178,7 @@ func Operations() []Operation { return append(reads(), changes()...) }
 
 func reads() []Operation {
 	return []Operation{
-		{ID: "getVersion", Method: "GET", Path: "/version", Verb: access.Read, Summary: "Which server this is", Status: 200, Answer: of[Version]()},
+		{ID: "getVersion", Method: "GET", Path: "/version", Verb: access.Read, Summary: "The server and its version", Status: 200, Answer: of[Version]()},
 		{ID: "getCaller", Method: "GET", Path: "/whoami", Verb: access.Read, Summary: "The owner of the token, and its rights", Status: 200, Answer: of[Caller]()},
 		{ID: "listReasons", Method: "GET", Path: "/reasons", Verb: access.Read, Summary: "What reasons mean, by name", Query: of[PageQuery](), Status: 200, Answer: of[ReasonInfo](), List: true},
 		{ID: "getDescription", Method: "GET", Path: "/openapi.json", Verb: access.Read, Summary: "This description", Status: 200, Answer: of[map[string]any]()},
@@ -193,7 +193,7 @@ func reads() []Operation {
 		{ID: "listResources", Method: "GET", Path: "/resources", Verb: access.Read, Summary: "Search resources of clusters, by cluster and address", Query: of[ResourcesQuery](), Status: 200, Answer: of[Resource](), List: true},
 		{ID: "listSuspensions", Method: "GET", Path: "/suspensions", Verb: access.Read, Summary: "List what is suspended: all, projects, then clusters", Query: of[SuspensionsQuery](), Status: 200, Answer: of[Suspension](), List: true},
 		{ID: "listTemplates", Method: "GET", Path: "/templates", Verb: access.Read, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
-		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Verb: access.Read, Summary: "A template, with all that is known of its versions and users", Status: 200, Answer: of[Template]()},
+		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Verb: access.Read, Summary: "A template, with its versions and users", Status: 200, Answer: of[Template]()},
 		{ID: "listRuns", Method: "GET", Path: "/runs", Verb: access.Read, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
 		{ID: "listQueue", Method: "GET", Path: "/queue", Verb: access.Read, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[QueueQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
 		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Verb: access.Read, Summary: "A run", Status: 200, Answer: of[Run]()},
@@ -201,12 +201,12 @@ func reads() []Operation {
 		{ID: "listAttempts", Method: "GET", Path: "/runs/{run}/attempts", Verb: access.Read, Summary: "Attempts of a run, oldest first", Query: of[PageQuery](), Status: 200, Answer: of[Attempt](), List: true},
 		{ID: "getLog", Method: "GET", Path: "/runs/{run}/log", Verb: access.Read, Summary: "The log of an attempt", Query: of[LogQuery](), Status: 200, Media: "text/plain"},
 		{ID: "listPullRequests", Method: "GET", Path: "/pullrequests", Verb: access.Read, Summary: "List pull requests, highest number first", Query: of[PullRequestsQuery](), Status: 200, Answer: of[PullRequest](), List: true},
-		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Verb: access.Read, Summary: "A pull request, with what Holdfast said about it", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
+		{ID: "getPullRequest", Method: "GET", Path: "/pullrequests/get", Verb: access.Read, Summary: "A pull request, with Holdfast's comments and statuses", Query: of[PullRequestQuery](), Status: 200, Answer: of[PullRequestDetail]()},
 		{ID: "listRunners", Method: "GET", Path: "/runners", Verb: access.Read, Summary: "List runners: the local one, then others by name", Query: of[PageQuery](), Status: 200, Answer: of[Runner](), List: true},
 		{ID: "getRunner", Method: "GET", Path: "/runners/{runner}", Verb: access.Read, Summary: "A runner, with its rules, environments and agents", Status: 200, Answer: of[RunnerDetail]()},
-		{ID: "listEnvironments", Method: "GET", Path: "/environments", Verb: access.Read, Summary: "List environments that have run, by project and name", Query: of[EnvironmentsQuery](), Status: 200, Answer: of[Environment](), List: true},
+		{ID: "listEnvironments", Method: "GET", Path: "/environments", Verb: access.Read, Summary: "List environments that have had runs, by project and name", Query: of[EnvironmentsQuery](), Status: 200, Answer: of[Environment](), List: true},
 		{ID: "listAgents", Method: "GET", Path: "/agents", Verb: access.Read, Summary: "List agents, by ID", Query: of[PageQuery](), Status: 200, Answer: of[Agent](), List: true},
-		{ID: "listReplicas", Method: "GET", Path: "/replicas", Verb: access.Read, Summary: "List the servers that have the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
+		{ID: "listReplicas", Method: "GET", Path: "/replicas", Verb: access.Read, Summary: "List the servers that use the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
 		{ID: "streamEvents", Method: "GET", Path: "/events", Verb: access.Read, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
 		{ID: "listAudit", Method: "GET", Path: "/audit", Verb: access.Read, Summary: "The audit trail, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
 		{ID: "listTokens", Method: "GET", Path: "/tokens", Verb: access.Login, Summary: "List the caller's tokens, by ID", Query: of[TokensQuery](), Status: 200, Answer: of[Token](), List: true},
@@ -219,7 +219,7 @@ func reads() []Operation {
 
 func changes() []Operation {
 	return []Operation{
-		{ID: "command", Method: "POST", Path: "/commands", Verb: access.Plan, Summary: "Do what /holdfast does in a comment, and wait for the outcome (202: it is still to come)", Body: of[CommandRequest](), Status: 200, Answer: of[Command]()},
+		{ID: "command", Method: "POST", Path: "/commands", Verb: access.Plan, Summary: "Run a command, like /holdfast in a comment, and wait for the outcome (202: it is pending)", Body: of[CommandRequest](), Status: 200, Answer: of[Command]()},
 		{ID: "reconcile", Method: "POST", Path: "/reconcile", Verb: access.Reconcile, Summary: "Look at a repository, a cluster or everything again", Body: of[ReconcileRequest](), Status: 202, Answer: of[struct{}]()},
 		{ID: "suspendCluster", Method: "POST", Path: "/clusters/{name}/suspend", Verb: access.Suspend, Summary: "Stop new runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
 		{ID: "resumeCluster", Method: "POST", Path: "/clusters/{name}/resume", Verb: access.Suspend, Summary: "Allow runs of a cluster", Body: of[SuspendClusterRequest](), Status: 200, Answer: of[Cluster]()},
@@ -227,7 +227,7 @@ func changes() []Operation {
 		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Verb: access.Transfer, Summary: "Move a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
 		{ID: "upgrade", Method: "POST", Path: "/upgrades", Verb: access.Propose, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
 		{ID: "proposeRunner", Method: "POST", Path: "/runners", Verb: access.Propose, Summary: "Propose a change of a runner's document by a pull request", Body: of[RunnerProposal](), Status: 200, Answer: of[ProposedRunner]()},
-		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Verb: access.Propose, Summary: "Pin an environment to the runner that the rules say now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
+		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Verb: access.Propose, Summary: "Pin an environment to the runner that the rules select now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
 		{ID: "suspend", Method: "POST", Path: "/suspend", Verb: access.Suspend, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
 		{ID: "resume", Method: "POST", Path: "/resume", Verb: access.Suspend, Summary: "Allow runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
 		{ID: "releaseLock", Method: "DELETE", Path: "/locks/{cluster}", Verb: access.Unlock, Summary: "Release the lock of a dead run; answers with who held it", Query: of[ForceQuery](), Status: 200, Answer: of[Lock]()},

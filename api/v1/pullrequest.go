@@ -43,7 +43,7 @@ type PullRequestCommits struct {
 // PullRequestReview is what people and the code host say about a pull request.
 type PullRequestReview struct {
 	Approved  bool       `json:"approved,omitempty"`  // At least one approving review of the head, and none that asks for changes.
-	Verdicts  []Verdict  `json:"verdicts,omitempty"`  // The last review of each who may write.
+	Verdicts  []Verdict  `json:"verdicts,omitempty"`  // The last review of each person with write permission.
 	Approvals []Approval `json:"approvals,omitempty"` // Those given by a command.
 	Mergeable bool       `json:"mergeable,omitempty"` // The code host would let it be merged.
 	Blocked   string     `json:"blocked,omitempty"`   // The code host's word for why it would not.
@@ -85,8 +85,8 @@ type Approval struct {
 	By        string            `json:"by"`
 	Head      holdfast.Revision `json:"head"`
 	At        time.Time         `json:"at"`
-	Runs      []string          `json:"runs,omitempty"`      // The runs whose plans were shown then, which it is of.
-	Clusters  []string          `json:"clusters,omitempty"`  // Those that it was given for. Absent: all.
+	Runs      []string          `json:"runs,omitempty"`      // The runs whose plans were shown at that time.
+	Clusters  []string          `json:"clusters,omitempty"`  // The clusters that it covers. Absent: all.
 	CommentID string            `json:"commentId,omitempty"` // The comment that gave it.
 	Ended     string            `json:"ended,omitempty"`     // Why it no longer counts.
 }
@@ -134,7 +134,7 @@ type Comment struct {
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 	Editor    string    `json:"editor,omitempty"`    // Who edited it last, as far as the code host says.
-	NotPosted string    `json:"notPosted,omitempty"` // Why the code host does not have it as it is here.
+	NotPosted string    `json:"notPosted,omitempty"` // Why the code host does not show it in this form.
 }
 
 // CommentOf returns what the API says of a comment.
@@ -142,7 +142,7 @@ func CommentOf(c holdfast.Comment) Comment {
 	return Comment{ID: c.ID, Author: c.Author, Bot: c.Bot, Body: c.Body, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Editor: c.Editor}
 }
 
-// CommitStatus is what Holdfast says about a commit on the code host.
+// CommitStatus is Holdfast's status of a commit on the code host.
 type CommitStatus struct {
 	Revision    holdfast.Revision    `json:"revision"`
 	Context     string               `json:"context"` // Such as holdfast/plan.
@@ -187,7 +187,7 @@ type RefusedPost struct {
 	Reason string            `json:"reason"`
 }
 
-// DelayedPost is a comment, a status or a reaction that is not posted so far.
+// DelayedPost is a comment, a status or a reaction that was not posted yet.
 type DelayedPost struct {
 	Kind    holdfast.PostKind `json:"kind"`
 	What    string            `json:"what"`   // Such as "holdfast/plan of 1a2b3c4".

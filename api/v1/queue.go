@@ -28,7 +28,7 @@ type Ahead struct {
 	Priority int `json:"priority"` // Their kind goes first: applies and destroys, then plans, samples, drift checks, first plans of clusters.
 	Own      int `json:"own"`      // Older ones of the same pull request or, outside of pull requests, project.
 	Others   int `json:"others"`   // Turns of other pull requests and projects.
-	Overdue  int `json:"overdue"`  // Of a kind that goes later, and that has waited too long for a turn.
+	Overdue  int `json:"overdue"`  // Runs of a kind with lower priority that have waited too long.
 }
 
 // QueuedRunOf returns what the API says of a run that waits.

@@ -213,7 +213,7 @@ type Attempt struct {
 // AttemptOf returns what the API says of an attempt.
 func AttemptOf(a holdfast.Attempt) Attempt { return Attempt(a) }
 
-// Failure says why a run did not do what it was for.
+// Failure says why a run failed.
 type Failure struct {
 	Step        string          `json:"step"`    // Where it failed: prepare, init, plan, show, apply, outputs.
 	Summary     string          `json:"summary"` // One line.
@@ -222,9 +222,9 @@ type Failure struct {
 	Cause       holdfast.Reason `json:"cause"`
 	Transient   bool            `json:"transient"`             // A later attempt may succeed without a change.
 	Diagnostics []Diagnostic    `json:"diagnostics,omitempty"` // Engine output.
-	Unrecorded  []string        `json:"unrecorded,omitempty"`  // Addresses of what may exist without being in the state.
+	Unrecorded  []string        `json:"unrecorded,omitempty"`  // Addresses of resources that may exist without being in the state.
 	Address     string          `json:"address,omitempty"`     // The resource that it failed at.
-	Completed   []string        `json:"completed,omitempty"`   // What was done before, such as "aws_vpc.main: created"; at most 200.
+	Completed   []string        `json:"completed,omitempty"`   // Changes before the failure, such as "aws_vpc.main: created"; at most 200.
 	Remaining   []string        `json:"remaining,omitempty"`   // Of a destroy: addresses that are left in the state; at most 200.
 
 	ProgressLost bool `json:"progressLost,omitempty"` // The apply may have begun or completed more than is listed.

@@ -12,7 +12,7 @@ type DocumentPlace struct {
 	Repo     string            `json:"repo"` // As holdfast.yaml names it.
 	Path     string            `json:"path"`
 	Line     int               `json:"line"`
-	Revision holdfast.Revision `json:"revision"` // The one that it was taken from.
+	Revision holdfast.Revision `json:"revision"` // The revision that it was read from.
 }
 
 // Runner is a place where agents execute runs, as its last good document says.
@@ -86,12 +86,12 @@ type RunnerDetail struct {
 	IDs    []string      `json:"ids,omitempty"`    // Its living agents.
 }
 
-// Environment is an environment that has run, and the runner that it is pinned to.
+// Environment is an environment that has had runs, and the runner that it is pinned to.
 type Environment struct {
 	Project  string    `json:"project"`
 	Name     string    `json:"name"`
 	Runner   string    `json:"runner"`
-	Rule     string    `json:"rule,omitempty"` // By which it has that runner; absent: no rule matched.
+	Rule     string    `json:"rule,omitempty"` // The rule that selected the runner; absent: no rule matched.
 	PinnedAt time.Time `json:"pinnedAt"`
 }
 
@@ -100,18 +100,18 @@ func EnvironmentOf(e holdfast.Environment) Environment {
 	return Environment{Project: e.Project, Name: e.Name, Runner: e.Runner, Rule: e.Rule, PinnedAt: e.PinnedAt}
 }
 
-// RefreshRequest asks for an environment to be pinned to what the rules say now.
+// RefreshRequest asks for an environment to be pinned to the runner that the rules select now.
 type RefreshRequest struct {
 	Project     string `json:"project"`
 	Environment string `json:"environment"`
-	DryRun      bool   `json:"dryRun,omitempty"` // Only say what would be.
+	DryRun      bool   `json:"dryRun,omitempty"` // Only show what would happen.
 }
 
-// Refresh is what became of an environment.
+// Refresh is the result for an environment.
 type Refresh struct {
 	Before Environment `json:"before"`
-	After  Environment `json:"after"`            // The same: the rules say what it has. Without a runner: it has no cluster left, and is not pinned.
-	DryRun bool        `json:"dryRun,omitempty"` // It is still as before.
+	After  Environment `json:"after"`            // The same: the rules select its current runner. Without a runner: it has no clusters, and is not pinned.
+	DryRun bool        `json:"dryRun,omitempty"` // It has not changed.
 }
 
 // RunnerProposal asks for a pull request that changes the document of a runner.

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Template is a template with its versions and who uses it.
+// Template is a template with its versions and the clusters that use it.
 type Template struct {
 	Name     string            `json:"name"`
 	Repo     string            `json:"repo"`
 	Dir      string            `json:"dir"`                // Its folder in the repository.
 	Versions []TemplateVersion `json:"versions,omitempty"` // The newest first.
 	Prepared string            `json:"prepared,omitempty"` // The version that the tracked branch prepares and that no tag has.
-	Trouble  string            `json:"trouble,omitempty"`  // Why it cannot be used as it is.
+	Trouble  string            `json:"trouble,omitempty"`  // Why it cannot be used.
 	Users    []TemplateUse     `json:"users,omitempty"`    // Those furthest behind first.
 }
 
@@ -47,7 +47,7 @@ type TemplateUse struct {
 	Upgrades string `json:"upgrades,omitempty"` // The constraint within which newer versions are proposed.
 	Next     string `json:"next,omitempty"`     // What the constraint allows; absent: nothing newer.
 	Proposed int    `json:"proposed,omitempty"` // The number of the open pull request that brings it.
-	Trouble  string `json:"trouble,omitempty"`  // Why next is not proposed, or why its pull request is not as it should be.
+	Trouble  string `json:"trouble,omitempty"`  // Why next is not proposed, or why its pull request is not up to date.
 }
 
 func templateUseOf(u holdfast.TemplateUse) TemplateUse { return TemplateUse(u) }
@@ -80,7 +80,7 @@ type Upgrade struct {
 	Base        holdfast.Revision     `json:"base,omitempty"` // The parent of its commit.
 	Head        holdfast.Revision     `json:"head,omitempty"` // Its commit.
 	State       holdfast.UpgradeState `json:"state"`
-	Trouble     string                `json:"trouble,omitempty"` // Why it is not as wanted yet.
+	Trouble     string                `json:"trouble,omitempty"` // Why it is not up to date yet.
 	By          string                `json:"by,omitempty"`      // Who asked for it; absent: the documents' `upgrades`.
 	UpdatedAt   time.Time             `json:"updatedAt"`
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 )
 
-// Token is a token that somebody has made, without what is secret of it.
+// Token is a token of a person, without its secret.
 type Token struct {
 	ID         string    `json:"id"`
-	Name       string    `json:"name"`               // What it is for, in its owner's words.
-	Owner      string    `json:"owner"`              // Who has made it, as the audit trail has it.
+	Name       string    `json:"name"`               // Its purpose, as its owner describes it.
+	Owner      string    `json:"owner"`              // Who created it, as in the audit trail.
 	Role       string    `json:"role"`               // The strongest that it allows. Its owner's may be weaker.
 	Projects   []string  `json:"projects,omitempty"` // The projects that it is for; absent: all of its owner's.
-	From       string    `json:"from"`               // The address that it was asked for from.
+	From       string    `json:"from"`               // The address from which it was requested.
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // To the hour; absent: never.
@@ -35,7 +35,7 @@ type TokenRequest struct {
 	Lifetime string   `json:"lifetime"`           // How long it lasts, such as "720h".
 }
 
-// NewToken is a token that was made, and the token itself, which is shown once.
+// NewToken is a token that was created, with the token itself, which is shown once.
 type NewToken struct {
 	Token
 	Secret string `json:"secret"` // To be sent as a bearer token.
@@ -43,19 +43,19 @@ type NewToken struct {
 
 // TokensQuery is that of GET /tokens.
 type TokensQuery struct {
-	All bool `query:"all"` // Those of everybody; takes the verb revoke.
+	All bool `query:"all"` // Those of everybody; requires the verb revoke.
 	PageQuery
 }
 
 // RevokeQuery is that of DELETE /tokens/{id} and DELETE /sessions/{id}.
 type RevokeQuery struct {
-	All bool `query:"all"` // Also that of somebody else; takes the verb revoke.
+	All bool `query:"all"` // Also that of somebody else; requires the verb revoke.
 }
 
 // Session is a login in a browser.
 type Session struct {
 	ID        string    `json:"id"`
-	Name      string    `json:"name"`    // Who has logged in, as the audit trail has it.
+	Name      string    `json:"name"`    // Who logged in, as in the audit trail.
 	From      string    `json:"from"`    // The address of the login.
 	Browser   string    `json:"browser"` // As it has said at the login.
 	CreatedAt time.Time `json:"createdAt"`
