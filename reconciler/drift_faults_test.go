@@ -66,7 +66,7 @@ func TestRevertThatWaitsIsTakenBack(t *testing.T) {
 			f.says(reverted) // and back: it was given up by us, not by a person
 			// A condition stays until an apply has met it.
 			if tt.hold == "approval" {
-				if rec := f.cluster("prod"); !strings.Contains(rec.Drift.Hold, "what was last applied does") || f.claim().Run != "" {
+				if rec := f.cluster("prod"); !strings.Contains(rec.Drift.Hold, "the last applied version does") || f.claim().Run != "" {
 					t.Errorf("without the condition it is held as %q: %s", rec.Drift.Hold, strings.Join(f.runs("prod"), ", "))
 				}
 				return

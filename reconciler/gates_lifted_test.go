@@ -21,11 +21,11 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 	}{
 		"approved": {
 			"apply: {requires: [approved]}", "", holdfast.ReasonNotApproved,
-			"The document no longer requires it; what was last applied does", "/holdfast approve",
+			"The document no longer requires it; the last applied version does", "/holdfast approve",
 		},
 		"one for another": {
 			"apply: {requires: [approved]}", "apply: {requires: [mergeable]}", holdfast.ReasonNotApproved,
-			"The document no longer requires it; what was last applied does", "/holdfast approve",
+			"The document no longer requires it; the last applied version does", "/holdfast approve",
 		},
 		"by hand": {
 			"apply: {onMerge: false}", "", holdfast.ReasonManual, "/holdfast apply", "/holdfast apply",
@@ -44,7 +44,7 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 			}
 			f.merge(1, byMerge)
 			rec := f.cluster("prod")
-			if rec.Waiting != tt.held || !strings.Contains(rec.WaitingDetail, "what was last applied does") {
+			if rec.Waiting != tt.held || !strings.Contains(rec.WaitingDetail, "the last applied version does") {
 				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
 			if done := f.command(1, "alice", tt.by); done.Status != holdfast.CommandDone {
@@ -122,7 +122,7 @@ func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 			f.ticks() // what settles it settles it again
 			f.open(2, map[string]string{"infra/prod/main.tf": module("two")})
 			f.executeAll(good)
-			if comment := f.forge.comment(2); tt.held != holdfast.ReasonManual && !strings.Contains(comment, "what was last applied does") {
+			if comment := f.forge.comment(2); tt.held != holdfast.ReasonManual && !strings.Contains(comment, "the last applied version does") {
 				t.Errorf("the comment says:\n%s", comment)
 			}
 			f.merge(2, byMerge)
@@ -175,7 +175,7 @@ func TestAHalfMadeClusterKeepsItsConditions(t *testing.T) {
 		shown    string
 		by       string
 	}{
-		"approved": {"apply: {requires: [approved]}", holdfast.ReasonNotApproved, "what was last applied does", "/holdfast approve"},
+		"approved": {"apply: {requires: [approved]}", holdfast.ReasonNotApproved, "the last applied version does", "/holdfast approve"},
 		"by hand":  {"apply: {onMerge: false}", holdfast.ReasonManual, "/holdfast apply", "/holdfast apply"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 			"mkdir -p out/a out/__pycache__ .hidden listed; echo zip >out/a/b.zip; echo zip >out/c.zip; echo listed >listed/x.txt\n" +
 			"echo lambda >../modules/m/lambda.zip; echo 'echo bad >>WORLD/seen' | tee hooks/b.sh lib/x.py run.py .hidden/x out/__pycache__/x.pyc >/dev/null\n" +
 			"cd ../../home && mkdir .aws && echo bad | tee .gitconfig >.aws/config"},
-		"a file of the bundle":    {script: "echo 'echo bad >WORLD/seen' >run.sh", says: "infra/run.sh, which is of the repository"},
+		"a file of the bundle":    {script: "echo 'echo bad >WORLD/seen' >run.sh", says: "infra/run.sh, a file of the repository"},
 		"a file that is gone":     {script: "rm data/x.txt", says: "infra/data/x.txt"},
 		"a folder that is a link": {script: "mv data other; ln -s other data", says: "infra/data,"},
 		"a folder that is gone":   {script: "cd ..; rm -r infra", says: "infra,"},

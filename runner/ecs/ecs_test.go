@@ -296,7 +296,7 @@ func TestEnds(t *testing.T) {
 		"its host is lost": {func(_ *testing.T, run string) {
 			l.aws.ECS.Interrupt(run, "TerminationNotice", "Host EC2 (instance i-1) terminated.", true)
 		}, holdfast.CauseTaskInterrupted, "Host EC2", false},
-		"nobody has heard of it": {func(_ *testing.T, run string) { l.aws.ECS.Forget(run) }, holdfast.CauseJobDeleted, "does not know the task", false},
+		"nobody has heard of it": {func(_ *testing.T, run string) { l.aws.ECS.Forget(run) }, holdfast.CauseJobDeleted, "no longer lists the task", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := "run-" + strings.ReplaceAll(name, " ", "-")
