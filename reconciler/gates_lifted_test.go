@@ -53,7 +53,7 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 			f.executeAll(good)
 			f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
 			f.executeAll(good)
-			if comment := f.forge.comment(2); strings.Contains(comment, "what was last applied") {
+			if comment := f.forge.comment(2); strings.Contains(comment, "the last applied version") {
 				t.Errorf("the next comment says:\n%s", comment)
 			}
 			f.merge(2, byMerge)
@@ -241,7 +241,7 @@ func TestAPullRequestDoesNotLiftItsOwnWindows(t *testing.T) {
 		t.Parallel()
 		f := windowed(t, evening)
 		merges(f, 1, change("two", ""))
-		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed || !strings.Contains(rec.WaitingDetail, "what was last applied") {
+		if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonWindowClosed || !strings.Contains(rec.WaitingDetail, "the last applied version") {
 			t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 		}
 		f.clock.Advance(8 * time.Hour)
