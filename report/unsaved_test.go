@@ -48,7 +48,7 @@ func TestUnsavedState(t *testing.T) {
 				t.Errorf("%s: %q is in the comment: %v\n%s", name, word, !c.stands, comment)
 			}
 		}
-		if given := strings.Contains(comment, "`holdfast describe cluster prod-eu` says which"); given == c.stands {
+		if given := strings.Contains(comment, "`holdfast describe cluster prod-eu` shows which"); given == c.stands {
 			t.Errorf("%s: what became of the state is in the comment: %v\n%s", name, given, comment)
 		}
 	}

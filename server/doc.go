@@ -1,14 +1,13 @@
 // Package server is Holdfast's HTTP front end: three listeners, each for one kind of
 // peer. Code hosts deliver webhooks to the public one; people and their tools
-// use the API with a token of their own; agents speak the agent protocol, and
-// through them engines the state backend, with a credential of one run.
+// use the API and the console with a token or a session; agents speak the agent protocol,
+// and through them engines the state backend, with a credential of one run.
 //
 // The package translates between HTTP and small interfaces that it declares
 // (ports.go, api_ports.go) and decides who may do what. What the API says is made
 // by api/v1. Server owns the listeners and the order in which they close; apiServer
 // and agentServer are the handlers of a listener each, on a base that they share; the
-// API's handlers are grouped by what they are about (api_runs.go and so on). The console
-// is on the API's listener, too: pages.go mounts the room server/pages, which asks the API
-// as any other client. Command serve wires it. It keeps no records, and decides nothing but
-// who may do what.
+// API's handlers are grouped by what they are about (api_runs.go and so on); pages.go mounts
+// the console (room pages). Command serve wires it. It keeps no records, and decides
+// nothing but who may do what.
 package server

@@ -223,7 +223,7 @@ func TestPersonalTokens(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"name":"x","role":"root","lifetime":"1h"}`: "want viewer, operator", `{"name":"","role":"viewer","lifetime":"1h"}`: "needs a name",
 		`{"name":"x","role":"viewer","lifetime":"1s"}`: "lasts between", `{"name":"x","role":"viewer","lifetime":"99999h"}`: "lasts between",
-		`{"name":"x","role":"viewer","lifetime":"soon"}`: "want a duration", `{"name":"x","role":"viewer","lifetime":"1h","projects":["*"]}`: "projects are names",
+		`{"name":"x","role":"viewer","lifetime":"soon"}`: "want a duration", `{"name":"x","role":"viewer","lifetime":"1h","projects":["*"]}`: "projects must be names",
 	} {
 		if got := ask(operatorToken, body); got.status != 400 || !strings.Contains(got.body, want) {
 			t.Errorf("%s = %d %s", body, got.status, got.body)

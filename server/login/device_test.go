@@ -254,7 +254,7 @@ func TestTokenEndsWithItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.configure(t, bindings()[:2], "groups")
-	if _, err := s.desk.Personal(t.Context(), own); err == nil || !strings.Contains(err.Error(), "no role") {
+	if _, err := s.desk.Personal(t.Context(), own); err == nil || !strings.Contains(err.Error(), "no longer have a role") {
 		t.Errorf("of a person without a role: %v", err)
 	}
 	without, err := login.New(login.Options{Records: s.records()})

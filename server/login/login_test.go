@@ -285,7 +285,7 @@ func TestCallbackOfAnother(t *testing.T) {
 		if name != "of another browser" {
 			fresh = s.browser(t)
 		}
-		if status, body, _ := get(t, fresh, at); status != 403 || !strings.Contains(body, "begun elsewhere") {
+		if status, body, _ := get(t, fresh, at); status != 403 || !strings.Contains(body, "started elsewhere") {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}

@@ -24,7 +24,7 @@ func newGetReplicasCommand(a *app) *cobra.Command {
 		long: `List the servers that use the database: one, or several that share PostgreSQL. A
 server is dead if it has not responded for 15 seconds, and is then listed for an hour;
 a server that was stopped is not listed. LEADS lists the repositories that it polls and
-decides about; (schedule) stands for work that belongs to no repository. Times are
+decides about; (schedule) is work that belongs to no repository. Times are
 those of the database.`,
 		args: cli.Exactly(0, "flags only"),
 		columns: []column[replica]{

@@ -14,7 +14,7 @@ func TestHelpText(t *testing.T) {
 		"":                           "",
 		holdfast.ReasonUnreviewed:    "holdfast apply prod-eu: applies exactly\nthe plan that is shown",
 		holdfast.ReasonSuspended:     "An operator resumes them with `holdfast\nresume prod-eu`",
-		holdfast.ReasonMissing:       "Restore it, or remove it in a commit\nwhose files can all be read and whose\nnames are claimed once",
+		holdfast.ReasonMissing:       "Restore it, or remove it in a commit in\nwhich every file can be read and every\nname is defined once",
 		holdfast.ReasonNotApproved:   "holdfast approve prod-eu: approves it",
 		holdfast.ReasonAgentSilent:   "holdfast unlock prod-eu: ends the run\nonce its engine is certainly dead; what\nremains is planned again\nBring the agent back, or make sure that\nits engine is dead",
 		holdfast.ReasonWindowClosed:  "",
