@@ -9,10 +9,9 @@
 // of resources) and the audit trail. Agents redact plans and logs before they
 // send them; here logs are encrypted, too.
 //
-// A [Store] has a part for each kind of record, and a part has the files of its
-// kind: clusters.go and runs.go are [ClusterStore] and [RunStore], and so on. What
-// has to happen at once is one transaction of one part. sql.go has the database,
-// migrations its tables. The reconciler, the server and the local forge call it
-// through the small interfaces that they declare; it knows nothing of them, of Git
-// or of engines, and decides nothing.
+// A [Store] has a part for each kind of record, and a part has the files of its kind:
+// clusters.go and runs.go are [ClusterStore] and [RunStore], and so on. What has to happen
+// at once is one transaction of one part. sql.go has the database, migrations its tables.
+// The reconciler, the server and the local forge call it through the small interfaces that
+// they declare; it knows nothing of them, of Git or of engines, and decides nothing.
 package datastore
