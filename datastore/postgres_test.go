@@ -47,7 +47,7 @@ func emptyPostgres(t testing.TB) string {
 	if emptyTemplate.name != "" {
 		return emptyTemplate.name
 	}
-	d := postgresserver.NewKept(t)
+	d := postgresserver.NewKept(t, "")
 	opts := optionsOf(t, d)
 	opts.Keys = testKeys(t, 'k')
 	store, err := datastore.Open(t.Context(), opts)

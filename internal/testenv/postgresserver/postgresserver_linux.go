@@ -26,7 +26,7 @@ const patience = 5 * time.Minute
 // with its test. Its methods are for the test's goroutine only.
 type Server struct {
 	t        testing.TB
-	programs string // the folder of postgres, initdb and psql
+	programs string // the folder of postgres and initdb
 	dir      string
 	owner    *syscall.Credential // nil: who runs the test
 	password string              // empty: none is asked for
@@ -54,21 +54,13 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// start makes the folder, with further arguments of initdb, and runs the server.
+// start makes the folder, with what initdb makes of the arguments, and runs the server.
 func (s *Server) start(args ...string) {
 	t := s.t
 	t.Helper()
 	s.makeFolder()
-	if s.password != "" {
-		file := filepath.Join(s.dir, "password")
-		if err := os.WriteFile(file, []byte(s.password+"\n"), 0o644); err != nil { // the folder is its user's alone
-			t.Fatal(err)
-		}
-		args = append(args, "--pwfile="+file)
-	}
-	initdb := s.command("initdb", append(args, "--pgdata="+s.data(), "--username=postgres", "--no-locale", "--encoding=UTF8", "--no-sync")...)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
+	if err := s.fill(args); err != nil {
+		t.Fatal(err)
 	}
 	// Between finding a free port and using it another process may take it.
 	for range 5 {
@@ -142,20 +134,6 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 // URL is how clients connect, as a superuser without a password.
 func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&connect_timeout=5", s.port)
-}
-
-// Query returns what a query prints, without the end of the line.
-func (s *Server) Query(query string) (string, error) { return s.query(s.URL(), query) }
-
-func (s *Server) query(address, query string) (string, error) {
-	psql := s.command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command="+query, address)
-	var out, errs bytes.Buffer
-	psql.Env = append(psql.Env, "PGPASSWORD="+s.password)
-	psql.Stdout, psql.Stderr = &out, &errs
-	if err := psql.Run(); err != nil {
-		return "", fmt.Errorf("psql: %w: %s", err, errs.Bytes())
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
 // Sessions is how many clients are connected.

@@ -21,7 +21,7 @@ func New(t testing.TB, _ string) Database {
 }
 
 // NewKept is New.
-func NewKept(t testing.TB) Database { return New(t, "") }
+func NewKept(t testing.TB, _ string) Database { return New(t, "") }
 
 // Open skips its test, too.
 func Open(t testing.TB) string {
