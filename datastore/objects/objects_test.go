@@ -288,7 +288,7 @@ func TestOutage(t *testing.T) {
 		again := make(chan struct{}, 1)
 		at.opts.Logger = slog.New(waits{slog.DiscardHandler, again})
 		b := openAt(t, at.opts)
-		const writers, each = 4, 8
+		const writers, each = 4, 4
 		var g errgroup.Group
 		begun := make(chan struct{}, writers*each)
 		for i := range writers {
