@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/breaker"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
@@ -27,7 +28,7 @@ type Store interface {
 	Runs
 	Claims
 	dispatch.Columns
-	dispatch.BreakerStore
+	breaker.Store
 	Attempts
 	dispatch.Tickets
 	Clusters

@@ -112,14 +112,14 @@ func (d handout) claimAlone(
 	} else if stopped {
 		return run, holdfast.ErrConflict
 	}
-	if admitted, err := d.breakers.admits(ctx, run.Document.Provider, run.ID); err != nil {
+	if admitted, err := d.breakers.Admits(ctx, run.Document.Provider, run.ID); err != nil {
 		return run, err
 	} else if !admitted {
 		return run, holdfast.ErrConflict
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.breakers.withdraw(ctx, run.Document.Provider, run.ID))
+			err = errors.Join(err, d.breakers.Withdraw(ctx, run.Document.Provider, run.ID))
 		}
 	}()
 	owner := holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}.Owner()
@@ -206,7 +206,7 @@ func (d handout) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (ho
 		return holdfast.ClaimFilter{}, nil, false, err
 	}
 	filter := holdfast.ClaimFilter{
-		Now: now, Kinds: kinds, Projects: req.Projects, Runner: req.Runner, Providers: d.breakers.held(),
+		Now: now, Kinds: kinds, Projects: req.Projects, Runner: req.Runner, Providers: d.breakers.Held(),
 		Turns: decision.NewTurns(now, running, lately), Unread: d.opts.Fleet.Awaited(),
 	}
 	for provider := range d.opts.Limits.Provider {

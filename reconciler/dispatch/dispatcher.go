@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/breaker"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -52,7 +53,7 @@ type Dispatcher struct {
 	work     *queue.Broadcast // a run may be claimable; claims wait at counters
 	counters counters
 	turns    turns
-	breakers *breakers
+	breakers *breaker.Breakers
 	*agents       // some of its methods are the Dispatcher's
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
 	idle     bool // another replica saw to silent attempts; the sweep's own
@@ -90,7 +91,7 @@ func New(opts Options) (*Dispatcher, error) {
 		opts.Now = time.Now
 	}
 	return &Dispatcher{
-		opts: opts, work: queue.NewBroadcast(), breakers: newBreakers(opts.Store, opts.Now, opts.Limits.Break),
+		opts: opts, work: queue.NewBroadcast(), breakers: breaker.New(opts.Store, opts.Now, opts.Limits.Break),
 		counters: counters{by: make(map[string]*counter), given: given{by: make(map[string]int)}},
 		agents:   newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time), since: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),

@@ -9,8 +9,6 @@
 // them.
 // Claims that wait for the same runs wait at one counter: one of them looks at the queue on
 // behalf of all, so that what a claim costs does not depend on how many agents wait.
-// It also owns the breakers, which hold back the runs of a provider that
-// throttles, by what all replicas have on record.
 //
 // The server calls Claim, Authorize, Heartbeat and Finish for agents. The
 // reconciler calls the rest, says through Fleet what an attempt starts from, and

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/breaker"
 )
 
 // What the Dispatcher asks of the others. Every method is safe for concurrent
@@ -22,15 +23,7 @@ type Store interface {
 	Keeper
 	Clusters
 	Runners
-	BreakerStore
-}
-
-// BreakerStore is the records of providers that need a break, or have had one.
-type BreakerStore interface {
-	Breakers(ctx context.Context) ([]holdfast.Breaker, error)
-	// ChangeBreaker has change make of what is on record what is to be, while nobody else
-	// does; false leaves it. It may call it more than once.
-	ChangeBreaker(ctx context.Context, provider string, change func(*holdfast.Breaker) bool) error
+	breaker.Store
 }
 
 // Runners are the records of runners.

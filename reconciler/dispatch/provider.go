@@ -15,7 +15,7 @@ import (
 // everybody whom that concerns.
 func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
 	provider := run.Document.Provider
-	until, moved, err := d.breakers.ended(ctx, run)
+	until, moved, err := d.breakers.Ended(ctx, run)
 	if err != nil {
 		d.opts.Logger.WarnContext(ctx, "end of an attempt was not counted for its provider", "provider", provider, "run", run.ID, "err", err)
 	}
@@ -35,7 +35,7 @@ func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
 
 // seeBreakers looks at which providers need a break, by what all replicas have on record.
 func (d *Dispatcher) seeBreakers(ctx context.Context) error {
-	moved, err := d.breakers.look(ctx)
+	moved, err := d.breakers.Look(ctx)
 	for provider, until := range moved {
 		d.opts.Metrics.ProviderHeld(provider, until)
 	}
@@ -81,7 +81,7 @@ func (d *Dispatcher) observeOther(word string) {
 	if nanos > 0 {
 		until = time.Unix(0, nanos)
 	}
-	if d.breakers.adopt(word[:i], until) {
+	if d.breakers.Adopt(word[:i], until) {
 		d.opts.Metrics.ProviderHeld(word[:i], until)
 	}
 	if until.IsZero() {
@@ -97,10 +97,10 @@ func (d *Dispatcher) claimable() {
 
 // HeldUntil is when the next run of a provider may be handed out; the zero time
 // if now.
-func (d *Dispatcher) HeldUntil(provider string) time.Time { return d.breakers.until(provider) }
+func (d *Dispatcher) HeldUntil(provider string) time.Time { return d.breakers.Until(provider) }
 
 // Held are the providers of which no run is handed out now, sorted.
-func (d *Dispatcher) Held() []string { return d.breakers.held() }
+func (d *Dispatcher) Held() []string { return d.breakers.Held() }
 
 // CapWait is why no run of a cluster is handed out: its provider is held back, or that
 // or its project has as many runs as it may. Empty if it is not that.

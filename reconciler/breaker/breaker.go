@@ -1,4 +1,4 @@
-package dispatch
+package breaker
 
 import (
 	"cmp"
@@ -14,13 +14,13 @@ import (
 
 // A cloud that throttles us, or is out of order, is given a break once runs of
 // breakerClusters clusters have suffered from it within breakerWindow: none of
-// its runs is handed out for Limits.Break, then one, whose end decides. Each
+// its runs is handed out for the first break, then one, whose end decides. Each
 // break that follows the last one closely is twice as long, up to
 // breakerLongest times the first one.
 const (
 	breakerWindow   = 5 * time.Minute
 	breakerClusters = 3
-	breakerPause    = time.Minute // where Limits.Break is zero
+	breakerPause    = time.Minute // where the first break is given as zero
 	breakerLongest  = 15
 )
 
@@ -58,7 +58,7 @@ func (p pace) longest() time.Duration { return breakerLongest * time.Duration(p)
 
 // A breaker is closed while Until is zero, open before it, and half open from then on.
 
-// ended has the end of an attempt bear on a breaker. It is moved if it has opened or closed.
+// Ended has the end of an attempt bear on a breaker. It is moved if it has opened or closed.
 func (p pace) ended(one *holdfast.Breaker, run holdfast.Run, now time.Time) (changed, moved bool) {
 	if one.Probe == run.ID {
 		one.Probe, changed = "", true
@@ -108,11 +108,19 @@ func holds(one holdfast.Breaker, now time.Time) bool {
 	return now.Before(one.Until) || !one.Until.IsZero() && one.Probe != "" && now.Sub(one.ProbedAt) < one.Pause
 }
 
-// breakers hold back the runs of clouds that need a break, one cloud apart from
+// Store is the records of providers that need a break, or have had one.
+type Store interface {
+	Breakers(ctx context.Context) ([]holdfast.Breaker, error)
+	// ChangeBreaker has change make of what is on record what is to be, while nobody else
+	// does; false leaves it. It may call it more than once.
+	ChangeBreaker(ctx context.Context, provider string, change func(*holdfast.Breaker) bool) error
+}
+
+// Breakers hold back the runs of clouds that need a break, one cloud apart from
 // the other. The records decide, for all replicas; in memory is what was last seen of
 // them, or heard of another replica. Methods are safe for concurrent use.
-type breakers struct {
-	store BreakerStore
+type Breakers struct {
+	store Store
 	now   func() time.Time
 	pace  pace
 
@@ -120,13 +128,14 @@ type breakers struct {
 	by map[string]holdfast.Breaker
 }
 
-func newBreakers(store BreakerStore, now func() time.Time, first time.Duration) *breakers {
-	return &breakers{store: store, now: now, pace: pace(cmp.Or(first, breakerPause)), by: make(map[string]holdfast.Breaker)}
+// New returns the breakers of a replica, whose first break lasts that long; zero means a minute.
+func New(store Store, now func() time.Time, first time.Duration) *Breakers {
+	return &Breakers{store: store, now: now, pace: pace(cmp.Or(first, breakerPause)), by: make(map[string]holdfast.Breaker)}
 }
 
-// look reads the records. It returns the breaks that have begun since the last look, by
+// Look reads the records. It returns the breaks that have begun since the last look, by
 // provider, and those that are over, with the zero time.
-func (b *breakers) look(ctx context.Context) (moved map[string]time.Time, err error) {
+func (b *Breakers) Look(ctx context.Context) (moved map[string]time.Time, err error) {
 	list, err := b.store.Breakers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read breakers: %w", err)
@@ -161,14 +170,14 @@ func (b *breakers) look(ctx context.Context) (moved map[string]time.Time, err er
 }
 
 // seen is a breaker as it was last seen; the zero value if none is on record.
-func (b *breakers) seen(provider string) holdfast.Breaker {
+func (b *Breakers) seen(provider string) holdfast.Breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.by[provider]
 }
 
 // change changes a breaker in the records.
-func (b *breakers) change(ctx context.Context, provider string, change func(one *holdfast.Breaker, now time.Time) bool) error {
+func (b *Breakers) change(ctx context.Context, provider string, change func(one *holdfast.Breaker, now time.Time) bool) error {
 	var now holdfast.Breaker
 	err := b.store.ChangeBreaker(ctx, provider, func(one *holdfast.Breaker) bool {
 		at := b.now()
@@ -186,15 +195,15 @@ func (b *breakers) change(ctx context.Context, provider string, change func(one 
 	return nil
 }
 
-// ended takes the end of an attempt in. It reports whether the breaker opened or
+// Ended takes the end of an attempt in. It reports whether the breaker opened or
 // closed with it, and until when it is open now; the zero time if it is closed.
-func (b *breakers) ended(ctx context.Context, run holdfast.Run) (until time.Time, moved bool, err error) {
+func (b *Breakers) Ended(ctx context.Context, run holdfast.Run) (until time.Time, moved bool, err error) {
 	provider := run.Document.Provider
 	if provider == "" {
 		return time.Time{}, false, nil
 	}
 	if verdictOf(run) != verdictSick {
-		if _, err := b.look(ctx); err != nil {
+		if _, err := b.Look(ctx); err != nil {
 			return time.Time{}, false, err
 		}
 		if one := b.seen(provider); one.Until.IsZero() { // most providers are well for ever
@@ -209,9 +218,9 @@ func (b *breakers) ended(ctx context.Context, run holdfast.Run) (until time.Time
 	return until, moved && err == nil, err
 }
 
-// adopt takes over what another replica says, until the records are looked at next; the zero
+// Adopt takes over what another replica says, until the records are looked at next; the zero
 // time closes. It reports whether that is news.
-func (b *breakers) adopt(provider string, until time.Time) bool {
+func (b *Breakers) Adopt(provider string, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, now := b.by[provider], b.now()
@@ -229,11 +238,11 @@ func (b *breakers) adopt(provider string, until time.Time) bool {
 	return true
 }
 
-// admits reports whether a run may be handed out. Of a breaker that is half open
+// Admits reports whether a run may be handed out. Of a breaker that is half open
 // it becomes the one that is let through, until it ends, is withdrawn, or takes
 // longer than the last break. A breaker that was closed when the queue was looked at
 // is not asked for again.
-func (b *breakers) admits(ctx context.Context, provider, run string) (admitted bool, err error) {
+func (b *Breakers) Admits(ctx context.Context, provider, run string) (admitted bool, err error) {
 	switch one := b.seen(provider); {
 	case one.Until.IsZero():
 		return true, nil
@@ -252,8 +261,8 @@ func (b *breakers) admits(ctx context.Context, provider, run string) (admitted b
 	return admitted && err == nil, err
 }
 
-// withdraw takes back that a run was let through: it was not handed out.
-func (b *breakers) withdraw(ctx context.Context, provider, run string) error {
+// Withdraw takes back that a run was let through: it was not handed out.
+func (b *Breakers) Withdraw(ctx context.Context, provider, run string) error {
 	if b.seen(provider).Probe != run {
 		return nil
 	}
@@ -266,8 +275,8 @@ func (b *breakers) withdraw(ctx context.Context, provider, run string) error {
 	})
 }
 
-// held are the providers of which no run is handed out now.
-func (b *breakers) held() []string {
+// Held are the providers of which no run is handed out now.
+func (b *Breakers) Held() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var names []string
@@ -280,8 +289,8 @@ func (b *breakers) held() []string {
 	return names
 }
 
-// until is when the next run of a provider may be handed out; zero if now.
-func (b *breakers) until(provider string) time.Time {
+// Until is when the next run of a provider may be handed out; zero if now.
+func (b *Breakers) Until(provider string) time.Time {
 	one, now := b.seen(provider), b.now()
 	switch {
 	case !holds(one, now):

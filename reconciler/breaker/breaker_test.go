@@ -1,4 +1,4 @@
-package dispatch_test
+package breaker_test
 
 import (
 	"fmt"
@@ -9,22 +9,21 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // cloud is a set of breakers with a clock of their own.
 type cloud struct {
-	*dispatch.Breakers
-	records dispatch.BreakerRecords
+	*untroubled
+	records records
 	now     time.Time
 	n       int
 }
 
 func newCloud() *cloud {
 	c := &cloud{now: noon}
-	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
+	c.untroubled = newUntroubled(&c.records, func() time.Time { return c.now }, 0)
 	return c
 }
 
@@ -198,7 +197,7 @@ func TestBreakerTakesLongerBreaks(t *testing.T) {
 func TestReplicasShareBreakers(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	other := dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
+	other := newUntroubled(&c.records, func() time.Time { return c.now }, 0)
 	c.throttles("aws", "a", "b")
 	if until, moved := other.Ended(c.run("aws", "c", "Throttled")); !moved || !until.Equal(noon.Add(time.Minute)) {
 		t.Fatalf("the third cluster suffers at another replica: open until %s, %t", until, moved)
@@ -233,7 +232,7 @@ func TestBreakersOutliveARestart(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
 	c.throttles("aws", "a", "b", "c")
-	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, 0)
+	c.untroubled = newUntroubled(&c.records, func() time.Time { return c.now }, 0)
 	c.Look()
 	if c.Admits("aws", "run-x") {
 		t.Fatal("a run is let through after a restart")
@@ -321,7 +320,7 @@ func TestReplicaFromTheFuture(t *testing.T) {
 func TestBreakIsASetting(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	c.Breakers = dispatch.NewBreakers(&c.records, func() time.Time { return c.now }, time.Hour)
+	c.untroubled = newUntroubled(&c.records, func() time.Time { return c.now }, time.Hour)
 	c.throttles("aws", "a", "b", "c")
 	for _, hours := range []int{1, 2, 4, 8, 15, 15} {
 		want := time.Duration(hours) * time.Hour
