@@ -21,7 +21,7 @@ type stateJob struct{ *attempt }
 // resource is touched.
 func (t *stateJob) putRight(ctx context.Context, job *holdfast.StateJob) error {
 	if job.Migrates() {
-		err := (&migrating{t.attempt}).move(ctx, *job.Move)
+		err := t.migrate(ctx, *job.Move)
 		if err == nil {
 			t.result.Status = holdfast.RunApplied
 		}
