@@ -132,7 +132,8 @@ const (
 	ContextPlan  = "holdfast/plan"  // on a pull request's head
 	ContextApply = "holdfast/apply" // on the merge commit, or a direct push
 	// ContextFaults is the name of the check run on a pull request's head that shows
-	// what is wrong with its documents, where a forge has such.
+	// what is wrong with its documents, where a forge has such. It is also the status of a
+	// head of a tracked branch whose plan status is a pull request's.
 	ContextFaults = "holdfast/documents"
 )
 

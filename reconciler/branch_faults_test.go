@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 )
 
 // TestPushedFaultsAreShown: a faulty document that is pushed without a pull request fails the
@@ -75,4 +76,40 @@ func TestFaultsMendedElsewhere(t *testing.T) {
 	f.look()
 	f.post()
 	f.expect("the head in the end", f.forge.told(head, holdfast.ContextPlan)[1:], "success no errors in documents")
+}
+
+// byFastForward makes the head of a pull request that of the tracked branch.
+func byFastForward(repo *gitserver.Repo, pr holdfast.PullRequest) string {
+	repo.SetRef("refs/heads/"+master, string(pr.Head))
+	return string(pr.Head)
+}
+
+// TestFaultsOfAFastForwardedHead: the plan status of a head that is one of a pull request says
+// what that does. The branch that it has become the head of has a status of its own.
+func TestFaultsOfAFastForwardedHead(t *testing.T) {
+	t.Parallel()
+	f := settledShops(t)
+	f.open(1, shop("1.0.0", "two"))
+	f.post()
+	head := f.forge.get(1).Head
+	plan := f.forge.told(head, holdfast.ContextPlan)
+	if len(plan) == 0 {
+		t.Fatal("the pull request has no plan status")
+	}
+	f.repo.Tag("web/v1.0.0", string(head))
+	f.merge(1, byFastForward)
+	f.post()
+	if told := f.forge.told(head, holdfast.ContextFaults); len(told) != 1 || !strings.HasPrefix(told[0], "failure ") ||
+		!strings.Contains(told[0], "tag web/v1.0.0 was moved from") {
+		t.Fatalf("the branch is told %q", told)
+	}
+	for _, told := range f.forge.told(head, holdfast.ContextPlan) {
+		if strings.Contains(told, "was moved from") {
+			t.Errorf("the pull request is told of the branch: %q", told)
+		}
+	}
+	f.repo.DeleteRef("refs/tags/web/v1.0.0")
+	f.look()
+	f.post()
+	f.expect("the branch in the end", f.forge.told(head, holdfast.ContextFaults)[1:], "success no errors in documents")
 }

@@ -67,37 +67,51 @@ func (d *documents) change(repo string, change func(*documentsOf)) documentsOf {
 	return of
 }
 
-// show sets the plan status of a head with faults, and takes it back where they are mended: at
-// the same head, or by the one after it. A head that is one of a pull request, too, says what
-// that does.
+// show sets the status of a head with faults, and takes it back where they are mended: at the
+// same head, or by the one after it. That is its plan status; a head that is one of a pull
+// request, too, as after a fast-forward, has that say what the pull request does, and the
+// branch has a status of its own.
 func (d *documents) show(ctx context.Context, repo string, former holdfast.Revision, of documentsOf) error {
 	all := slices.Concat(of.clusters, of.runners)
 	slices.SortStableFunc(all, func(a, b holdfast.Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	faults := report.DistinctFaults(all)
-	before, err := d.planStatus(ctx, repo, of.head)
-	if err != nil || !before.PullRequest.IsZero() {
+	before, err := d.statusOf(ctx, repo, of.head)
+	if err != nil {
 		return err
 	}
 	if len(faults) == 0 && before.Status.State != holdfast.StatusFailure {
-		last, err := d.planStatus(ctx, repo, former)
-		if err != nil || !of.faulty && (!last.PullRequest.IsZero() || last.Status.State != holdfast.StatusFailure) {
+		last, err := d.statusOf(ctx, repo, former)
+		if err != nil || !of.faulty && last.Status.State != holdfast.StatusFailure {
 			return err
 		}
 	}
 	d.change(repo, func(of *documentsOf) { of.faulty = len(faults) > 0 })
-	return d.wantStatus(ctx, holdfast.Post{Repo: repo, Status: report.DocumentsStatus(of.head, faults)}, true)
+	status := report.DocumentsStatus(of.head, faults)
+	status.Context = before.Status.Context
+	return d.wantStatus(ctx, holdfast.Post{Repo: repo, Status: status}, true)
 }
 
-// planStatus is the plan status of a commit; the zero value if it has none.
-func (d *documents) planStatus(ctx context.Context, repo string, commit holdfast.Revision) (holdfast.Post, error) {
-	if commit == "" {
-		return holdfast.Post{}, nil
+// statusOf is what a commit was told of its documents as the head of the tracked branch, at
+// least in which context it is.
+func (d *documents) statusOf(ctx context.Context, repo string, commit holdfast.Revision) (holdfast.Post, error) {
+	plan, err := d.status(ctx, repo, commit, holdfast.ContextPlan)
+	if err != nil || plan.PullRequest.IsZero() {
+		return plan, err
 	}
-	post, err := d.opts.Store.Post(ctx, statusKey(repo, commit, holdfast.ContextPlan))
+	return d.status(ctx, repo, commit, holdfast.ContextFaults)
+}
+
+// status is a status of a commit; nothing but its context if it has none.
+func (d *documents) status(ctx context.Context, repo string, commit holdfast.Revision, name string) (holdfast.Post, error) {
+	none := holdfast.Post{Status: holdfast.CommitStatus{Context: name}}
+	if commit == "" {
+		return none, nil
+	}
+	post, err := d.opts.Store.Post(ctx, statusKey(repo, commit, name))
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return holdfast.Post{}, nil
+		return none, nil
 	} else if err != nil {
 		return post, fmt.Errorf("read status of %s: %w", commit.Short(), err)
 	}
