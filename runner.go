@@ -268,6 +268,9 @@ type RunnerRecord struct {
 	Next *Runner `json:"next,omitempty"`
 	// Former are its former places, the last one first: something may be left there.
 	Former []FormerRunner `json:"former,omitempty"`
+	// RemovedAt is when it ceased to be in force, as its document is gone: something that it
+	// has launched may be left. Zero: it is in force.
+	RemovedAt time.Time `json:"removedAt,omitzero"`
 }
 
 // RunnerRuleRecord is a rule in force, as RunnerRecord is a runner.

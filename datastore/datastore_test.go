@@ -86,6 +86,7 @@ func TestStore(t *testing.T) {
 		"deserted":        testDesertedEnvironments,
 		"any queued":      testAnyQueued,
 		"runners":         testRunners,
+		"removed runners": testRemovedRunners,
 		"environments":    testEnvironments,
 		"queue":           testQueue,
 		"lane of applies": testLaneOfAnApply,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -14,10 +15,22 @@ import (
 // environment is pinned to.
 type RunnerStore struct{ *records }
 
-// Runners returns the runners, by name. The local one has no record.
+// Runners returns the runners in force, by name. The local one has no record.
 func (s *RunnerStore) Runners(ctx context.Context) ([]holdfast.RunnerRecord, error) {
+	all, err := s.allRunners(ctx, s.db.reader())
+	return slices.DeleteFunc(all, func(rec holdfast.RunnerRecord) bool { return !rec.RemovedAt.IsZero() }), err
+}
+
+// RemovedRunners returns those that were in force and may have left something that they have
+// launched, by name.
+func (s *RunnerStore) RemovedRunners(ctx context.Context) ([]holdfast.RunnerRecord, error) {
+	all, err := s.allRunners(ctx, s.db.reader())
+	return slices.DeleteFunc(all, func(rec holdfast.RunnerRecord) bool { return rec.RemovedAt.IsZero() }), err
+}
+
+func (s *RunnerStore) allRunners(ctx context.Context, q querier) ([]holdfast.RunnerRecord, error) {
 	var found []holdfast.RunnerRecord
-	err := s.eachDocument(ctx, s.db.reader(), "runner", `SELECT name, doc FROM runners ORDER BY name`, func(read func(into any) error) error {
+	err := s.eachDocument(ctx, q, "runner", `SELECT name, doc FROM runners ORDER BY name`, func(read func(into any) error) error {
 		var rec holdfast.RunnerRecord
 		err := read(&rec)
 		found = append(found, rec)
@@ -26,11 +39,20 @@ func (s *RunnerStore) Runners(ctx context.Context) ([]holdfast.RunnerRecord, err
 	return found, err
 }
 
-// Runner returns the runner with a name.
+// Runner returns the runner in force with a name.
 func (s *RunnerStore) Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error) {
+	rec, err := s.runner(ctx, s.db.reader(), name)
+	if err == nil && !rec.RemovedAt.IsZero() {
+		return holdfast.RunnerRecord{}, notFound(sql.ErrNoRows, "runner", name)
+	}
+	return rec, err
+}
+
+// runner returns the runner with a name, also one that is no longer in force.
+func (s *RunnerStore) runner(ctx context.Context, q querier, name string) (holdfast.RunnerRecord, error) {
 	var rec holdfast.RunnerRecord
 	var doc []byte
-	err := s.db.reader().row(ctx, `SELECT doc FROM runners WHERE name = ?`, name).Scan(&doc)
+	err := q.row(ctx, `SELECT doc FROM runners WHERE name = ?`, name).Scan(&doc)
 	if err := notFound(err, "runner", name); err != nil {
 		return rec, err
 	}
@@ -94,7 +116,7 @@ func (s *RunnerStore) SaveRunners(ctx context.Context, change holdfast.RunnersCh
 			}
 		}
 		for _, name := range change.Gone {
-			if err := removeRunner(ctx, q, name); err != nil {
+			if err := s.removeRunner(ctx, q, name); err != nil {
 				return err
 			}
 		}
@@ -113,15 +135,26 @@ func (s *RunnerStore) SaveRunners(ctx context.Context, change holdfast.RunnersCh
 
 func (s *RunnerStore) saveRunner(ctx context.Context, q querier, rec holdfast.RunnerRecord, unwatched []string) error {
 	name := rec.Document.Name
+	if err := mayHave(ctx, q, `SELECT repo FROM runners WHERE name = ? AND repo <> ''`, name, rec.Place.Repo, unwatched); err != nil {
+		return err
+	}
+	if was, err := s.runner(ctx, q, name); err == nil && !was.RemovedAt.IsZero() {
+		rec.Former = was.Leave(rec.Document, was.RemovedAt)
+	} else if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+		return err
+	}
+	return s.putRunner(ctx, q, rec, rec.Place.Repo)
+}
+
+// putRunner stores a runner, whose name belongs to a repository; empty: to nobody.
+func (s *RunnerStore) putRunner(ctx context.Context, q querier, rec holdfast.RunnerRecord, repo string) error {
+	name := rec.Document.Name
 	doc, err := s.keys.SealJSON("runner", name, rec)
 	if err != nil {
 		return err
 	}
-	if err := mayHave(ctx, q, `SELECT repo FROM runners WHERE name = ?`, name, rec.Place.Repo, unwatched); err != nil {
-		return err
-	}
 	_, err = q.exec(ctx, `INSERT INTO runners (name, repo, doc) VALUES (?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET repo = excluded.repo, doc = excluded.doc`, name, rec.Place.Repo, doc)
+		ON CONFLICT (name) DO UPDATE SET repo = excluded.repo, doc = excluded.doc`, name, repo, doc)
 	return err
 }
 
@@ -155,18 +188,40 @@ func mayHave(ctx context.Context, q querier, query, name, repo string, unwatched
 	return fmt.Errorf("name %q belongs to repository %q: %w", name, owner, holdfast.ErrConflict)
 }
 
-// removeRunner removes a runner that nothing needs.
-func removeRunner(ctx context.Context, q querier, name string) error {
+// removedKept is how long it is known what a runner was that is no longer in force.
+const removedKept = 30 * 24 * time.Hour
+
+// removeRunner removes a runner that nothing needs. One that launches something for each run
+// stays on record, out of force, for as long as something may be left of that.
+func (s *RunnerStore) removeRunner(ctx context.Context, q querier, name string) error {
 	var needed int
 	err := q.row(ctx, `SELECT (SELECT COUNT(*) FROM environments WHERE runner = ?) + (SELECT COUNT(*) FROM runner_rules WHERE runner = ?)`,
 		name, name).Scan(&needed)
 	if err == nil && needed > 0 {
 		err = fmt.Errorf("runner %q is needed: %w", name, holdfast.ErrConflict)
 	}
-	if err == nil {
-		_, err = q.exec(ctx, `DELETE FROM runners WHERE name = ?`, name)
+	if err != nil {
+		return err
 	}
-	return err
+	all, err := s.allRunners(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, rec := range all {
+		goes := rec.Document.Name == name && rec.RemovedAt.IsZero()
+		launches := rec.Document.Job != nil || rec.Document.ECS != nil
+		switch {
+		case goes && launches:
+			rec.RemovedAt = s.now()
+			err = s.putRunner(ctx, q, rec, "")
+		case goes, !rec.RemovedAt.IsZero() && s.now().Sub(rec.RemovedAt) > removedKept:
+			_, err = q.exec(ctx, `DELETE FROM runners WHERE name = ?`, rec.Document.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const environmentColumns = `project, name, runner, rule, pinned_at`

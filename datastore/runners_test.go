@@ -37,6 +37,36 @@ func runIn(n int, environment string) holdfast.Run {
 	return run
 }
 
+// testRemovedRunners: a runner that has launched something is out of force once it is removed,
+// and known for as long as something may be left; its name is free.
+func testRemovedRunners(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	east, standing := runnerRecord("platform", "east"), runnerRecord("platform", "standing")
+	east.Document.Type, east.Document.Job = holdfast.RunnerKubernetes, &holdfast.RunnerJob{Namespace: "runs"}
+	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{east, standing}})
+	saveRunners(t, store, holdfast.RunnersChange{Gone: []string{"east", "standing"}})
+	if got := must[[]holdfast.RunnerRecord](t)(store.Runners(ctx)); len(got) > 0 {
+		t.Errorf("in force: %+v", got)
+	}
+	if _, err := store.Runner(ctx, "east"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("Runner() of a removed one = %v", err)
+	}
+	removed := must[[]holdfast.RunnerRecord](t)(store.RemovedRunners(ctx))
+	if len(removed) != 1 || removed[0].Document.Name != "east" || removed[0].RemovedAt.IsZero() {
+		t.Fatalf("removed: %+v", removed)
+	}
+	again := runnerRecord("apps", "east")
+	again.Document.Type, again.Document.Job = holdfast.RunnerKubernetes, &holdfast.RunnerJob{Namespace: "elsewhere"}
+	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{again}})
+	got := must[holdfast.RunnerRecord](t)(store.Runner(ctx, "east"))
+	if got.Place.Repo != "apps" || len(got.Former) != 1 || got.Former[0].Document.Job.Namespace != "runs" {
+		t.Errorf("the new one is %+v", got)
+	}
+	if left := must[[]holdfast.RunnerRecord](t)(store.RemovedRunners(ctx)); len(left) > 0 {
+		t.Errorf("removed: %+v", left)
+	}
+}
+
 func testRunners(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	if _, err := store.Runner(ctx, "eu"); !errors.Is(err, holdfast.ErrNotFound) {

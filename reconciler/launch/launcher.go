@@ -35,6 +35,9 @@ type Settings struct {
 	Replica   string // names this process among those of the installation
 	Agent     string // its id as an agent; empty: one that is made of the runner and the replica
 	Isolation string // the weakest that agents must have; empty: any
+	// Removed: the runner is no longer in force. What is left of it is stopped; no run is
+	// claimed or started.
+	Removed bool
 	// Start is how long an attempt may take until its agent has called; zero means 10 min.
 	Start time.Duration
 	// Timeout is of a run, and Grace what its agent then needs to end.
@@ -175,9 +178,15 @@ func (l *Launcher) Look(ctx context.Context) error {
 		}
 		errs = append(errs, l.settle(ctx, a, one.Launched, one.some, exchanged > 0))
 	}
+	if l.opts.Settings.Removed {
+		missing = nil
+	}
 	errs = append(errs, l.startAll(ctx, missing))
 	errs = append(errs, l.clearOrphans(ctx, launched, asked == nil, running))
 	l.forget(running)
+	if l.opts.Settings.Removed {
+		return errors.Join(errs...)
+	}
 	errs = append(errs, l.present(ctx))
 	switch {
 	case !l.blocked:

@@ -12,17 +12,20 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Runners are the runners in force.
+// Runners are the runners in force, and those that were lately.
 type Runners interface {
 	// LaunchingRunners returns those of types that launch something for each run.
 	LaunchingRunners(ctx context.Context) ([]Launching, error)
 }
 
-// Launching is a runner in force.
+// Launching is a runner in force, or one that was lately.
 type Launching struct {
 	holdfast.Runner
 	// Former are its documents that said another place, where something may be left.
 	Former []holdfast.Runner
+	// Removed: it is no longer in force. What it has launched and is left is stopped, and
+	// nothing else is done for it.
+	Removed bool
 }
 
 // OpenFunc makes what starts the Jobs of a runner. Run is to be called in the background,
@@ -153,8 +156,10 @@ func (p *Pool) open(ctx context.Context, launching Launching) *entry {
 		e.err = err
 		jobs, run = unusable{err}, nil
 	}
+	settings := p.opts.Settings
+	settings.Removed = launching.Removed
 	l, err := New(Options{
-		Runner: r, Jobs: jobs, Dispatcher: p.opts.Dispatcher, Runs: p.opts.Runs, Settings: p.opts.Settings,
+		Runner: r, Jobs: jobs, Dispatcher: p.opts.Dispatcher, Runs: p.opts.Runs, Settings: settings,
 		Former: p.watchFormer(ctx, launching.Former), Logger: p.opts.Logger, Now: p.opts.Now,
 	})
 	if err != nil {

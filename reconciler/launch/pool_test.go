@@ -64,3 +64,31 @@ func TestReplacedSecrets(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovedRunner: what a runner has launched that is no longer in force is stopped once its
+// attempts are over, and nothing else is claimed or started for it.
+func TestRemovedRunner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage("run-9")
+		s.running("run-2", false) // claimed and not started when it was removed
+		s.is(holdfast.Launched{Run: "run-1"})
+		l, err := launch.New(launch.Options{
+			Runner: holdfast.Runner{Name: "east"}, Jobs: s, Dispatcher: s, Runs: s,
+			Settings: launch.Settings{Replica: "one", Removed: true, Start: 10 * time.Minute, Timeout: time.Hour, Grace: time.Minute},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(t, l, 11*time.Minute)
+		if len(s.starts) > 0 || !slices.Equal(s.queued, []string{"run-9"}) {
+			t.Errorf("started %v, queued %v", s.starts, s.queued)
+		}
+		if !slices.Contains(s.stopped, "run-1") || len(s.jobs) > 0 {
+			t.Errorf("stopped %v, left %v", s.stopped, s.jobs)
+		}
+		if want := []string{"run-2 unstarted StartTimeout false"}; !slices.Equal(s.ended, want) {
+			t.Errorf("ended %v, want %v", s.ended, want)
+		}
+	})
+}

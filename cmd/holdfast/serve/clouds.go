@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
@@ -67,8 +68,12 @@ func (s launches) runnerToken(name string) func(ctx context.Context, audience st
 		if err != nil {
 			return "", err
 		}
-		for _, rec := range records {
-			if rec.Document.Name != name {
+		removed, err := s.store.RemovedRunners(ctx) // what is left of them is stopped
+		if err != nil {
+			return "", err
+		}
+		for _, rec := range slices.Concat(records, removed) {
+			if rec.Document.Name != name || !rec.RemovedAt.IsZero() && rec.RemovedAt.Before(s.mayBeLeftSince()) {
 				continue
 			}
 			origin := branchOrigin(s.cfg, rec.Place.Repo)

@@ -34,7 +34,8 @@ func (s launches) newPool() (*launch.Pool, error) {
 	})
 }
 
-// launchingRunners are the runners in force that this server starts something for.
+// launchingRunners are the runners that this server starts something for: those in force, and
+// those of which something may be left.
 type launchingRunners struct{ s launches }
 
 func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]launch.Launching, error) {
@@ -48,13 +49,27 @@ func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]launch.Launch
 			list = append(list, launch.Launching{Runner: rec.Document, Former: l.s.former(rec)})
 		}
 	}
+	removed, err := l.s.store.RemovedRunners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range removed {
+		if launching[rec.Document.Type] && rec.RemovedAt.After(l.s.mayBeLeftSince()) {
+			list = append(list, launch.Launching{Runner: rec.Document, Former: l.s.former(rec), Removed: true})
+		}
+	}
 	return list, nil
+}
+
+// mayBeLeftSince is since when something that was started may still be there.
+func (s launches) mayBeLeftSince() time.Time {
+	const stopping = 15 * time.Minute // what is stopped takes a while, too
+	return s.clock.Now().Add(-s.cfg.Jobs.StartTimeout - s.cfg.Runs.Timeout - s.cfg.Jobs.Grace - stopping)
 }
 
 // former are the former places of a runner where something that it has started may still be.
 func (s launches) former(rec holdfast.RunnerRecord) []holdfast.Runner {
-	const stopping = 15 * time.Minute // what is stopped takes a while, too
-	return rec.FormerSince(s.clock.Now().Add(-s.cfg.Jobs.StartTimeout - s.cfg.Runs.Timeout - s.cfg.Jobs.Grace - stopping))
+	return rec.FormerSince(s.mayBeLeftSince())
 }
 
 // secretsOf names the present values of the files and secrets that runs of a runner need.
