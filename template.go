@@ -19,6 +19,11 @@ type SecretRef struct {
 	Key   string `json:"key,omitempty"`   // of Store: which of its secrets
 }
 
+// UnitFile is the file that Holdfast writes next to the terragrunt.hcl of a unit: an agent
+// that finds it has Terragrunt render the root module, and one that does not know what it
+// means finds a required_version that no engine has.
+const UnitFile = "holdfast_terragrunt.tf"
+
 // SecretFile is the file of a root module that says, as JSON, where its secret
 // variables are: map[string]SecretRef by variable. The engine does not read it.
 const SecretFile = "holdfast_secrets.json"

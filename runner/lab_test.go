@@ -26,6 +26,7 @@ type lab struct {
 	world  string // folder that providers make things in
 	work   string // the executor's folder, where a test looks at it
 	engine string // its name
+	bin    string // folder with the engine
 	ours   bool   // the state is in Holdfast's own backend
 	disk   *syncs // the agent's
 }
@@ -41,7 +42,7 @@ func newScriptLab(t *testing.T, script string, providers ...string) *lab {
 	t.Helper()
 	l := &lab{t: t, server: newFakeServer(t), calls: filepath.Join(t.TempDir(), "calls"), world: t.TempDir(), ours: true, disk: &syncs{}}
 	bin, name := scriptEngine(t, fmt.Sprintf("echo \"$*\" >>%q\n", l.calls), strings.ReplaceAll(script, "WORLD", l.world))
-	l.engine = name
+	l.engine, l.bin = name, bin
 	e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
 		useEngine(o, bin)
 		if len(providers) > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
+	"github.com/holdfast-dev/holdfast/templates/terragrunt"
 )
 
 // Sources returns a digest of what a cluster's own repository has for its root module: the
@@ -49,19 +50,38 @@ func (r *Resolver) TemplateSources(tree holdfast.Tree, dir string) (holdfast.Dig
 }
 
 func (r *Resolver) moduleSources(tree holdfast.Tree, dir, engine string) (holdfast.Digest, error) {
-	g := modules.NewGatherer(tree, r.folders)
-	if err := g.GatherRoot(dir, engine, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
-		return "", fmt.Errorf("read module %s: %w", dir, err)
-	}
-	if err := g.ReferRoot(dir); err != nil {
-		return "", fmt.Errorf("read module %s: %w", dir, err)
+	g, faults, err := r.gatherModule(tree, dir, engine)
+	if err != nil {
+		return "", err
 	}
 	digest := holdfast.NewDigester("module sources")
 	for _, folder := range slices.Sorted(slices.Values(g.Dirs)) {
 		digest.Add(folder, string(g.Digests[folder]))
 	}
 	g.AddExtra(digest)
-	return digestWith(digest, tree, g.Faults)
+	return digestWith(digest, tree, slices.Concat(faults, g.Faults))
+}
+
+// gatherModule takes in a custom module, or a unit of Terragrunt.
+func (r *Resolver) gatherModule(tree holdfast.Tree, dir, engine string) (*modules.Gatherer, holdfast.Faults, error) {
+	g := modules.NewGatherer(tree, r.folders)
+	if err := g.GatherRoot(dir, engine, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {
+		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
+	}
+	if is, err := isUnit(g, dir); err != nil {
+		return nil, nil, err
+	} else if is {
+		unit, faults, err := terragrunt.Read(tree, dir)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read unit %s: %w", dir, err)
+		}
+		g = modules.NewGatherer(tree, r.folders)
+		return g, faults, unit.Gather(g, engine)
+	}
+	if err := g.ReferRoot(dir); err != nil {
+		return nil, nil, fmt.Errorf("read module %s: %w", dir, err)
+	}
+	return g, nil, nil
 }
 
 // digestWith adds the files of faults: one that is refused is not among what was read.

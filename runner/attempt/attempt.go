@@ -50,6 +50,7 @@ type attempt struct {
 
 	secrets  secrets.Found
 	tokens   *idtoken.Keeper // nil: the run has no identities
+	unit     unit            // zero: the root module is not one
 	input    plan.Input
 	document plandoc.Document // what the plan would do
 	digest   holdfast.Digest  // of document

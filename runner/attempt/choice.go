@@ -77,11 +77,17 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}
+	if err := t.renderUnit(ctx); err != nil {
+		return err
+	}
 	tool := cmp.Or(t.a.Engine.Name, t.a.PinName)
 	if t.a.Exact {
 		tool = t.a.PinName
 	}
 	t.readModule(ctx, tool)
+	if t.unit.digest != "" && !t.a.OwnState && t.module.Backend == "" {
+		return elsewhere()
+	}
 	if err := t.module.Unread; err != nil && ctx.Err() == nil {
 		return &failure.Error{
 			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("secret values: %w", err),
@@ -95,6 +101,9 @@ func (t *attempt) unpackBundle(ctx context.Context) error {
 // would be chosen for it.
 func (t *attempt) readModule(ctx context.Context, tool string) {
 	t.module = modulecode.Read(ctx, t.root, t.bundle, tool)
+	if t.unit.requires != "" {
+		t.module.Requires = append(t.module.Requires, t.unit.requires)
+	}
 	t.redact.Add(t.module.Secrets...)
 	for _, name := range t.module.Sensitive {
 		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Engines.Env[modulecode.VariablePrefix+name]))...)

@@ -78,6 +78,9 @@ func (t *space) layState() error {
 	if t.backend.side != sideFormer {
 		return nil
 	}
+	if _, err := os.Lstat(filepath.Join(t.root, holdfast.UnitFile)); err == nil {
+		return nil // it is laid out again once it is rendered
+	}
 	over := filepath.Join(t.root, holdfast.StateOverrideFile)
 	err := os.Rename(filepath.Join(t.root, holdfast.FormerStateOverrideFile), over)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -160,6 +160,9 @@ func (t *initializing) noteInput(ctx context.Context) error {
 	fetched := t.prepared.Fetched
 	d := holdfast.NewDigester("input")
 	d.Add(string(t.a.SourceDigest), t.engine.Name, t.engine.Version, string(t.lockFile), string(fetched))
+	if t.unit.digest != "" {
+		d.Add("terragrunt", string(t.unit.digest))
+	}
 	if t.destroys() {
 		d.Add("destroy") // of the same code it is the opposite
 	}
@@ -167,7 +170,7 @@ func (t *initializing) noteInput(ctx context.Context) error {
 	t.input = plan.Input{
 		Destroy: t.destroys(), Source: t.a.SourceDigest, Engine: t.engine.Name + " " + t.engine.Version,
 		Providers: modulecode.LockedProviders(t.lockFile), Modules: fetched,
-		Fetched: fetchedModules(t.prepared), Secrets: t.secrets.Prints,
+		Fetched: fetchedModules(t.prepared), Secrets: t.secrets.Prints, Unit: t.unit.digest,
 	}
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)

@@ -40,9 +40,9 @@ type Sources struct {
 	Dirs []string
 	// Download allows engines to be downloaded when none that is installed fits.
 	Download bool
-	// TerraformMirror and TofuMirror are base URLs to download from instead of
-	// the vendors' sites.
-	TerraformMirror, TofuMirror string
+	// TerraformMirror, TofuMirror and TerragruntMirror are base URLs to download from
+	// instead of the vendors' sites.
+	TerraformMirror, TofuMirror, TerragruntMirror string
 	// Validation is "signature" (default) or "sha": how downloads are verified.
 	Validation string
 }

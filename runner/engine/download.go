@@ -18,6 +18,7 @@ import (
 	"github.com/tofuutils/tenv/v4/pkg/loghelper"
 	"github.com/tofuutils/tenv/v4/versionmanager/builder"
 	terraformretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/terraform"
+	terragruntretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/terragrunt"
 	tofuretriever "github.com/tofuutils/tenv/v4/versionmanager/retriever/tofu"
 
 	"github.com/holdfast-dev/holdfast/runner/folders"
@@ -39,7 +40,7 @@ func (o Sources) tenvConfig() (config.Config, error) {
 	}
 	conf.Displayer = loghelper.InertDisplayer
 	conf.SkipSignature = o.Validation == validateSHA
-	conf.Tf.RemoteURL, conf.Tofu.RemoteURL = o.TerraformMirror, o.TofuMirror
+	conf.Tf.RemoteURL, conf.Tofu.RemoteURL, conf.Tg.RemoteURL = o.TerraformMirror, o.TofuMirror, o.TerragruntMirror
 	if o.TerraformMirror != "" {
 		conf.Tf.Data["install_mode"] = config.InstallModeDirect
 	}
@@ -97,8 +98,11 @@ func (s *Store) download(ctx context.Context, tool string, c constraint) (Binary
 	asked := &askedAddresses{Displayer: loghelper.InertDisplayer}
 	conf.Displayer = asked
 	var source retriever = terraformretriever.Make(&conf)
-	if tool == modulecode.Tofu {
+	switch tool {
+	case modulecode.Tofu:
 		source = tofuretriever.Make(&conf)
+	case Terragrunt: // whose releases have no signatures that tenv knows
+		source = terragruntretriever.Make(&conf)
 	}
 	wanted, err := release(ctx, source, c)
 	if err != nil {
@@ -270,9 +274,9 @@ func (e *downloadError) hint() string {
 	case errors.Is(e.err, errNoRelease):
 		return "change the constraint, or install a matching engine where the agent finds it"
 	case errors.As(e.err, &refused):
-		return "the mirror refuses this address: check that it has the version, and engines.terraformMirror or engines.tofuMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror)"
+		return "the mirror refuses this address: check that it has the version, and engines.terraformMirror, engines.tofuMirror or engines.terragruntMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror, --terragrunt-mirror)"
 	case errors.Is(e.err, errNoList):
-		return "the mirror lists no releases at its address: check engines.terraformMirror or engines.tofuMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror)"
+		return "the mirror lists no releases at its address: check engines.terraformMirror, engines.tofuMirror or engines.terragruntMirror in holdfast.yaml (or --terraform-mirror, --tofu-mirror, --terragrunt-mirror)"
 	}
 	return "check that the mirror is reachable, or install a matching engine where the agent finds it"
 }

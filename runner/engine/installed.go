@@ -205,6 +205,9 @@ var errNoVersion = errors.New("no version in its answer")
 // askVersion starts the binary to learn its version. It needs no sandbox: in an
 // empty folder an engine executes nothing but itself.
 func askVersion(ctx context.Context, path string, env map[string]string) (string, error) {
+	if filepath.Base(path) == Terragrunt {
+		return askTerragrunt(ctx, path, env)
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "holdfast-version-")

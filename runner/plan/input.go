@@ -21,6 +21,8 @@ type Input struct {
 	// Fetched are the modules that init fetched, by name, for words only. A module's
 	// name is that of its call, after those that call it: net, or net.subnets.
 	Fetched map[string]Module `json:"fetched,omitempty"`
+	// Unit is what Terragrunt rendered, files and values of variables; empty: it is not a unit.
+	Unit holdfast.Digest `json:"unit,omitempty"`
 	// Secrets are keyed hashes of the secret variables, for words only: InputDigest
 	// does not have them, as what they change is in the plan document.
 	Secrets map[string]string `json:"secrets,omitempty"`
@@ -43,6 +45,9 @@ func (now Input) ChangesSince(then Input) []string {
 	}
 	if now.Source != then.Source {
 		words = append(words, "the cluster's code or variables have changed")
+	}
+	if now.Source == then.Source && now.Unit != then.Unit {
+		words = append(words, "Terragrunt renders the unit otherwise: the module's source is not pinned, or a function gives another value")
 	}
 	if now.Engine != then.Engine {
 		words = append(words, fmt.Sprintf("the engine is %s, it was %s", now.Engine, then.Engine))

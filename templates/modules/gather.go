@@ -205,6 +205,9 @@ func (g *Gatherer) ReferRoot(root string) error {
 	return nil
 }
 
+// Refer takes in a file or folder of the tree that is read besides the code.
+func (g *Gatherer) Refer(name string) error { return g.refer(".", name) }
+
 // refer takes in a file or folder that code reads. What is not in the
 // repository is the engine's to complain about, or not: it may only be asked
 // whether it exists.

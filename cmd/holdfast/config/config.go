@@ -320,13 +320,14 @@ type Retention struct {
 
 // Engines says how Terraform and OpenTofu are found.
 type Engines struct {
-	Dirs            []string      `yaml:"dirs" doc:"Folders with installed engines, searched before PATH."`
-	Download        bool          `yaml:"download" default:"true" doc:"Download a version that is not installed; downloads are verified."`
-	TerraformMirror string        `yaml:"terraformMirror" doc:"Base URL instead of the vendor's."`
-	TofuMirror      string        `yaml:"tofuMirror" doc:"Base URL instead of the project's."`
-	Validation      string        `yaml:"validation" default:"signature" doc:"signature or sha: how downloads are verified."`
-	CLIConfigFile   string        `yaml:"cliConfigFile" doc:"The engines' own configuration file, for example for provider mirrors."`
-	Grace           time.Duration `yaml:"grace" default:"60s" doc:"Time between interrupting an engine and killing it."`
+	Dirs             []string      `yaml:"dirs" doc:"Folders with installed engines, searched before PATH."`
+	Download         bool          `yaml:"download" default:"true" doc:"Download a version that is not installed; downloads are verified."`
+	TerraformMirror  string        `yaml:"terraformMirror" doc:"Base URL instead of the vendor's."`
+	TofuMirror       string        `yaml:"tofuMirror" doc:"Base URL instead of the project's."`
+	TerragruntMirror string        `yaml:"terragruntMirror" doc:"Base URL of Terragrunt instead of the project's."`
+	Validation       string        `yaml:"validation" default:"signature" doc:"signature or sha: how downloads are verified."`
+	CLIConfigFile    string        `yaml:"cliConfigFile" doc:"The engines' own configuration file, for example for provider mirrors."`
+	Grace            time.Duration `yaml:"grace" default:"60s" doc:"Time between interrupting an engine and killing it."`
 }
 
 // Agent is the local agent.

@@ -247,6 +247,7 @@ func AddEngineFlags(c *cobra.Command, opts *runner.ExecutorOptions) {
 	flags.BoolVar(&opts.Engines.Download, "download", true, "download an engine version that is not installed")
 	flags.StringVar(&opts.Engines.TerraformMirror, "terraform-mirror", "", "where to download Terraform from")
 	flags.StringVar(&opts.Engines.TofuMirror, "tofu-mirror", "", "where to download OpenTofu from")
+	flags.StringVar(&opts.Engines.TerragruntMirror, "terragrunt-mirror", "", "where to download Terragrunt from")
 	flags.StringVar(&opts.Engines.Validation, "validation", "signature", "how downloads are verified: signature or sha")
 	flags.StringVar(&opts.Engines.CLIConfigFile, "cli-config", "", "the engines' own configuration file")
 	flags.DurationVar(&opts.Waits.Grace, "engine-grace", time.Minute, "time between interrupting an engine and killing it")

@@ -58,7 +58,7 @@ func (s *services) agentCommand(binary string, agent *localAgent) local.Command 
 	}
 	args = append(args, s.isolationArgs(agent)...)
 	for flag, value := range map[string]string{
-		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--cli-config": e.CLIConfigFile,
+		"--terraform-mirror": e.TerraformMirror, "--tofu-mirror": e.TofuMirror, "--terragrunt-mirror": e.TerragruntMirror, "--cli-config": e.CLIConfigFile,
 	} {
 		if value != "" {
 			args = append(args, flag, value)
