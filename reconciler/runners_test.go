@@ -326,7 +326,7 @@ func TestRunnersAreProposed(t *testing.T) {
 		p    holdfast.RunnerProposal
 		want string
 	}{
-		"there already": {holdfast.RunnerProposal{Name: "eu", Change: "create", Type: holdfast.RunnerRemote}, "is there already"},
+		"there already": {holdfast.RunnerProposal{Name: "eu", Change: "create", Type: holdfast.RunnerRemote}, "already exists"},
 		"not there":     {holdfast.RunnerProposal{Name: "asia", Change: "update", Set: []string{"maxRuns=1"}}, "not found"},
 		"wrong value":   {holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxRuns=-1"}}, "spec.maxRuns must be a whole number"},
 		"wrong key":     {holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxruns=1"}}, `did you mean "maxRuns"?`},
