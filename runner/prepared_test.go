@@ -156,7 +156,7 @@ func TestApplyStopped(t *testing.T) {
 		hint       string
 	}{
 		"it ends well":      {then: "hang", status: holdfast.RunCanceled, unrecorded: []string{"a.b"}},
-		"it must be killed": {then: "hang-hard", status: holdfast.RunCanceled, unrecorded: []string{"a.b", "a.c"}, hint: "was asked to end"},
+		"it must be killed": {then: "hang-hard", status: holdfast.RunCanceled, unrecorded: []string{"a.b", "a.c"}, hint: "did not end in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
