@@ -549,7 +549,7 @@ func (w *world) cliAs(tokenFile string, args ...string) (stdout, stderr string, 
 	cmd := exec.Command(binary, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &out, &errs
 	cmd.Env = []string{
-		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"),
+		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"), "GOGC=" + os.Getenv("GOGC"), // it lives for a moment
 		"HOLDFAST_SERVER=" + w.api, "HOLDFAST_TOKEN=" + strings.TrimSpace(string(token)),
 	}
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {

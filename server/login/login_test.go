@@ -115,7 +115,7 @@ func (s *site) configure(t *testing.T, bindings []access.Binding, groupsClaim st
 	s.desk, err = login.New(login.Options{
 		Records: s.records(), Rules: login.Rules{Bindings: bindings, Tokens: tokens()}, Audit: s.store, Now: s.time,
 		Provider: login.Provider{
-			Client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}},
+			Client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{}},
 			Name:   "Acme", Issuer: s.idp.Issuer(), ClientID: s.idp.ClientID, Secret: func() (string, error) { return s.idp.ClientSecret, nil },
 			Redirect: s.URL + login.CallbackPath, Scopes: []string{"profile", "email", "groups"}, NameClaim: "preferred_username", GroupsClaim: groupsClaim,
 		},
