@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 // Policy is the Content-Security-Policy of all pages.
@@ -20,14 +21,19 @@ type Console struct {
 	pages  map[string]*template.Template
 }
 
-// New reads the templates and the assets, which are in the program: an error is a mistake
-// in them.
-func New() (*Console, error) {
-	loaded, err := loadAssets()
+// New returns the console. Its templates and assets are in the program and are read once: an
+// error is a mistake in them.
+func New() (*Console, error) { return loaded() }
+
+// loaded is the same for all servers of a process: tests start hundreds.
+var loaded = sync.OnceValues(load) //nolint:gochecknoglobals // what is in the program does not change
+
+func load() (*Console, error) {
+	static, err := loadAssets()
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &Console{assets: loaded, pages: map[string]*template.Template{}}
+	c := &Console{assets: static, pages: map[string]*template.Template{}}
 	names, err := files.ReadDir("templates")
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
