@@ -22,10 +22,9 @@ PROGRAMS += internal/testenv/terraform-provider-facts
 # Object stores: S3, Google Cloud Storage, Azure Blob Storage.
 PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/fake-gcs-server@v1.56.1 npm:azurite@3.35.0:azurite-blob
 OPENTOFU := v1.12.6
-# Renders units; in all other tests a program of ours that speaks its command line stands in.
 TERRAGRUNT := v1.1.0
 
-.PHONY: help build test test-kubernetes test-console test-fast check lint unit e2e soak fuzz bench bench-table picture screenshots console-lib house demo docs tools needs image clean
+.PHONY: help build test test-kubernetes test-terragrunt test-console test-fast check lint unit e2e soak fuzz bench bench-table picture screenshots console-lib house demo docs tools needs image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,11 +106,16 @@ TOFU_STORIES := TestPullRequestIsPlannedAndItsMergeApplied|TestApplyFailsInTheMi
   TestDestroyOfWhatWasLastApplied|TestEngineThatLeavesItsStateBehind|TestTemplateVersions|TestSecretVariables|$\
   TestEngineIsKilledDuringApply|TestCodeInAPlanStaysInItsSandbox
 test-tofu: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
-test-tofu: tools ## what depends on the engine, with OpenTofu only, and with Terragrunt itself
-	terragrunt=$$(GO=$(GO) internal/testenv/terragrunt.sh $(TERRAGRUNT)) && \
-	  HOLDFAST_TEST_TERRAGRUNT=$$terragrunt $(TOFU) $(GO) test $(TESTFLAGS) ./runner ./runner/plan
+test-tofu: tools ## what depends on the engine, with OpenTofu only
+	$(TOFU) $(GO) test $(TESTFLAGS) ./runner ./runner/plan
 	$(TOFU) $(GO) test $(TESTFLAGS) -run '^(TestStartTerraform|TestRealEngine)$$' ./runner/sandbox ./server
 	$(TOFU) $(GO) test $(TESTFLAGS) -run '^($(TOFU_STORIES))$$' ./internal/e2e
+
+# In all other tests a program of ours stands in for Terragrunt.
+test-terragrunt: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
+test-terragrunt: tools ## units, with Terragrunt itself, which is built from its Go module first
+	terragrunt=$$(GO=$(GO) internal/testenv/terragrunt.sh $(TERRAGRUNT)) && \
+	  HOLDFAST_TEST_TERRAGRUNT=$$terragrunt $(ENGINE) $(GO) test $(TESTFLAGS) -count=1 -run '^TestUnit' ./runner
 
 # A real API server with its controllers, built once from their Go modules, into the user's
 # cache, and etcd. A kubelet needs root: ours, in the tests, does not.

@@ -23,7 +23,7 @@ import (
 
 // standIn speaks the part of Terragrunt's command line that an attempt uses, as its version 1
 // does, of units that have a local source, one include, inputs, generate and remote_state
-// blocks. What it does not know it refuses. `make test-tofu` has Terragrunt itself do the same.
+// blocks. What it does not know it refuses. `make test-terragrunt` has Terragrunt itself do the same.
 func standIn(args []string) error {
 	if slices.Equal(args, []string{"--version"}) {
 		fmt.Println("terragrunt version v1.0.0")
