@@ -7,6 +7,36 @@ import (
 	"strings"
 )
 
+// The changes of a cluster's document that can be proposed.
+const (
+	ProposeCreate = "create"
+	ProposeUpdate = "update"
+	ProposeDelete = "delete"
+)
+
+// ClusterProposal asks for a pull request that changes the document of a cluster.
+type ClusterProposal struct {
+	Name     string
+	Change   string   // create, update or delete
+	Document string   // the whole document, YAML; empty: as it is, or a new one, with what is Set
+	Set      []string // changes of single keys below spec: "variables.node_count=6"
+	Repo     string   // where to create one; empty: the only repository that defines clusters
+	Path     string   // in which file to create one; empty: one of its own
+	By       string   // who asks
+	Projects []string // of which the cluster must be, before and after; none: any
+	DryRun   bool     // only say what it would be
+}
+
+// ProposedCluster is what came of a ClusterProposal.
+type ProposedCluster struct {
+	PullRequest PullRequest // zero: none was made
+	Repo        string
+	Path        string // of the file that it changes
+	Line        int    // of the file, from 1, at which the document begins
+	Document    string // as it would be; empty: it would be gone
+	Faults      Faults // what is wrong with it; with any, no pull request is made
+}
+
 // proposalTrailer is the key of the line by which a commit of ours is known.
 const proposalTrailer = "Holdfast-Proposal: "
 

@@ -21,6 +21,7 @@ const (
 	Approve   Verb = "approve"
 	Force     Verb = "force"
 	Revoke    Verb = "revoke"
+	Trace     Verb = "trace"
 )
 
 // Right says which role a verb takes.
@@ -42,12 +43,13 @@ func Table() []Right {
 		{Check, Operator, "start a drift check"},
 		{Suspend, Operator, "suspend and resume clusters and projects"},
 		{Unlock, Operator, "release the lock of a dead run, and a lock of a state's own backend"},
-		{Propose, Operator, "propose changes by pull requests: template versions, runners, environments"},
+		{Propose, Operator, "propose changes by pull requests: clusters, template versions, runners, environments"},
 		{Transfer, Operator, "move a cluster to another repository"},
 		{ReadState, Operator, "read a state that could not be saved, including its secrets"},
 		{MoveState, Operator, "push or give up a state that could not be saved, and migrate states"},
 		{Approve, Approver, "approve a pull request or a plan, and apply a plan that nobody has reviewed"},
 		{Force, Admin, "break a lock whose holder is alive"},
+		{Trace, Admin, "see the webhooks that were received (the role in all projects)"},
 		{Revoke, Admin, "list and end everyone's sessions and tokens (the role in all projects)"},
 	}
 }

@@ -173,6 +173,10 @@ func TestEveryPageRenders(t *testing.T) {
 		console.AuditView{},
 		console.SettingsView{},
 		console.LoginView{},
+		console.DeliveriesView{},
+		console.NewView{},
+		console.NewView{Template: "eks"},
+		console.KeptView{},
 		console.ProblemView{},
 	} {
 		if page := render(t, view); !strings.Contains(page, "<main") || strings.Contains(page, "<no value>") {

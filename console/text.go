@@ -101,8 +101,8 @@ func count(n int) string {
 	return digits
 }
 
-// plural is a number with its noun.
-func plural(n int, noun string) string {
+// Plural is a number with its noun.
+func Plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -152,8 +152,8 @@ func span(d time.Duration) string {
 	}
 }
 
-// took is how long something lasted, in two units.
-func took(d time.Duration) string {
+// Took is how long something lasted, in two units.
+func Took(d time.Duration) string {
 	d = max(0, d).Round(time.Second)
 	switch {
 	case d < time.Minute:
@@ -211,7 +211,7 @@ func (c *Console) icon(name string, classes ...string) template.HTML {
 // funcs are what templates call.
 func (c *Console) funcs() template.FuncMap {
 	return template.FuncMap{
-		"text": text, "address": address, "plain": plain, "count": count, "plural": plural, "ago": ago, "since": since, "took": took,
+		"text": text, "address": address, "plain": plain, "count": count, "plural": Plural, "ago": ago, "since": since, "took": Took,
 		"size": size, "short": short, "initials": initials, "icon": c.icon, "log": logLine, "bar": bar, "int64": func(n int) int64 { return int64(n) },
 		"asset": func(name string) (string, error) {
 			one, ok := c.assets.byName[name]

@@ -8,6 +8,8 @@ type ClusterView struct {
 	Phase     State
 	Summary   []Fact // in a line below the name
 	Alerts    []Alert
+	Change    string // address of the form that changes it; empty: nobody may
+	Acts      []Act
 	Tab       string // what the lower part shows
 	Tabs      []Option
 	Time      []TimeStep // conditions

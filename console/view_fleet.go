@@ -22,6 +22,7 @@ type FleetView struct {
 	RunsAll  string // how many run, such as 31 or 100+
 	Filters  []Filter
 	Clear    string
+	New      string // address of the form for a new cluster; empty: nobody may
 	Clusters []ClusterRow
 	Pager    Pager
 	Empty    Empty

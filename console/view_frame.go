@@ -16,6 +16,7 @@ type Frame struct {
 	Alone   bool   // without navigation: signing in, errors before it
 	Stream  bool   // changes are followed
 	Form    string // what forms must have that change something; empty: nothing
+	Said    *Alert // what came of the form that was sent from this page; nil: none was
 }
 
 // Who is the person, or the token, that a page is shown to.
@@ -69,7 +70,7 @@ type Action struct {
 
 // Alert is trouble that says why, and what helps.
 type Alert struct {
-	Tone    string // bad, warn or info
+	Tone    string // bad, warn, info or ok
 	Title   string
 	Why     string
 	Hint    string
@@ -77,6 +78,7 @@ type Alert struct {
 	Output  string // of an engine
 	Items   []string
 	Action  Action
+	Acts    []Act
 }
 
 // Fact is a name with its value.

@@ -177,3 +177,20 @@ type ProblemView struct {
 }
 
 func (ProblemView) page() string { return "problem" }
+
+// DeliveriesView are webhooks that were taken in.
+type DeliveriesView struct {
+	NoAccess string
+	Items    []DeliveryRow
+	Pager    Pager
+}
+
+func (DeliveriesView) page() string { return "deliveries" }
+
+// DeliveryRow is one of them.
+type DeliveryRow struct {
+	At                 time.Time
+	Event, Repo, About string
+	State              State
+	Result, ID, Took   string
+}

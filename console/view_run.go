@@ -8,6 +8,7 @@ type RunView struct {
 	State   State
 	Facts   []Fact
 	Alerts  []Alert
+	Acts    []Act
 	Steps   []Step
 	Took    string
 	Plan    PlanView
@@ -111,6 +112,7 @@ type PullRequestView struct {
 	Facts     []Fact
 	Link      string // at the code host
 	Alerts    []Alert
+	Acts      []Act
 	Counts    []CountPill
 	Summary   string
 	Clusters  []PullRequestCluster

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,6 +70,21 @@ func testPages(t *testing.T, open opener) {
 		return part, err
 	}, func() {})
 	samePages(t, trail, func(e holdfast.AuditEntry) string { return e.Action }, "4", "3", "2", "1", "0")
+
+	place = 0
+	for _, event := range []string{"0", "1", "2", "3", "4"} {
+		if err := store.AddDeliveries(t.Context(), []holdfast.Delivery{{At: time.Unix(1, 0).UTC(), Event: event, Repo: "acme/shop", Status: 200, Took: time.Second}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deliveries := pages(t, func(ctx context.Context, _ holdfast.Delivery) (part []holdfast.Delivery, err error) {
+		part, place, err = store.Deliveries(ctx, place, 2)
+		return part, err
+	}, func() {})
+	samePages(t, deliveries, func(d holdfast.Delivery) string { return d.Event }, "4", "3", "2", "1", "0")
+	if d := deliveries[0]; d.Repo != "acme/shop" || d.Status != 200 || d.Took != time.Second || !d.At.Equal(time.Unix(1, 0)) {
+		t.Errorf("delivery is %+v", d)
+	}
 }
 
 // pages reads a list to its end; meanwhile is called after its first part.

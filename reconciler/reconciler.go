@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/outputs"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
+	"github.com/holdfast-dev/holdfast/reconciler/propose"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
 	"github.com/holdfast-dev/holdfast/reconciler/published"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -82,6 +83,7 @@ type rooms struct {
 	published  *published.List
 	rescue     *rescue.Keeper
 	runners    *runners.Keeper
+	proposals  *propose.Desk
 	upgrades   *upgrade.Keeper
 }
 
@@ -105,6 +107,7 @@ func New(opts Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("reconciler: %w", err)
 	}
 	r.runners = newRunners(r)
+	r.proposals = newProposals(r)
 	r.intake = newIntake(r)
 	r.drift = newDrift(r)
 	r.loop = newLoop(r)

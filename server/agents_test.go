@@ -39,7 +39,7 @@ var everyKind = []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast
 func options(w *world) server.Options {
 	return server.Options{
 		API: server.API{
-			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Runners: server.Runners{Records: &places{}, Operator: &places{}}, Tokens: []server.Token{
+			Records: w, Artefacts: w, Commander: w, Registry: w, Posts: w, Runners: server.Runners{Records: &places{}, Operator: &places{}}, Proposer: &proposing{}, Deliveries: w, Tokens: []server.Token{
 				{Name: "vera", Role: access.Viewer, SHA256: server.HashToken(viewerToken)},
 				{Name: "otto", Role: access.Operator, SHA256: server.HashToken(operatorToken)},
 				{Name: "anna", Role: access.Admin, SHA256: server.HashToken(adminToken)},

@@ -68,6 +68,9 @@ func (s *apiServer) routes() (http.Handler, error) {
 	if s.opts.Runners.Records != nil {
 		(&runnerAPI{s}).routes(v1)
 	}
+	if s.opts.Proposer != nil {
+		(&proposalAPI{s}).routes(v1)
+	}
 	if s.opts.Rescuer != nil {
 		(&stateAPI{s}).routes(v1)
 	}
@@ -86,6 +89,9 @@ func (s *systemAPI) routes(api *gin.RouterGroup) {
 	api.GET("/agents", s.listAgents)
 	api.GET("/replicas", s.listReplicas)
 	api.GET("/audit", s.listAudit)
+	if s.opts.Deliveries != nil {
+		api.GET("/deliveries", s.listDeliveries)
+	}
 }
 
 func (s *apiServer) posted(ctx context.Context, key string) (holdfast.Post, bool, error) {

@@ -30,16 +30,49 @@ func (s *templateAPI) listTemplates(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	found, err := s.opts.Commander.Templates(c.Request.Context(), "")
+	found, err := s.templatesFor(c, "")
 	key := func(t holdfast.TemplateStatus) []string { return []string{t.Name, t.Repo} }
 	slices.SortStableFunc(found, func(a, b holdfast.TemplateStatus) int { return slices.Compare(key(a), key(b)) })
 	part, cursor := cut(p, found, key)
 	answerList(s.base, c, p, part, v1.TemplateOf, cursor, err)
 }
 
+// templatesFor are the templates with those of their users that the caller sees: what others
+// use is in no count.
+func (s *templateAPI) templatesFor(c *gin.Context, name string) ([]holdfast.TemplateStatus, error) {
+	found, err := s.opts.Commander.Templates(c.Request.Context(), name)
+	projects := reach(c, access.Read)
+	if err != nil || len(projects) == 0 {
+		return found, err
+	}
+	lines, err := s.fleet.Lines(c.Request.Context())
+	if err != nil {
+		return nil, err
+	}
+	sees := make(map[string]bool)
+	for i := range lines {
+		sees[lines[i].Name] = projects.has(lines[i].Project)
+	}
+	out := slices.Clone(found)
+	for i := range out {
+		t := &out[i]
+		t.Users = slices.DeleteFunc(slices.Clone(t.Users), func(u holdfast.TemplateUse) bool { return !sees[u.Cluster] })
+		t.Versions = slices.Clone(t.Versions)
+		for v := range t.Versions {
+			t.Versions[v].Clusters = 0
+			for _, u := range t.Users {
+				if u.Version == t.Versions[v].Version {
+					t.Versions[v].Clusters++
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
 // getTemplate answers with one, and all that is known of its versions and users.
 func (s *templateAPI) getTemplate(c *gin.Context) {
-	found, err := s.opts.Commander.Templates(c.Request.Context(), c.Param("name"))
+	found, err := s.templatesFor(c, c.Param("name"))
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("template %q: %w", c.Param("name"), holdfast.ErrNotFound)
 	}

@@ -42,6 +42,18 @@ func (s *tokenAPI) routes(api *gin.RouterGroup) {
 	api.DELETE("/tokens/:id", s.deleteToken)
 	api.GET("/sessions", s.listSessions)
 	api.DELETE("/sessions/:id", s.deleteSession)
+	api.POST("/sessions/once", s.postOnce)
+}
+
+// postOnce answers with the way into the console, for who shows a token of the configuration.
+func (s *tokenAPI) postOnce(c *gin.Context) {
+	path, until, err := s.sessions.Once(c.Request.Context(), caller(c))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.record(c.Request.Context(), holdfast.NewAuditEntry(s.now(), caller(c).Name, "session.once", caller(c).Name, ""))
+	c.JSON(http.StatusCreated, v1.OnceLogin{Path: path, Until: until})
 }
 
 // everybody reads the parameter all, which takes more than the route does. It answers, and

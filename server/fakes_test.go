@@ -500,6 +500,10 @@ func (w *world) Command(ctx context.Context, c holdfast.Command) (holdfast.Comma
 	return c, nil
 }
 
+func (w *world) Deliveries(context.Context, int64, int) ([]holdfast.Delivery, int64, error) {
+	return []holdfast.Delivery{{At: now, Event: "push", Repo: "acme/shop", Status: 200, Result: "accepted"}}, 1, w.failWith
+}
+
 // PlannedRun is named as its cluster is.
 func (w *world) PlannedRun(_ context.Context, cluster string) (string, error) {
 	return "run-of-" + cluster, nil

@@ -34,11 +34,20 @@ func (s *apiServer) loginRoutes(e *gin.Engine) {
 	e.GET(session.LoginPath, pages)
 	e.POST(session.LoginPath, known)
 	e.POST(session.LogoutPath, pages)
-	if s.opts.Login.Pages != nil {
-		pages := gin.WrapH(s.opts.Login.Pages(s.sessions))
-		e.Any(session.LoginPath+"/*path", pages)
-		e.Any(session.DevicePath, pages)
-		e.Any(session.DevicePath+"/*path", pages)
+	if s.opts.Login.Pages == nil {
+		e.GET(session.OncePath, pages)
+		e.POST(session.OncePath, known)
+	} else {
+		others := gin.WrapH(s.opts.Login.Pages(s.sessions))
+		e.Any(session.LoginPath+"/*path", func(c *gin.Context) {
+			if c.Request.URL.Path == session.OncePath {
+				known(c)
+				return
+			}
+			others(c)
+		})
+		e.Any(session.DevicePath, others)
+		e.Any(session.DevicePath+"/*path", others)
 	}
 }
 

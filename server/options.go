@@ -24,17 +24,19 @@ type Options struct {
 
 // API is what the API's listener needs. All are required unless noted.
 type API struct {
-	Records   Records
-	Artefacts Artefacts
-	Commander Commander
-	Registry  Registry
-	Rescuer   Rescuer // states that could not be saved; nil: the API has no routes for them
-	Local     Local   // comments and statuses of the local forge; nil: there is none
-	Posts     Posts   // what was posted on other forges; nil: not shown
-	Runners   Runners
-	Asked     Requesters // who asked for which pull request, and cannot approve it; nil: nobody is recorded
-	Tokens    []Token    // of people and tools; none, and no Login: the API refuses everybody
-	Login     Login
+	Records    Records
+	Artefacts  Artefacts
+	Commander  Commander
+	Registry   Registry
+	Rescuer    Rescuer // states that could not be saved; nil: the API has no routes for them
+	Local      Local   // comments and statuses of the local forge; nil: there is none
+	Posts      Posts   // what was posted on other forges; nil: not shown
+	Runners    Runners
+	Deliveries Deliveries // nil: the API has no list of webhooks
+	Proposer   Proposer   // nil: the API has no route for proposals
+	Asked      Requesters // who asked for which pull request, and cannot approve it; nil: nobody is recorded
+	Tokens     []Token    // of people and tools; none, and no Login: the API refuses everybody
+	Login      Login
 
 	// Hosts are the names, besides localhost, under which the API is reached. Where
 	// it listens on loopback only, /readyz and /metrics answer under no other name.

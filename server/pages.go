@@ -42,6 +42,10 @@ func (s *pageAPI) routes(e *gin.Engine) error {
 	e.GET(console.AssetPath+"*path", html)
 	open := e.Group("", s.requireHost)
 	open.POST("/theme", html)
+	if s.sessions.On() { // forms are for who has one: see package pages
+		open.POST(pages.ActPath, html)
+		open.POST(pages.NewPath, html)
+	}
 	people := e.Group("", s.askPassword)
 	for _, path := range pages.Paths() { // what is on one the API decides: see package pages
 		people.GET(path, html)

@@ -55,10 +55,11 @@ var fleetRoutes = map[string]bool{
 	"GET /api/v1/environments": true, "POST /api/v1/environments/refresh": true,
 	"GET /api/v1/pullrequests": true, "GET /api/v1/pullrequests/get": true, "GET /api/v1/events": true,
 	"GET /pullrequests/:number/*repo": true,
-	"POST /api/v1/commands":           true, "POST /api/v1/reconcile": true, "POST /api/v1/upgrades": true,
+	"POST /api/v1/commands":           true, "POST /api/v1/reconcile": true, "POST /api/v1/upgrades": true, "POST /api/v1/proposals": true,
+	"GET /api/v1/templates": true, "GET /api/v1/templates/:name": true, "GET /api/v1/templates/:name/versions/:version": true,
 	"POST /api/v1/suspend": true, "POST /api/v1/resume": true,
 	"GET /api/v1/tokens": true, "POST /api/v1/tokens": true, "DELETE /api/v1/tokens/:id": true,
-	"GET /api/v1/sessions": true, "DELETE /api/v1/sessions/:id": true,
+	"POST /api/v1/sessions/once": true, "GET /api/v1/sessions": true, "DELETE /api/v1/sessions/:id": true,
 }
 
 // documentRoutes are those under a cluster that say nothing of its state.

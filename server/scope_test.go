@@ -33,7 +33,7 @@ const paymentsToken, webToken, globalToken = "token-of-payments", "token-of-web"
 
 // scoped is a fleet of one cluster, of project payments, and tokens that are bound to
 // that project and to another one.
-func scoped(t *testing.T, w *world) *server.Server {
+func scoped(t *testing.T, w *world, with ...func(*server.Options)) *server.Server {
 	t.Helper()
 	doc := holdfast.Cluster{Name: "web-eu", Project: "web"}
 	w.prs["shop#8"] = holdfast.PullRequestRecord{
@@ -60,6 +60,9 @@ func scoped(t *testing.T, w *world) *server.Server {
 			server.Token{Name: "pay", Role: access.Admin, SHA256: server.HashToken(paymentsToken), Projects: []string{"payments"}},
 			server.Token{Name: "web", Role: access.Admin, SHA256: server.HashToken(webToken), Projects: []string{"web"}},
 			server.Token{Name: "both", Role: access.Admin, SHA256: server.HashToken(globalToken), Projects: []string{"web", "payments"}})
+		for _, change := range with {
+			change(o)
+		}
 	})
 }
 
@@ -137,8 +140,8 @@ func TestTokenBoundToProjects(t *testing.T) {
 		{"GET", "/api/v1/queue", "", ok, ok, ok},
 		{"GET", "/api/v1/audit", "", forbidden, forbidden, forbidden},
 		{"GET", "/api/v1/agents", "", forbidden, forbidden, forbidden},
-		{"GET", "/api/v1/templates", "", forbidden, forbidden, forbidden},
-		{"GET", "/api/v1/templates/kubernetes", "", forbidden, forbidden, forbidden},
+		{"GET", "/api/v1/templates", "", ok, ok, ok},
+		{"GET", "/api/v1/templates/kubernetes", "", gone, gone, gone},
 		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu"]}`, ok, gone, ok},
 		{"POST", "/api/v1/commands", `{"verb":"plan","clusters":["prod-eu","nobody"]}`, gone, gone, gone},
 		{"POST", "/api/v1/commands", `{"verb":"apply","run":"run-1"}`, ok, gone, ok},
@@ -499,8 +502,9 @@ func TestEveryRouteKnowsProjects(t *testing.T) {
 		"GET /api/v1/suspensions": true, "GET /api/v1/runs": true, "GET /api/v1/queue": true, "GET /api/v1/pullrequests": true, "GET /api/v1/events": true,
 		"GET /api/v1/environments": true, "GET /api/v1/overview": true,
 		// Pages ask the API in the token's name: see TestConsoleOfOneProject.
-		"GET /": true, "GET /pullrequests": true, "GET /queue": true, "GET /drift": true, "GET /templates": true, "GET /audit": true, "GET /settings": true,
-		"POST /theme": true, // leads to /
+		"GET /": true, "GET /pullrequests": true, "GET /queue": true, "GET /drift": true, "GET /templates": true, "GET /audit": true, "GET /settings": true, "GET /deliveries": true,
+		"GET /api/v1/templates": true,                    // with the users that the token sees: see TestTemplatesOfOneProject
+		"POST /theme":           true, "POST /act": true, // lead to /, or to the login
 	}
 	for _, route := range routesOf(t, s) {
 		method, at, _ := strings.Cut(route, " ")

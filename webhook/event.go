@@ -18,6 +18,7 @@ type delivery struct {
 	fullName    string // of the repository; empty if the payload names none
 	id          int64  // of the repository, which keeps it when it is renamed
 	base        string // the branch that the pull request is to be merged into, and was before; empty if not known
+	about       string // the branch or the pull request, for people
 	requests    []holdfast.SourceRequest
 	comment     holdfast.Comment // zero: none that can hold a command
 	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
@@ -128,6 +129,7 @@ func (d *delivery) parsePush(payload []byte) error {
 		return errors.New("repository.full_name or ref is missing")
 	}
 	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
+	d.about = strings.TrimPrefix(p.Ref, "refs/heads/")
 	d.requests = []holdfast.SourceRequest{{}}
 	return nil
 }
@@ -141,6 +143,7 @@ func (d *delivery) parsePullRequest(payload []byte) error {
 		return errors.New("repository.full_name or pull_request.number is missing")
 	}
 	d.fullName, d.id = p.Repository.FullName, p.Repository.ID
+	d.about = strings.TrimSpace("#" + strconv.Itoa(p.PullRequest.Number) + " " + p.Action)
 	if p.Action != "edited" { // which may be the base
 		d.base = p.PullRequest.Base.Ref
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/gin-gonic/gin"
 
@@ -55,6 +56,8 @@ type Notify struct {
 	// Answered is called once for each answer, with an event that is one of
 	// GitHub's or "other".
 	Answered func(event string, status int, d time.Duration)
+	// Delivered is called once for each answer, with what was taken in.
+	Delivered func(holdfast.Delivery)
 }
 
 // Repository is one that may deliver. Several may have one FullName, each with a
@@ -106,6 +109,9 @@ func New(opts Options) (*Handler, error) {
 	if opts.Notify.Answered == nil {
 		opts.Notify.Answered = func(string, int, time.Duration) {}
 	}
+	if opts.Notify.Delivered == nil {
+		opts.Notify.Delivered = func(holdfast.Delivery) {}
+	}
 	if opts.Notify.Verified == nil {
 		opts.Notify.Verified = func(context.Context) {}
 	}
@@ -152,7 +158,8 @@ type answer struct {
 func (h *Handler) receive(c *gin.Context) {
 	start := h.opts.Now()
 	event := c.GetHeader("X-GitHub-Event")
-	a := h.take(c, event)
+	d := &delivery{event: event}
+	a := h.take(c, d)
 	switch {
 	case a.status == http.StatusServiceUnavailable:
 		c.Header("Retry-After", "60")
@@ -165,12 +172,30 @@ func (h *Handler) receive(c *gin.Context) {
 	if !acted(event) {
 		event = "other"
 	}
-	h.opts.Notify.Answered(event, a.status, h.opts.Now().Sub(start))
+	took := h.opts.Now().Sub(start)
+	h.opts.Notify.Answered(event, a.status, took)
+	h.opts.Notify.Delivered(holdfast.Delivery{
+		At: start, ID: part(c.GetHeader("X-GitHub-Delivery")), Event: part(d.event), Repo: part(d.fullName), About: part(d.about), Status: a.status, Result: a.text, Took: took,
+	})
+}
+
+// part is the beginning of what a sender says: it is kept, whoever sends it.
+func part(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = text[:most]
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
 }
 
 // take reads, verifies and acts on one delivery.
-func (h *Handler) take(c *gin.Context, event string) answer {
-	if event == "" {
+func (h *Handler) take(c *gin.Context, d *delivery) answer {
+	if d.event == "" {
 		return answer{http.StatusBadRequest, "the X-GitHub-Event header is missing"}
 	}
 	mac, reason := signatureOf(c.Request.Header)
@@ -196,16 +221,16 @@ func (h *Handler) take(c *gin.Context, event string) answer {
 	if err != nil {
 		return answer{http.StatusBadRequest, err.Error()}
 	}
-	d := delivery{event: event, traceParent: traceParent(c.GetHeader("traceparent"))}
+	d.traceParent = traceParent(c.GetHeader("traceparent"))
 	if err := d.parse(payload); err != nil {
 		return answer{http.StatusBadRequest, "the body is not a payload of GitHub's: " + err.Error()}
 	}
-	repo, refused := h.verify(c, d, body, mac)
+	repo, refused := h.verify(c, *d, body, mac)
 	if refused.status != 0 {
 		return refused
 	}
 	h.opts.Notify.Verified(c.Request.Context())
-	return h.act(c.Request.Context(), repo, d)
+	return h.act(c.Request.Context(), repo, *d)
 }
 
 // payloadOf returns the JSON in a body: GitHub can be told to send a form.

@@ -636,12 +636,17 @@ func TestBranchesOfOneRepository(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	var seen []string
+	var seen, kept []string
 	w := &world{commands: make(map[string]holdfast.Command)}
 	h, err := webhook.New(webhook.Options{
 		Repositories: []webhook.Repository{{Name: "app", FullName: "acme/app", Secret: func() []byte { return []byte(secret) }}},
 		Store:        w, Enqueue: w.enqueue,
-		Notify: webhook.Notify{Answered: func(event string, status int, _ time.Duration) { seen = append(seen, fmt.Sprint(event, status)) }},
+		Notify: webhook.Notify{
+			Answered: func(event string, status int, _ time.Duration) { seen = append(seen, fmt.Sprint(event, status)) },
+			Delivered: func(d holdfast.Delivery) {
+				kept = append(kept, fmt.Sprintf("%s %s %s %d %s", d.Event, d.Repo, d.About, d.Status, d.Result))
+			},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -651,6 +656,10 @@ func TestObserve(t *testing.T) {
 	serve(h, delivery("any-label-you-like", `{"repository":{"full_name":"acme/app"}}`))
 	if diff := cmp.Diff([]string{"push200", "push400", "other202"}, seen); diff != "" {
 		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+	want := []string{"push acme/app main 200 accepted", "push   400 the body is not a payload of GitHub's: at byte 1: unexpected end of JSON input", "any-label-you-like acme/app  202 ignored: nothing to do for this event"}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }
 

@@ -194,6 +194,7 @@ func reads() []Operation {
 		{ID: "listSuspensions", Method: "GET", Path: "/suspensions", Verb: access.Read, Summary: "List what is suspended: all, projects, then clusters", Query: of[SuspensionsQuery](), Status: 200, Answer: of[Suspension](), List: true},
 		{ID: "listTemplates", Method: "GET", Path: "/templates", Verb: access.Read, Summary: "List templates, by name", Query: of[PageQuery](), Status: 200, Answer: of[Template](), List: true},
 		{ID: "getTemplate", Method: "GET", Path: "/templates/{name}", Verb: access.Read, Summary: "A template, with its versions and users", Status: 200, Answer: of[Template]()},
+		{ID: "getTemplateVersion", Method: "GET", Path: "/templates/{name}/versions/{version}", Verb: access.Read, Summary: "A version of a template: the schema of its variables, rules and providers", Status: 200, Answer: of[TemplateDetail]()},
 		{ID: "listRuns", Method: "GET", Path: "/runs", Verb: access.Read, Summary: "List runs, newest first", Query: of[RunsQuery](), Status: 200, Answer: of[Run](), List: true},
 		{ID: "listQueue", Method: "GET", Path: "/queue", Verb: access.Read, Summary: "List runs that wait for an agent, in the order in which they are handed out", Query: of[QueueQuery](), Status: 200, Answer: of[QueuedRun](), List: true},
 		{ID: "getRun", Method: "GET", Path: "/runs/{run}", Verb: access.Read, Summary: "A run", Status: 200, Answer: of[Run]()},
@@ -209,6 +210,7 @@ func reads() []Operation {
 		{ID: "listReplicas", Method: "GET", Path: "/replicas", Verb: access.Read, Summary: "List the servers that use the database, and those that died within the last hour, by identity", Query: of[PageQuery](), Status: 200, Answer: of[Replica](), List: true},
 		{ID: "streamEvents", Method: "GET", Path: "/events", Verb: access.Read, Summary: "Follow what changes: server-sent events, whose data is an Event", Query: of[EventsQuery](), Status: 200, Media: "text/event-stream"},
 		{ID: "listAudit", Method: "GET", Path: "/audit", Verb: access.Read, Summary: "The audit trail, newest first", Query: of[AuditQuery](), Status: 200, Answer: of[AuditEntry](), List: true},
+		{ID: "listDeliveries", Method: "GET", Path: "/deliveries", Verb: access.Trace, Summary: "Webhooks that were received and their results, newest first", Query: of[PageQuery](), Status: 200, Answer: of[Delivery](), List: true},
 		{ID: "listTokens", Method: "GET", Path: "/tokens", Verb: access.Login, Summary: "List the caller's tokens, by ID", Query: of[TokensQuery](), Status: 200, Answer: of[Token](), List: true},
 		{ID: "listSessions", Method: "GET", Path: "/sessions", Verb: access.Login, Summary: "List the caller's logins in browsers, by ID", Query: of[TokensQuery](), Status: 200, Answer: of[Session](), List: true},
 		{ID: "getLock", Method: "GET", Path: "/locks/{cluster}", Verb: access.Read, Summary: "Who holds a cluster's lock", Status: 200, Answer: of[Lock]()},
@@ -226,6 +228,7 @@ func changes() []Operation {
 		{ID: "checkDrift", Method: "POST", Path: "/clusters/{name}/drift/check", Verb: access.Check, Summary: "Queue a drift check of a cluster", Status: 202, Answer: of[Run]()},
 		{ID: "transfer", Method: "POST", Path: "/clusters/{name}/transfer", Verb: access.Transfer, Summary: "Move a cluster to another repository", Body: of[TransferRequest](), Status: 200, Answer: of[Cluster]()},
 		{ID: "upgrade", Method: "POST", Path: "/upgrades", Verb: access.Propose, Summary: "Propose newer versions of templates by pull requests", Body: of[UpgradeRequest](), Status: 200, Answer: of[Upgrade](), List: true},
+		{ID: "proposeCluster", Method: "POST", Path: "/proposals", Verb: access.Propose, Summary: "Propose a new cluster, or a change or the removal of one, by a pull request", Body: of[ClusterProposal](), Status: 200, Answer: of[ProposedCluster]()},
 		{ID: "proposeRunner", Method: "POST", Path: "/runners", Verb: access.Propose, Summary: "Propose a change of a runner's document by a pull request", Body: of[RunnerProposal](), Status: 200, Answer: of[ProposedRunner]()},
 		{ID: "refreshRunner", Method: "POST", Path: "/environments/refresh", Verb: access.Propose, Summary: "Pin an environment to the runner that the rules select now", Body: of[RefreshRequest](), Status: 200, Answer: of[Refresh]()},
 		{ID: "suspend", Method: "POST", Path: "/suspend", Verb: access.Suspend, Summary: "Stop new runs of a project's clusters, or of all", Body: of[SuspendRequest](), Status: 200, Answer: of[Suspension]()},
@@ -238,6 +241,7 @@ func changes() []Operation {
 		{ID: "createToken", Method: "POST", Path: "/tokens", Verb: access.Login, Summary: "Make a token for a command line or a script", Body: of[TokenRequest](), Status: 201, Answer: of[NewToken]()},
 		{ID: "deleteToken", Method: "DELETE", Path: "/tokens/{id}", Verb: access.Login, Summary: "Delete a token", Query: of[RevokeQuery](), Status: 200, Answer: of[struct{}]()},
 		{ID: "endSession", Method: "DELETE", Path: "/sessions/{id}", Verb: access.Login, Summary: "End a login in a browser", Query: of[RevokeQuery](), Status: 200, Answer: of[struct{}]()},
+		{ID: "loginOnce", Method: "POST", Path: "/sessions/once", Verb: access.Login, Summary: "Get a code that begins a session in a browser, once, for a token of the configuration", Status: 201, Answer: of[OnceLogin]()},
 		{ID: "unlockBackend", Method: "POST", Path: "/states/{cluster}/unlock", Verb: access.Unlock, Summary: "Queue the release of a lock of a state's own backend", Body: of[UnlockRequest](), Status: 202, Answer: of[Run]()},
 	}
 }

@@ -102,3 +102,38 @@ type UpgradeCluster struct {
 }
 
 func upgradeClusterOf(c holdfast.UpgradeCluster) UpgradeCluster { return UpgradeCluster(c) }
+
+// TemplateDetail is what a version of a template says to those who make clusters from it.
+type TemplateDetail struct {
+	Name        string             `json:"name"`
+	Version     string             `json:"version"`
+	Description string             `json:"description,omitempty"`
+	Schema      map[string]any     `json:"schema"`             // JSON Schema of the variables.
+	Required    []string           `json:"required,omitempty"` // The variables that the schema requires.
+	Rules       []TemplateRule     `json:"rules,omitempty"`
+	Providers   []TemplateProvider `json:"providers"` // By name.
+}
+
+// TemplateRule is a rule that variables keep.
+type TemplateRule struct {
+	Rule    string `json:"rule"` // CEL.
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"` // The variable that it is reported at.
+}
+
+// TemplateProvider is what a template has for one provider.
+type TemplateProvider struct {
+	Name          string         `json:"name"`
+	Regions       []string       `json:"regions,omitempty"`       // Absent: any.
+	InstanceTypes []string       `json:"instanceTypes,omitempty"` // Globs; absent: any.
+	Defaults      map[string]any `json:"defaults,omitempty"`      // Of variables, in place of those of the schema.
+}
+
+// TemplateDetailOf returns what the API says of a version of a template.
+func TemplateDetailOf(t holdfast.TemplateDetail) TemplateDetail {
+	return TemplateDetail{
+		Name: t.Name, Version: t.Version, Description: t.Description, Schema: t.Schema, Required: t.Required,
+		Rules:     all(t.Rules, func(r holdfast.TemplateRule) TemplateRule { return TemplateRule(r) }),
+		Providers: all(t.Providers, func(p holdfast.TemplateProvider) TemplateProvider { return TemplateProvider(p) }),
+	}
+}

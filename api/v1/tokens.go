@@ -67,3 +67,9 @@ type Session struct {
 func SessionOf(s access.Session) Session {
 	return Session{ID: s.ID, Name: s.Name, From: s.From, Browser: s.Agent, CreatedAt: s.CreatedAt, SeenAt: s.SeenAt, ExpiresAt: s.ExpiresAt}
 }
+
+// OnceLogin is a page of the console that begins a session, once.
+type OnceLogin struct {
+	Path  string    `json:"path"` // With the code; below the address of the API.
+	Until time.Time `json:"until"`
+}

@@ -17,15 +17,15 @@ import (
 )
 
 func newCreateCommand(a *app) *cobra.Command {
-	return cli.NewGroup("create", "Propose new documents by pull requests, or make a token", newProposeRunnerCommand(a, "create"), newCreateTokenCommand(a))
+	return cli.NewGroup("create", "Propose new documents by pull requests, or make a token", newProposeClusterCommand(a, "create"), newProposeRunnerCommand(a, "create"), newCreateTokenCommand(a))
 }
 
 func newUpdateCommand(a *app) *cobra.Command {
-	return cli.NewGroup("update", "Propose changes of documents by pull requests", newProposeRunnerCommand(a, "update"))
+	return cli.NewGroup("update", "Propose changes of documents by pull requests", newProposeClusterCommand(a, "update"), newProposeRunnerCommand(a, "update"))
 }
 
 func newDeleteCommand(a *app) *cobra.Command {
-	return cli.NewGroup("delete", "Propose the removal of documents by pull requests, or delete a token", newProposeRunnerCommand(a, "delete"), newDeleteTokenCommand(a))
+	return cli.NewGroup("delete", "Propose the removal of documents by pull requests, or delete a token", newProposeClusterCommand(a, "delete"), newProposeRunnerCommand(a, "delete"), newDeleteTokenCommand(a))
 }
 
 func newRefreshCommand(a *app) *cobra.Command {

@@ -65,8 +65,9 @@
     for (const element of all('[hx-trigger*="refresh"]')) htmx.trigger(element, 'refresh');
   }
 
-  // Nothing moves while somebody chooses from a menu, or selects text.
-  const busy = () => document.hidden || document.querySelector('details.pick[open]') || String(getSelection()).length > 0;
+  // Nothing moves while somebody chooses from a menu, confirms something, or selects text.
+  const menus = 'details.pick[open], details.act[open]';
+  const busy = () => document.hidden || document.querySelector(menus) || String(getSelection()).length > 0;
 
   if (window.htmx) {
     if (script.dataset.worker) htmx.createEventSource = (url) => (window.SharedWorker ? new SharedSource() : ownSource(url));
@@ -127,7 +128,7 @@
   document.addEventListener('keydown', (event) => {
     const field = event.target.closest('input, textarea, select, [contenteditable]');
     if (event.key === 'Escape') {
-      for (const menu of all('details.pick[open]')) menu.open = false;
+      for (const menu of all(menus)) menu.open = false;
       if (field) field.blur();
       return;
     }
@@ -163,8 +164,8 @@
     }
   });
   document.addEventListener('click', (event) => {
-    const inside = event.target.closest('details.pick');
-    for (const menu of all('details.pick[open]')) if (menu !== inside) menu.open = false;
+    const inside = event.target.closest('details.pick, details.act');
+    for (const menu of all(menus)) if (menu !== inside) menu.open = false;
     const help = document.getElementById('help');
     if (help && event.target === help) help.close();
     const search = event.target.closest('[data-search]');

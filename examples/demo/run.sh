@@ -86,7 +86,7 @@ chapter "A repository with a template and three clusters"
 mkdir "$fleet"
 cp -r "$here/clusters" "$here/templates" "$fleet/"
 mkdir -p "$dir/cloud"
-echo node-1 >"$dir/cloud/images" # what prod-eu reads from elsewhere, see chapter 7
+echo node-1 >"$dir/cloud/images" # what prod-eu reads from elsewhere, see chapter 8
 sed -i.bak "s|^  variables:|&\\
     image_list: $dir/cloud/images|" "$fleet/clusters/prod-eu.yaml" && rm "$fleet/clusters/prod-eu.yaml.bak"
 in_fleet init -q -b main .
@@ -109,12 +109,12 @@ server:
   api: {address: "127.0.0.1:0"}
 runs: {lease: 6s}
 $isolation
-sandbox: {paths: {readOnly: ["$dir/cloud"]}}   # what the engine may see of this machine, see chapter 7
+sandbox: {paths: {readOnly: ["$dir/cloud"]}}   # what the engine may see of this machine, see chapter 8
 repositories:
   - name: fleet
     url: fleet            # a plain Git repository: its branches are the pull requests
     clusters: ["clusters/*.yaml"]
-    templates: {kubernetes: templates/kubernetes}   # released by tags, see chapter 9
+    templates: {kubernetes: templates/kubernetes}   # released by tags, see chapter 10
 EOF
 show < <(grep . "$dir/holdfast.yaml")
 start_server
@@ -128,6 +128,21 @@ for c in dev-eu prod-eu; do wait_for 30 "the apply of $c" cluster_is $c UpToDate
 run "$holdfast" apply prod-us
 wait_for 30 "the apply of prod-us" cluster_is prod-us UpToDate
 ok "three clusters are up to date"
+
+chapter "The console: the same fleet in a browser"
+say "The server shows it at the address of its API. A one-time login saves typing the token; open it if you like:"
+run "$holdfast" console
+console=$("$holdfast" console | head -n 1)
+# curl sends no cookie for HTTPS over HTTP; browsers take loopback for as good.
+cookie=$(curl -fs -o /dev/null -D - --max-time 10 -d "code=${console#*code=}" "${console%%\?*}" | tr -d '\r' | sed -n 's/^[Ss]et-[Cc]ookie: \([^;]*\);.*/\1/p' | tail -n 1)
+page() { curl -fs --max-time 10 -H "Cookie: $cookie" -H "Accept: text/html" "$@"; }
+page "$HOLDFAST_SERVER/clusters/prod-eu" >"$dir/page.html"
+grep -q 'Plan again' "$dir/page.html" || fail "the page of prod-eu offers nothing to do"
+form=$(sed -n 's/.*name="csrf" value="\([^"]*\)".*/\1/p' "$dir/page.html" | head -n 1)
+page -o /dev/null --data-urlencode "csrf=$form" -d "do=suspend&cluster=prod-eu&reason=demo&back=/clusters/prod-eu" "$HOLDFAST_SERVER/act"
+"$holdfast" get suspensions | grep -q prod-eu || fail "the button suspended nothing"
+page -o /dev/null --data-urlencode "csrf=$form" -d "do=resume&cluster=prod-eu&back=/clusters/prod-eu" "$HOLDFAST_SERVER/act"
+ok "a button on the page of prod-eu has suspended it, another one has resumed it: by forms, without script"
 
 chapter "A branch that edits a cluster: the plan comment and the status"
 in_fleet checkout -q -b more-nodes
@@ -266,7 +281,11 @@ printf '\n%sThat was the whole demo.%s\n' "$bold" "$off"
 if ! $stay; then exit 0; fi
 cat <<EOF
 
-The server is still running. In another terminal:
+The server is still running. In a browser, signed in once until ten minutes from now:
+
+  $("$holdfast" console | head -n 1)
+
+In another terminal:
 
   export HOLDFAST_SERVER=$HOLDFAST_SERVER HOLDFAST_TOKEN=$HOLDFAST_TOKEN
   $holdfast get clusters

@@ -62,7 +62,7 @@ func (r *Reader) Diff(ctx context.Context, from, to *Catalog) (Difference, error
 // another way: a template.yaml that comes or goes makes examples and tests of what
 // is next to it, or clusters again.
 func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.TreeChange, error) {
-	changes, err := r.git.Diff(ctx, to.Repo, from.ID, to.ID)
+	changes, err := r.diff(ctx, from.ID, to)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string
 	if ok {
 		return found[name], nil
 	}
-	changes, err := r.git.Diff(ctx, cat.Repo, since, cat.ID)
+	changes, err := r.diff(ctx, since, cat)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return "", nil
 	} else if err != nil {

@@ -281,6 +281,17 @@ func (i *Intake) Tracked(ctx context.Context, name string) (*catalog.Catalog, ho
 	return cat, head, err
 }
 
+// Foresee says what a pull request that makes one tree of another would be said to change,
+// with what is wrong with it.
+func (i *Intake) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdfast.PullRequestRecord, error) {
+	var rec holdfast.PullRequestRecord
+	rec.Repo = to.Repo
+	if err := i.pullRequests.compare(ctx, from, to, &rec); err != nil {
+		return rec, fmt.Errorf("foresee what a change of %s would be: %w", to.Repo, err)
+	}
+	return rec, nil
+}
+
 // LookAgain has a repository looked at although its head has not moved.
 func (i *Intake) LookAgain(repo string) {
 	i.marks.setRelook(repo)

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,60 @@ func TestIndexSaysThatTheStoreFails(t *testing.T) {
 	t.Parallel()
 	if _, err := (&fleet.Index{Source: failing{}}).Lines(t.Context()); err == nil {
 		t.Error("no error")
+	}
+}
+
+// slow answers questions for clusters when it is let to, and counts them.
+type slow struct {
+	fleet.Source
+	asked chan struct{}
+	let   chan struct{}
+}
+
+func (s slow) ClusterSummaries(ctx context.Context, f holdfast.ClusterFilter) ([]holdfast.ClusterSummary, error) {
+	s.asked <- struct{}{}
+	select {
+	case <-s.let:
+		return s.Source.ClusterSummaries(ctx, f)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestIndexReadsOnce: who asks while somebody reads gets what that reads, and whoever gives up
+// keeps nobody waiting; one read is in flight.
+func TestIndexReadsOnce(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	save(t, s, cluster("a", "payments", holdfast.PhaseActive))
+	source := slow{s, make(chan struct{}, 9), make(chan struct{})}
+	index := &fleet.Index{Source: source}
+	hasty, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := index.Lines(hasty); ended <- err }()
+	<-source.asked
+	waiting, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := index.Lines(waiting); !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait gets %v", err)
+	}
+	found := make(chan []holdfast.ClusterSummary, 3)
+	for range cap(found) {
+		go func() { lines, _ := index.Lines(t.Context()); found <- lines }()
+	}
+	giveUp()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gives up gets %v", err)
+	}
+	<-source.asked
+	close(source.let)
+	for range cap(found) {
+		if lines := <-found; len(lines) != 1 {
+			t.Errorf("%v", names(lines))
+		}
+	}
+	if n := len(source.asked); n != 0 {
+		t.Errorf("read %d times more", n)
 	}
 }
 

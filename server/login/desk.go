@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
@@ -109,15 +108,7 @@ const maxName = 100
 
 // actor is what a person is called in the audit trail: never as a token is, nor as Holdfast.
 func (d *Desk) actor(name, subject string) string {
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(name, "")))
-	if len(name) > maxName {
-		name = strings.ToValidUTF8(name[:maxName], "")
-	}
+	name = strings.TrimSpace(session.Clean(name, maxName))
 	if name == "" {
 		name = "person " + fmt.Sprintf("%.*q", maxName, subject)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -47,10 +48,29 @@ func query(pairs ...string) url.Values {
 // get reads what the API has at a path below /api/v1.
 func (c *caller) get(path string, q url.Values, into any) error {
 	w := &answer{header: http.Header{}}
-	if err := c.do(path, q, w); err != nil {
+	if err := c.ask(http.MethodGet, path, q, nil, nil, w); err != nil {
 		return err
 	}
-	if w.status != http.StatusOK {
+	return w.read(path, into)
+}
+
+// post has the API do something, with the token that a form has for it.
+func (c *caller) post(path, form string, body, into any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("ask for %s: %w", path, err)
+	}
+	w := &answer{header: http.Header{}}
+	header := http.Header{"Content-Type": {"application/json"}, "X-Csrf-Token": {form}}
+	if err := c.ask(http.MethodPost, path, nil, header, data, w); err != nil {
+		return err
+	}
+	return w.read(path, into)
+}
+
+// read takes the answer of the API, or why there is none.
+func (w *answer) read(path string, into any) error {
+	if w.status >= http.StatusMultipleChoices || w.status < http.StatusOK {
 		problem := &problemError{v1.ProblemOf(w.status, "", "")}
 		_ = json.Unmarshal(w.body.Bytes(), &problem.Problem) // an answer that is not a problem keeps its status
 		problem.Status = w.status
@@ -62,8 +82,13 @@ func (c *caller) get(path string, q url.Values, into any) error {
 	return nil
 }
 
-// do makes a request to the API with the credentials of the page's.
-func (c *caller) do(path string, q url.Values, w http.ResponseWriter) (err error) {
+// do reads from the API with the credentials of the page's.
+func (c *caller) do(path string, q url.Values, w http.ResponseWriter) error {
+	return c.ask(http.MethodGet, path, q, nil, nil, w)
+}
+
+// ask makes a request to the API with the credentials of the page's.
+func (c *caller) ask(method, path string, q url.Values, header http.Header, body []byte, w http.ResponseWriter) (err error) {
 	defer func() {
 		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // panics have this very value
 			err = fmt.Errorf("ask for %s: the answer was cut off", path)
@@ -75,11 +100,12 @@ func (c *caller) do(path string, q url.Values, w http.ResponseWriter) (err error
 	if len(q) > 0 {
 		target += "?" + q.Encode()
 	}
-	req, err := http.NewRequestWithContext(c.of.Context(), http.MethodGet, target, http.NoBody)
+	req, err := http.NewRequestWithContext(c.of.Context(), method, target, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("ask for %s: %w", path, err)
 	}
-	for _, name := range []string{"Authorization", "Cookie", "User-Agent", "Sec-Fetch-Site"} {
+	maps.Copy(req.Header, header)
+	for _, name := range []string{"Authorization", "Cookie", "User-Agent", "Sec-Fetch-Site", "Origin", "X-Forwarded-For"} {
 		if values := c.of.Header.Values(name); len(values) > 0 {
 			req.Header[name] = values
 		}

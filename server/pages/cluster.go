@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
 )
@@ -33,7 +34,17 @@ func (v *visit) cluster() (console.View, error) {
 		v.frame.Crumbs = append(v.frame.Crumbs, console.Link{Text: doc.Project, Href: with("/", url.Values{"project": {doc.Project}})})
 	}
 	v.frame.Crumbs = append(v.frame.Crumbs, console.Link{Text: c.Name})
-	view := console.ClusterView{Name: c.Name, Phase: phaseState(c.Phase), Summary: clusterSummary(c, doc), Alerts: clusterAlerts(c), Tab: "overview"}
+	planned, err := v.plannedRun(c)
+	if err != nil {
+		return nil, err
+	}
+	view := console.ClusterView{
+		Name: c.Name, Phase: phaseState(c.Phase), Summary: clusterSummary(c, doc), Alerts: v.clusterAlerts(c, doc.Project, planned),
+		Acts: v.clusterActs(c, doc.Project, planned), Tab: "overview",
+	}
+	if v.may(access.Propose, doc.Project) && c.Deletion == nil && c.Desired.Document.Template != nil && c.Desired.Document.Template.Version != "" {
+		view.Change = clusterHref(c.Name) + "/change"
+	}
 	for _, tab := range tabsOfCluster {
 		if tab.key == v.r.URL.Query().Get("tab") {
 			view.Tab = tab.key
@@ -94,7 +105,7 @@ func templateOf(doc v1.Document) string {
 }
 
 // clusterAlerts say why a cluster waits, and the one thing that helps.
-func clusterAlerts(c v1.Cluster) []console.Alert {
+func (v *visit) clusterAlerts(c v1.Cluster, project string, planned v1.Run) []console.Alert {
 	var alerts []console.Alert
 	if d := c.Deletion; d != nil {
 		alert := console.Alert{Tone: "info", Title: sentence(reasonWords(d.Reason, ""))}
@@ -120,10 +131,16 @@ func clusterAlerts(c v1.Cluster) []console.Alert {
 		if c.SuspendReason != "" {
 			why += ": " + c.SuspendReason
 		}
-		alerts = append(alerts, console.Alert{Tone: "warn", Title: "Suspended: no runs start", Why: sentence(why), Command: "holdfast resume " + c.Name})
+		alert := console.Alert{Tone: "warn", Title: "Suspended: no runs start", Why: sentence(why), Command: "holdfast resume " + c.Name}
+		if v.may(access.Suspend, project) {
+			alert.Acts = []console.Act{v.button("Resume", "resume", "cluster", c.Name)}
+		}
+		alerts = append(alerts, alert)
 	}
 	if c.Waiting != "" && c.Waiting != holdfast.ReasonSuspended && len(c.Desired.Faults) == 0 {
-		alerts = append(alerts, waitingAlert(c))
+		alert := waitingAlert(c)
+		alert.Acts = v.helps(c, project, planned)
+		alerts = append(alerts, alert)
 	}
 	if m := c.MayExist; m != nil {
 		alerts = append(alerts, console.Alert{Tone: "bad", Title: "Resources may exist that are in no state", Why: "An apply died while it created them.", Items: m.Addresses})
@@ -258,7 +275,7 @@ func applyWords(a v1.ApplySettings) string {
 		words += ", requires " + strings.Join(a.Requires, " and ")
 	}
 	if n := len(a.Windows); n > 0 {
-		words += fmt.Sprintf(", %d window%s", n, plural(n))
+		words += ", " + console.Plural(n, "window")
 	}
 	return words
 }

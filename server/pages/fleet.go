@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
 )
@@ -28,6 +29,7 @@ func (v *visit) navigate() {
 		{Key: "d", Label: "Drift", Icon: "drift", Href: "/drift"},
 		{Key: "t", Label: "Templates", Icon: "templates", Href: "/templates"},
 		{Key: "a", Label: "Audit", Icon: "audit", Href: "/audit", Below: true},
+		{Key: "w", Label: "Deliveries", Icon: "deliveries", Href: "/deliveries", Below: true},
 		{Key: "s", Label: "Settings", Icon: "settings", Href: "/settings", Below: true},
 	}
 }
@@ -87,6 +89,9 @@ func (v *visit) fleet() (console.View, error) {
 		Query: selected.Get("q"), Phases: phases(o.Phases, selected), Filters: filters(o, selected), Clear: "/",
 		Clusters: clusterRows(clusters.Items), Pager: pager("/", selected, asked.Get("cursor"), clusters.Next, "clusters"),
 		Empty: noClusters(o, len(selected) > 0),
+	}
+	if v.mayAnywhere(access.Propose) {
+		view.New = with(NewPath, query("project", selected.Get("project"), "environment", selected.Get("environment")))
 	}
 	for _, name := range fleetParameters[1:] {
 		if value := selected.Get(name); value != "" {

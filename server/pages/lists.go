@@ -256,7 +256,7 @@ func (v *visit) template() (console.View, error) {
 	}
 	v.frame.Title, v.frame.Here = t.Name, "t"
 	v.frame.Crumbs = []console.Link{{Text: "Templates", Href: "/templates"}, {Text: t.Name}}
-	view := console.TemplateView{Name: t.Name, Facts: []console.Fact{{Name: "repository", Value: t.Repo}, {Name: "folder", Value: t.Dir, Mono: true}, {Name: "used by", Value: fmt.Sprintf("%d cluster%s", len(t.Users), plural(len(t.Users)))}}}
+	view := console.TemplateView{Name: t.Name, Facts: []console.Fact{{Name: "repository", Value: t.Repo}, {Name: "folder", Value: t.Dir, Mono: true}, {Name: "used by", Value: console.Plural(len(t.Users), "cluster")}}}
 	if t.Prepared != "" {
 		view.Facts = append(view.Facts, console.Fact{Name: "prepared", Value: t.Prepared, Mono: true})
 	}
@@ -299,6 +299,33 @@ func (v *visit) audit() (console.View, error) {
 	}
 	view.Items = auditRows(entries.Items)
 	view.Pager = pager("/audit", query("object", view.Object), q.Get("cursor"), entries.Next, "entries")
+	return view, err
+}
+
+// deliveries are the webhooks that were taken in.
+func (v *visit) deliveries() (console.View, error) {
+	v.frame.Title, v.frame.Here = "Deliveries", "w"
+	q := v.r.URL.Query()
+	view := console.DeliveriesView{}
+	found, err := list[v1.Delivery](v.caller, "/deliveries", query("cursor", q.Get("cursor")))
+	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+		view.NoAccess = "Webhooks are shown to administrators of all projects."
+		return view, nil
+	}
+	for _, d := range found.Items {
+		row := console.DeliveryRow{At: d.At, Event: cmp.Or(d.Event, "none"), Repo: d.Repo, About: d.About, Result: d.Result, ID: d.ID, Took: d.Duration}
+		row.State = console.State{Word: strconv.Itoa(d.Status), Icon: "ok"}
+		switch {
+		case d.Status >= http.StatusInternalServerError:
+			row.State.Icon, row.State.Tone = "bad", "bad"
+		case d.Status >= http.StatusBadRequest:
+			row.State.Icon, row.State.Tone = "guard", "warn"
+		case d.Status != http.StatusOK:
+			row.State.Icon = "skip"
+		}
+		view.Items = append(view.Items, row)
+	}
+	view.Pager = pager("/deliveries", nil, q.Get("cursor"), found.Next, "deliveries")
 	return view, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -47,11 +46,14 @@ func New(opts Options) (*Pages, error) {
 	return p, nil
 }
 
+// ActPath takes the forms of buttons.
+const ActPath = "/act"
+
 // Paths are those of all pages, as routes of the server.
 func Paths() []string {
 	return []string{
-		"/", "/clusters/:name", "/runs/:run", "/pullrequests/:number/*repo", "/runs/:run/lines", "/runs/:run/log.txt", "/pullrequests", "/queue", "/drift", "/templates", "/templates/:name",
-		"/audit", "/settings",
+		"/", NewPath, "/clusters/:name", "/clusters/:name/change", "/runs/:run", "/pullrequests/:number/*repo", "/runs/:run/lines", "/runs/:run/log.txt", "/pullrequests", "/queue", "/drift", "/templates", "/templates/:name",
+		"/audit", "/deliveries", "/settings",
 	}
 }
 
@@ -69,6 +71,9 @@ func (p *Pages) routes() {
 		"GET /templates/{name}":                (*visit).template,
 		"GET /audit":                           (*visit).audit,
 		"GET /settings":                        (*visit).settings,
+		"GET /deliveries":                      (*visit).deliveries,
+		"GET " + NewPath:                       (*visit).newCluster,
+		"GET /clusters/{name}/change":          (*visit).changeCluster,
 	} {
 		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if text := texts[pattern]; text != nil && !forBrowser(r) {
@@ -81,6 +86,8 @@ func (p *Pages) routes() {
 	p.mux.HandleFunc("GET /runs/{run}/lines", p.logWindow)
 	p.mux.HandleFunc("GET /runs/{run}/log.txt", p.rawLog)
 	p.mux.HandleFunc("POST /theme", p.setTheme)
+	p.mux.HandleFunc("POST "+ActPath, p.act)
+	p.mux.HandleFunc("POST "+NewPath, p.postNew)
 }
 
 // ServeHTTP answers a request for a page or an asset.
@@ -104,6 +111,7 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) 
 	if err == nil {
 		v.frame.Who, v.frame.Form = console.Who{Name: v.who.Name, Role: role(v.who)}, v.who.FormToken
 		v.navigate()
+		v.frame.Said = saidTo(w, r)
 		view, err = show(v)
 	}
 	switch {
@@ -188,14 +196,7 @@ func packed(body []byte) []byte {
 // role says what somebody may do, and where.
 func role(who v1.Caller) string {
 	if n := len(who.Projects); n > 0 {
-		return fmt.Sprintf("%s, %d project%s", who.Role, n, plural(n))
+		return who.Role + ", " + console.Plural(n, "project")
 	}
 	return who.Role
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }

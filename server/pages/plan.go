@@ -131,7 +131,7 @@ func attributeLines(attributes []v1.AttributeChange) []console.DiffLine {
 		lines = append(lines, attributeDiff(a)...)
 	}
 	if nulls > 0 {
-		lines = append(lines, console.DiffLine{Rest: true, Value: fmt.Sprintf("%d attribute%s without a value hidden", nulls, plural(nulls))})
+		lines = append(lines, console.DiffLine{Rest: true, Value: console.Plural(nulls, "attribute") + " without a value hidden"})
 	}
 	return lines
 }

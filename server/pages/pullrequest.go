@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -192,6 +193,9 @@ func (v *visit) affected(view *console.PullRequestView, pr v1.PullRequest, runs 
 		}
 	}
 	groups := groupsOf(pr.Clusters, newest)
+	shown := slices.DeleteFunc(slices.Collect(maps.Values(newest)), func(r v1.Run) bool { return r.Sample })
+	slices.SortFunc(shown, func(a, b v1.Run) int { return cmp.Compare(a.ID, b.ID) })
+	view.Acts = v.pullRequestActs(pr, shown, len(groups) <= plansOnPage)
 	var total v1.Counts
 	for _, g := range groups {
 		for range 1 + len(g.others) {

@@ -30,6 +30,9 @@ func (v *visit) run() (console.View, error) {
 	v.frame.Title = view.Title
 	v.frame.Crumbs = []console.Link{{Text: "Fleet", Href: "/"}, {Text: run.Cluster, Href: clusterHref(run.Cluster)}, {Text: "Run " + run.ID}}
 	var err error
+	if view.Acts, err = v.runActs(run); err != nil {
+		return nil, err
+	}
 	if view.Plan, err = v.planOf(run, "", changesOnPage); err != nil {
 		return nil, err
 	}

@@ -187,19 +187,7 @@ func lasted(from, to, now time.Time) string {
 	if to.IsZero() {
 		to = now
 	}
-	return took(to.Sub(from))
-}
-
-func took(d time.Duration) string {
-	d = max(0, d).Round(time.Second)
-	switch s := int(d.Seconds()); {
-	case s < 60:
-		return strconv.Itoa(s) + " s"
-	case s < 3600:
-		return strconv.Itoa(s/60) + " m " + strconv.Itoa(s%60) + " s"
-	default:
-		return strconv.Itoa(s/3600) + " h " + strconv.Itoa(s%3600/60) + " m"
-	}
+	return console.Took(to.Sub(from))
 }
 
 // runRow is a run in a list.

@@ -100,7 +100,7 @@ func Address(r *http.Request) string {
 	if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 {
 		// Whoever asks can have written it: it is shown as what was said.
 		all := strings.Split(list[len(list)-1], ",")
-		host += " for " + clean(strings.TrimSpace(all[len(all)-1]), 60)
+		host += " for " + Clean(strings.TrimSpace(all[len(all)-1]), 60)
 	}
 	return host
 }
@@ -114,8 +114,9 @@ func Origin(r *http.Request, who access.Principal) string {
 	return text
 }
 
-// clean leaves out what is not printable, and what is beyond a number of bytes.
-func clean(text string, most int) string {
+// Clean leaves out what is not printable, and what is beyond a number of bytes: names and
+// programs call themselves what they like.
+func Clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1

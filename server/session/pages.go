@@ -41,6 +41,8 @@ func (s *Sessions) Handler(show Show, provider string) http.Handler {
 	mux.HandleFunc("GET "+LoginPath, p.getLogin)
 	mux.HandleFunc("POST "+LoginPath, p.postLogin)
 	mux.HandleFunc("POST "+LogoutPath, p.postLogout)
+	mux.HandleFunc("GET "+OncePath, p.getOnce)
+	mux.HandleFunc("POST "+OncePath, p.postOnce)
 	return mux
 }
 

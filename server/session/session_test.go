@@ -63,7 +63,7 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() { _ = s.store.Close() })
 	s.configure(t, tokens())
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == session.LoginPath || r.URL.Path == session.LogoutPath {
+		if r.URL.Path == session.LoginPath || r.URL.Path == session.LogoutPath || r.URL.Path == session.OncePath {
 			s.sessions.Handler(nil, "").ServeHTTP(w, r)
 			return
 		}

@@ -244,7 +244,7 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, session access.
 	session.ID, session.Hash = "ses-"+NewID()[:12], access.HashOf(id)
 	session.CreatedAt, session.SeenAt, session.RotatedAt = now, now, now
 	session.ExpiresAt = now.Add(s.opts.Times.Absolute)
-	session.From, session.Agent = Address(r), clean(r.UserAgent(), 200)
+	session.From, session.Agent = Address(r), Clean(r.UserAgent(), 200)
 	if err := s.opts.Store.AddSession(r.Context(), session); err != nil {
 		return err
 	}

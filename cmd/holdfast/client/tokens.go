@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
@@ -36,4 +38,24 @@ func allOf(all bool) url.Values {
 		return url.Values{"all": {"true"}}
 	}
 	return nil
+}
+
+// Once is the way into the console, good once.
+type Once struct {
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"`
+}
+
+// OnceOf asks for a code that begins a session in a browser, for who shows a token of the
+// configuration.
+func OnceOf(ctx context.Context, c *Client) (Once, error) {
+	var made v1.OnceLogin
+	if err := c.call(ctx, http.MethodPost, "sessions/once", nil, struct{}{}, &made); err != nil {
+		return Once{}, err
+	}
+	address, err := c.base.Parse(made.Path)
+	if err != nil {
+		return Once{}, fmt.Errorf("read the address of the login: %w", err)
+	}
+	return Once{URL: address.String(), Until: made.Until}, nil
 }

@@ -135,7 +135,7 @@ func besides(intake, reconcile, agents context.Context, s *services, g *errgroup
 	if s.redis != nil {
 		part(func() { s.redis.run(reconcile) })
 	}
-	part(func() { s.identify(intake, s.hooks) })
+	part(func() { s.identify(intake, s.hooks.Handler) })
 }
 
 const (
@@ -227,6 +227,7 @@ func (s *services) sweep(ctx context.Context) error {
 func (s *services) keepHouse(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return s.sweep(ctx) })
 	g.Go(func() error { return watchBlobs(ctx, s.store) })
+	g.Go(func() error { return s.hooks.seen.run(ctx) })
 	g.Go(func() error {
 		idle.GiveBack(ctx)
 		return nil

@@ -44,7 +44,7 @@ type services struct {
 	keys       *seal.Keyring
 	git        *gitsource.Source
 	githubs    map[string]*github.Client // by forge name
-	hooks      *webhook.Handler
+	hooks      hooks
 	reconciler *reconciler.Reconciler
 	server     *server.Server
 	issuer     *issuer.Issuer // of tokens; nil: none are issued
@@ -397,12 +397,12 @@ func (s *services) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.hooks = hooks
+	s.hooks.Handler = hooks
 	agents := s.reconciler.Dispatcher()
 	opts := server.Options{
 		API: server.API{
 			Records: s.store, Artefacts: s.store, Commander: s.reconciler, Registry: agents, Rescuer: s.reconciler.States(),
-			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler}, Asked: s.store,
+			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler}, Proposer: s.reconciler, Deliveries: s.store, Asked: s.store,
 		},
 		Agents: server.Agents{
 			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.claimRefused,
@@ -458,10 +458,17 @@ func (s *services) openServer(context.Context) error {
 	return err
 }
 
+// hooks take in webhooks, and keep what became of them.
+type hooks struct {
+	*webhook.Handler
+	seen *recorder
+}
+
 func (s *services) webhooks() (*webhook.Handler, error) {
+	s.hooks.seen = &recorder{store: s.store, logger: s.logger, waiting: make(chan holdfast.Delivery, deliveriesWaiting)}
 	opts := webhook.Options{
 		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.clock.Now,
-		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered},
+		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered, Delivered: s.hooks.seen.add},
 	}
 	for _, r := range s.cfg.Repositories {
 		if r.Forge == "local" {

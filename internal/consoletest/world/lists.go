@@ -126,3 +126,19 @@ func (w *World) replicas(out http.ResponseWriter, _ *http.Request) {
 		{Identity: "b", Name: "holdfast-1", Version: "1.0.0", HeartbeatAt: w.Now.Add(-time.Second), Living: true, Leads: []string{"templates"}},
 	}})
 }
+
+func (w *World) deliveries(out http.ResponseWriter, _ *http.Request) {
+	answer := v1.List[v1.Delivery]{Items: []v1.Delivery{}}
+	for i, d := range []v1.Delivery{
+		{Event: "push", Repo: "acme/fleet", About: "main", Status: http.StatusOK, Result: "accepted"},
+		{Event: "pull_request", Repo: "acme/fleet", About: "#491 synchronize", Status: http.StatusOK, Result: "accepted"},
+		{Event: "issue_comment", Repo: "acme/fleet", About: "", Status: http.StatusAccepted, Result: "ignored: no command"},
+		{Event: "push", Repo: "acme/site", About: "main", Status: http.StatusAccepted, Result: "ignored: the repository acme/site is not in holdfast.yaml"},
+		{Event: "push", Repo: "acme/fleet", About: "main", Status: http.StatusUnauthorized, Result: "the signature does not match"},
+		{Event: "issue_comment", Repo: "acme/fleet", About: "", Status: http.StatusServiceUnavailable, Result: "the command could not be stored"},
+	} {
+		d.At, d.ID, d.Duration = w.Now.Add(-time.Duration(i*i*7+1)*time.Minute), fmt.Sprintf("72d3162e-cc78-11e3-81ab-4c936%07d", i), "3ms"
+		answer.Items = append(answer.Items, d)
+	}
+	write(out, answer)
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -24,6 +25,8 @@ type World struct {
 	logs  map[string]string
 	pulls []v1.PullRequest
 	mux   *http.ServeMux
+
+	mu sync.Mutex // guards all of it while it answers; what is live answers without
 }
 
 // Options say what kind of fleet it is.
@@ -49,7 +52,13 @@ func New(opts Options) *World {
 	return w
 }
 
-func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) { w.mux.ServeHTTP(out, r) }
+func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/v1/events" {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+	}
+	w.mux.ServeHTTP(out, r)
+}
 
 var (
 	projects  = []string{"payments", "search", "media", "ledger", "platform", "maps", "identity"}
@@ -106,7 +115,7 @@ func (w *World) trouble(line *holdfast.ClusterSummary, i int) {
 }
 
 func (w *World) routes() {
-	w.mux.HandleFunc("GET /api/v1/whoami", say(v1.Caller{Name: "Mira Kovač", Role: "operator", Projects: []string{"payments", "search", "media"}}))
+	w.mux.HandleFunc("GET /api/v1/whoami", whoami)
 	w.mux.HandleFunc("GET /api/v1/version", say(v1.Version{Version: "1.0.0", Time: w.Now}))
 	w.mux.HandleFunc("GET /api/v1/overview", w.overview)
 	w.mux.HandleFunc("GET /api/v1/clusters", w.listClusters)
@@ -128,10 +137,24 @@ func (w *World) routes() {
 	w.mux.HandleFunc("GET /api/v1/runners", w.runners)
 	w.mux.HandleFunc("GET /api/v1/templates", w.listTemplates)
 	w.mux.HandleFunc("GET /api/v1/templates/{name}", w.template)
+	w.mux.HandleFunc("GET /api/v1/templates/{name}/versions/{version}", templateVersion)
 	w.mux.HandleFunc("GET /api/v1/audit", w.audit)
+	w.mux.HandleFunc("GET /api/v1/deliveries", w.deliveries)
 	w.mux.HandleFunc("GET /api/v1/suspensions", w.suspensions)
 	w.mux.HandleFunc("GET /api/v1/replicas", w.replicas)
 	w.mux.HandleFunc("GET /api/v1/events", events)
+	w.deeds()
+}
+
+// whoami is somebody who may do more in some projects than in others.
+func whoami(out http.ResponseWriter, _ *http.Request) {
+	who := v1.Caller{Name: "Mira Kovač", Role: "approver", Via: "session", ID: "ses-1", FormToken: formToken}
+	for project, role := range map[string]string{"payments": "operator", "search": "approver", "media": "approver", "ledger": "operator", "maps": "approver", "platform": "viewer", "identity": "viewer"} {
+		who.Projects = append(who.Projects, project)
+		who.Roles = append(who.Roles, v1.Grant{Project: project, Role: role})
+	}
+	slices.Sort(who.Projects)
+	write(out, who)
 }
 
 func say(answer any) http.HandlerFunc {

@@ -1,0 +1,122 @@
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// TestClustersAreProposed: what somebody asks for becomes a pull request as people would make
+// it: it affects that cluster alone, and changes nothing else of its file.
+func TestClustersAreProposed(t *testing.T) {
+	t.Parallel()
+	two := "# both\n" + webCluster("one", "1.0.0", "") + "---\n# the second\n" + webCluster("two", "1.0.0", "") + "  variables:\n    size: small # of nodes\n    zone: a\n"
+	u := newUpgradeFleet(t, map[string]string{"old": webCluster("old", "1.0.0", "") + "  variables: {size: small, zone: a}\n"})
+	u.push("Release", webVersion("1.1.0", "size", "zone"))
+	u.repo.Tag("web/v1.1.0", master)
+	u.push("Two", map[string]string{"clusters/both.yaml": strings.ReplaceAll(two, "1.0.0", "1.1.0")})
+	u.look()
+	u.executeAll(good)
+	propose := func(p holdfast.ClusterProposal) (holdfast.ProposedCluster, error) {
+		p.By = "anna"
+		return u.r.ProposeCluster(context.WithoutCancel(t.Context()), p)
+	}
+	for name, tc := range map[string]struct {
+		p       holdfast.ClusterProposal
+		path    string
+		want    string // in the file
+		affects string
+	}{
+		"new": {
+			holdfast.ClusterProposal{Name: "new", Change: "create", Set: []string{"project=p", "environment=e", "provider=any", `template.name="web"`, `template.version="1.1.0"`, `variables.size="large"`, "variables.zone=b"}},
+			"clusters/new.yaml",
+			"apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata:\n  name: new\nspec:\n  project: p\n  environment: e\n  provider: any\n  template:\n    name: web\n    version: 1.1.0\n  variables:\n    size: large\n    zone: b\n",
+			"new",
+		},
+		"changed": {
+			holdfast.ClusterProposal{Name: "two", Change: "update", Set: []string{"variables.size=large"}},
+			"clusters/both.yaml",
+			strings.Replace(strings.ReplaceAll(two, "1.0.0", "1.1.0"), "size: small # of nodes", "size: large # of nodes", 1), "two",
+		},
+		"removed": {holdfast.ClusterProposal{Name: "old", Change: "delete"}, "clusters/old.yaml", "", "old"},
+	} {
+		dry := tc.p
+		dry.DryRun = true
+		if made, err := propose(dry); err != nil || made.PullRequest.Number != 0 || made.Path != tc.path || len(made.Faults) > 0 {
+			t.Errorf("%s, dry: %+v, %v", name, made, err)
+			continue
+		}
+		made, err := propose(tc.p)
+		if err != nil || made.PullRequest.Number == 0 {
+			t.Errorf("%s: %+v, %v", name, made, err)
+			continue
+		}
+		again, err := propose(tc.p)
+		if err != nil || again.PullRequest.Number != made.PullRequest.Number {
+			t.Errorf("%s again is #%d, %v", name, again.PullRequest.Number, err)
+		}
+		u.lookAt(made.PullRequest.Number)
+		if got := strings.Join(u.affected(made.PullRequest.Number), " "); got != tc.affects {
+			t.Errorf("%s affects %q", name, got)
+		}
+		if changed := u.repo.Git("diff", "--name-only", made.PullRequest.Branch+"^", made.PullRequest.Branch); strings.TrimSpace(changed) != tc.path {
+			t.Errorf("%s changes %q", name, changed)
+		}
+		if tc.want == "" {
+			continue
+		}
+		if got := u.at(made.PullRequest.Branch, tc.path); strings.TrimSpace(got) != strings.TrimSpace(tc.want) {
+			t.Errorf("%s: %s is\n%s\nwant\n%s", name, tc.path, got, tc.want)
+		}
+	}
+}
+
+// TestProposalsAreCheckedFirst: what a pull request would be refused for is answered at its
+// place, and none is made.
+func TestProposalsAreCheckedFirst(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{"old": webCluster("old", "1.0.0", "")})
+	u.look()
+	u.executeAll(good)
+	web := []string{"project=p", "environment=e", "provider=any", "template.name=web", `template.version="1.0.0"`}
+	for name, tc := range map[string]struct {
+		p      holdfast.ClusterProposal
+		kind   error
+		says   string
+		faults bool
+	}{
+		"there already":     {holdfast.ClusterProposal{Name: "old", Change: "create", Set: web}, holdfast.ErrConflict, "already", false},
+		"not there":         {holdfast.ClusterProposal{Name: "nobody", Change: "update", Set: []string{"region=x"}}, holdfast.ErrNotFound, "not found", false},
+		"no name":           {holdfast.ClusterProposal{Name: "../x", Change: "create", Set: web}, nil, "cannot be the name", false},
+		"no change":         {holdfast.ClusterProposal{Name: "old", Change: "drop"}, nil, "create, update and delete", false},
+		"elsewhere":         {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Path: "README.md"}, nil, "no clusters in", false},
+		"outside":           {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Path: "../x.yaml"}, nil, "no clusters in", false},
+		"another one":       {holdfast.ClusterProposal{Name: "new", Change: "create", Document: webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
+		"several":           {holdfast.ClusterProposal{Name: "new", Change: "create", Document: webCluster("new", "1.0.0", "") + "---\n" + webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
+		"no repository":     {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Repo: "other"}, nil, "does not define clusters", false},
+		"another's project": {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Projects: []string{"q"}}, holdfast.ErrForbidden, `project "p"`, false},
+		"into another one":  {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{"project=q"}, Projects: []string{"p"}}, holdfast.ErrForbidden, `project "q"`, false},
+		"no such version":   {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{`template.version="9.9.9"`}}, nil, "clusters/old.yaml:7:", true},
+		"unknown variable":  {holdfast.ClusterProposal{Name: "new", Change: "create", Set: append(web, "variables.nonsense=1")}, nil, "nonsense", true},
+		"unknown key":       {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{"nonsense=1"}}, nil, "nonsense", true},
+		"not YAML":          {holdfast.ClusterProposal{Name: "new", Change: "create", Document: "a: ["}, nil, "", false},
+	} {
+		tc.p.By = "anna"
+		made, err := u.r.ProposeCluster(t.Context(), tc.p)
+		var faults holdfast.Faults
+		switch {
+		case made.PullRequest.Number != 0:
+			t.Errorf("%s was proposed", name)
+		case tc.faults:
+			if err != nil || len(made.Faults) == 0 || !strings.Contains(made.Faults.Error(), tc.says) {
+				t.Errorf("%s: %v, %v", name, made.Faults, err)
+			}
+		case err == nil, tc.kind != nil && !errors.Is(err, tc.kind), tc.kind == nil && !errors.As(err, &faults), !strings.Contains(err.Error(), tc.says):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	u.expectPullRequests(holdfast.PullRequestOpen)
+}
