@@ -24,7 +24,7 @@ PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/
 OPENTOFU := v1.12.6
 TERRAGRUNT := v1.1.0
 
-.PHONY: help build test test-kubernetes test-terragrunt test-console test-fast check lint unit e2e soak fuzz bench bench-table picture screenshots console-lib house demo docs tools needs image clean
+.PHONY: help build test test-kubernetes test-terragrunt test-console test-fast check lint unit e2e soak fuzz bench bench-table picture comments screenshots console-lib house demo docs tools needs image clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -172,6 +172,10 @@ bench-table:
 	  { sed '/<!-- bench:begin -->/q' $$file; $(GO) run ./bench $${page#*:} -out bench/results.json; \
 	    sed -n '/<!-- bench:end -->/,$$p' $$file; } >$$file.new; mv $$file.new $$file; \
 	done
+
+comments: ## draw the comments of docs/comments.md, in both colours; needs Chromium
+	@GO=$(GO) internal/testenv/setup.sh browser
+	$(GO) run ./internal/picture -comments docs/img/comments
 
 picture: ## draw docs/img/plan-comment.png, the comment that README.md shows; needs Chromium
 	$(GO) run ./internal/picture -out docs/img/plan-comment.png

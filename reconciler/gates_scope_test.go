@@ -54,7 +54,7 @@ func TestAnApprovalIsForItsClusters(t *testing.T) {
 			f := bothRequire(t, "approved")
 			approve(f, "preprod")
 			comment := f.forge.comment(1)
-			for _, words := range []string{"required for `preprod`: alice approved by command", "required for `prod`: alice approved other clusters"} {
+			for _, words := range []string{"`preprod` | alice approved by command", "`prod` | alice approved other clusters"} {
 				if !strings.Contains(comment, words) {
 					t.Errorf("the comment does not say %q:\n%s", words, comment)
 				}
@@ -107,7 +107,7 @@ func TestAnApprovalThroughTheAPIIsOfWhatIsShown(t *testing.T) {
 			t.Errorf("approve %q is %s: %q; want %s, %q", shown, c.Status, c.Reply, status, words)
 		}
 	}
-	const missing = "required for `prod`: "
+	const missing = " | "
 	says := func(words string) {
 		t.Helper()
 		if comment := f.forge.comment(1); !strings.Contains(comment, words) {

@@ -139,7 +139,7 @@ func TestAnApprovalOfAHeadThatWasPlannedAgain(t *testing.T) {
 				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 			}
 			f.post()
-			if body := f.forge.comment(1); !strings.Contains(body, "held: NotApproved") || strings.Contains(body, "no longer valid") {
+			if body := f.forge.comment(1); !strings.Contains(body, "**NotApproved**") || strings.Contains(body, "no longer valid") {
 				t.Errorf("its comment does not show the plan to approve:\n%s", body)
 			}
 			f.clock.Advance(2 * time.Second) // the stamps of a forge have seconds

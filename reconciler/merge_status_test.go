@@ -345,7 +345,7 @@ func TestMergesThatRemoveEverything(t *testing.T) {
 		if last := told[len(told)-1]; !strings.Contains(last, "Missing") || strings.Contains(strings.Join(told, "\n"), "success") {
 			t.Errorf("#%d: %q, want it held, and never green\n%s", number, told, f.forge.comment(number))
 		}
-		if comment := f.forge.comment(number); !strings.Contains(comment, "held: Missing") {
+		if comment := f.forge.comment(number); !strings.Contains(comment, "**Missing**") {
 			t.Errorf("#%d says\n%s", number, comment)
 		}
 	}
@@ -382,7 +382,7 @@ func TestAMergeOntoAFault(t *testing.T) {
 			if len(f.pullRequest(2).Clusters) > 0 && (len(told) == 0 || !strings.Contains(told[len(told)-1], test.reason)) {
 				t.Errorf("its status is %q, the cluster waits for %q\n%s", told, f.cluster("prod").Waiting, f.forge.comment(2))
 			}
-			if comment := f.forge.comment(2); len(f.pullRequest(2).Clusters) > 0 && !strings.Contains(comment, "held: "+test.reason) {
+			if comment := f.forge.comment(2); len(f.pullRequest(2).Clusters) > 0 && !strings.Contains(comment, "**"+string(test.reason)+"**") {
 				t.Errorf("it says\n%s", comment)
 			}
 		})

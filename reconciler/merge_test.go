@@ -140,7 +140,7 @@ func TestHeldMergeReadsAsAppliedAtOnce(t *testing.T) {
 		return result
 	})
 	f.post()
-	if comment := f.forge.comment(1); !strings.Contains(comment, "held") {
+	if comment := f.forge.comment(1); !strings.Contains(comment, "**PlanChanged**") {
 		t.Fatalf("its comment says:\n%s", comment)
 	}
 	f.command(1, "alice", "/holdfast apply")

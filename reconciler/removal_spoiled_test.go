@@ -367,7 +367,7 @@ func TestDeletingAFileThatCannotBeRead(t *testing.T) {
 	if len(three.Clusters) > 0 {
 		t.Errorf("another file: %+v", three.Clusters)
 	}
-	if comment := f.forge.comment(2); !strings.Contains(comment, "**destroys the cluster**") {
+	if comment := f.forge.comment(2); !strings.Contains(comment, "`prod` will be destroyed") {
 		t.Errorf("its comment says\n%s", comment)
 	}
 	f.merge(2, byMerge)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
@@ -56,18 +57,19 @@ func (w *writer) comment(level detail) string {
 	w.line(Marker(w.r.PullRequest.PullRequestRef))
 	w.line("### " + w.headline())
 	w.line("")
-	for _, notice := range firstOf(&w.page, slices.Concat(w.r.Notices, w.r.PullRequest.Settings), w.level.notes) {
-		w.line("> [!NOTE]\n> " + markdown.Words(notice) + "\n")
-	}
 	w.refusal()
 	impactWriter{w}.impactFaults()
 	w.danger()
+	decisionWriter{w}.decision()
+	for _, notice := range firstOf(&w.page, slices.Concat(w.r.Notices, w.r.PullRequest.Settings), w.level.notes) {
+		w.line("> [!NOTE]\n> " + markdown.Words(notice) + "\n")
+	}
 	w.faults()
 	w.attention()
 	w.gates()
 	policyWriter{w}.policies()
 	w.failures()
-	w.summary()
+	tableWriter{w}.summary()
 	w.runners()
 	for _, g := range w.groups {
 		if w.full() {
@@ -81,7 +83,6 @@ func (w *writer) comment(level detail) string {
 	for _, v := range firstOf(&w.page, w.impacts, w.level.clusters) {
 		impactWriter{w}.impact(v)
 	}
-	w.next()
 	w.footer()
 	return w.b.String()
 }
@@ -285,22 +286,23 @@ func countsPhrase(c holdfast.Counts, done bool) string {
 type countPart struct {
 	verb, done string
 	n          int
+	loses      bool
 }
 
 func countParts(c holdfast.Counts) []countPart {
 	all := []countPart{
-		{"to replace", "replaced", c.Replace},
-		{"to destroy", "destroyed", c.Delete},
-		{"to forget", "forgotten", c.Forget},
-		{"to change", "changed", c.Update},
-		{"to create", "created", c.Create},
-		{"to import", "imported", c.Import},
-		{"to move", "moved", c.Move},
+		{"to replace", "replaced", c.Replace, true},
+		{"to destroy", "destroyed", c.Delete, true},
+		{"to forget", "forgotten", c.Forget, true},
+		{"to change", "changed", c.Update, false},
+		{"to create", "created", c.Create, false},
+		{"to import", "imported", c.Import, false},
+		{"to move", "moved", c.Move, false},
 	}
 	all = slices.DeleteFunc(all, func(p countPart) bool { return p.n == 0 })
 	if c.Outputs > 0 && len(all) == 0 {
 		noun := oneOrMany(c.Outputs, "output", "outputs")
-		all = append(all, countPart{noun + " to change", noun + " changed", c.Outputs})
+		all = append(all, countPart{noun + " to change", noun + " changed", c.Outputs, false})
 	}
 	return all
 }
@@ -430,12 +432,28 @@ func (w *writer) footer() {
 	if len(facts) > 6 {
 		facts = append(facts[:6], "…")
 	}
+	if took := longestPlan(all); took > 0 {
+		facts = append(facts, "planned in "+took.String())
+	}
 	for i, fact := range facts {
 		facts[i] = markdown.HTML(fact)
 	}
 	if len(facts) > 0 {
 		w.line("<sub>" + strings.Join(facts, " · ") + "</sub>")
 	}
+}
+
+// longestPlan is how long the plan took that took the longest, in whole seconds; zero if
+// something is not planned yet, or applied already.
+func longestPlan(outcomes []outcome) (longest time.Duration) {
+	for _, o := range outcomes {
+		run := o.run
+		if run == nil || run.Kind != holdfast.RunPlan || !run.Status.Done() || run.StartedAt.IsZero() {
+			return 0
+		}
+		longest = max(longest, run.FinishedAt.Sub(run.StartedAt).Round(time.Second))
+	}
+	return longest
 }
 
 // wholePlan says where all of a plan can be read.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -175,6 +176,9 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	if more := len(f.Diagnostics) - min(w.level.notes, 5); more > 0 {
 		w.linef("- … and %d more", more)
 	}
+	if origin := originOf(w, o.cluster, f); origin != "" {
+		w.line("- " + origin)
+	}
 	w.line("")
 	// Do not repeat what a diagnostic already says.
 	if f.Detail != "" && w.level.rows > 0 && !slices.ContainsFunc(f.Diagnostics, func(d holdfast.Diagnostic) bool { return d.Detail == f.Detail }) {
@@ -198,6 +202,33 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	if f.Hint != "" {
 		w.linef("**What to do:** %s\n", sentence(markdown.ShortHint(f.Hint, 500)))
 	}
+}
+
+// variableName is a variable in what an engine says.
+var variableName = regexp.MustCompile(`\bvar\.([A-Za-z_][A-Za-z0-9_-]*)`)
+
+// originOf is where in its repository a cluster's configuration comes from that an engine has
+// refused: its document, and which of the document's variables the engine names. What is
+// rendered from a template is in no file there.
+func originOf(w *writer, c Cluster, f holdfast.Failure) string {
+	if c.Document.Template == nil || c.Document.Path == "" || !inCode[f.Cause] {
+		return ""
+	}
+	var named []string
+	for _, d := range f.Diagnostics {
+		for _, m := range variableName.FindAllStringSubmatch(markdown.Clip(d.Summary+" "+d.Detail+" "+d.Snippet, 1000), -1) {
+			name := markdown.Code(markdown.Shorten(m[1], 80))
+			if _, set := c.Document.Variables[m[1]]; set && !slices.Contains(named, name) {
+				named = append(named, name)
+			}
+		}
+	}
+	place := fmt.Sprintf("%s:%d", c.Document.Path, max(c.Document.Line, 1))
+	origin := "rendered from " + w.linked(markdown.Code(markdown.Shorten(place, 200)), c.Document.Path, max(c.Document.Line, 1))
+	if len(named) > 0 {
+		origin += ", which sets " + oneOrMany(len(named), "the variable ", "the variables ") + markdown.List(named, 5)
+	}
+	return origin
 }
 
 // progressLost is said of a list of what an apply did that has no end.
@@ -244,7 +275,10 @@ func (w *writer) choices(run holdfast.Run, commandsShown bool) {
 	if w.level.rows == 0 || run.Status == holdfast.RunRetrying {
 		return // the table says when it is retried
 	}
-	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool { return commandsShown && c.comment != "" })
+	next := !w.r.merged() && w.lone() // which has the commands, and says to push
+	choices := slices.DeleteFunc(choicesOf(run), func(c choice) bool {
+		return c.comment != "" && (commandsShown || next) || next && c.comment+c.terminal == ""
+	})
 	if len(choices) == 0 {
 		return
 	}

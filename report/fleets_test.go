@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -264,22 +265,30 @@ func lostIn(comment, address string) bool {
 	return false
 }
 
-// inARow reports whether an address is inside of "`x[1]` to `x[9]`".
+// inARow reports whether an address is inside of "`x[1–9, 12]`", in a row of what is lost.
 func inARow(comment, address string) bool {
 	before, number, ok := strings.Cut(strings.TrimSuffix(address, "]"), "[")
-	var at int
-	if _, err := fmt.Sscan(number, &at); !ok || err != nil {
+	at, err := strconv.Atoi(number)
+	if !ok || err != nil {
 		return false
 	}
-	for rest := comment; ; {
-		_, found, ok := strings.Cut(rest, "`"+before+"[")
-		if !ok {
-			return false
+	for line := range strings.Lines(comment) {
+		_, found, ok := strings.Cut(line, "`"+before+"[")
+		if !ok || !strings.ContainsAny(line, lossIcons) {
+			continue
 		}
-		rest = found
-		var from, to int
-		if n, _ := fmt.Sscanf(found, "%d]` to `"+before+"[%d]`", &from, &to); n == 2 && from <= at && at <= to {
-			return true
+		numbers, _, _ := strings.Cut(found, "]`")
+		for part := range strings.SplitSeq(numbers, ", ") {
+			first, last, several := strings.Cut(part, "–")
+			if !several {
+				last = first
+			}
+			from, _ := strconv.Atoi(first)
+			to, err := strconv.Atoi(last)
+			if err == nil && from <= at && at <= to {
+				return true
+			}
 		}
 	}
+	return false
 }

@@ -52,41 +52,58 @@ func gateViews(outcomes []outcome) []gateView {
 	return views
 }
 
-// gates says before the merge what an apply will ask for: what is missing, who can
-// give it, and what was given.
+// gates is a table of what an apply will ask for, before the merge: what is missing, who
+// can give it, and what was given.
 func (w *writer) gates() {
-	if w.r.merged() {
+	views := gateViews(w.outcomes)
+	if w.r.merged() || len(views) == 0 {
 		return
 	}
-	views := gateViews(w.outcomes)
-	missing := slices.IndexFunc(views, func(v gateView) bool { return v.gate.Met })
-	if missing < 0 {
-		missing = len(views)
+	several := len(w.outcomes) > 1
+	header, rule := "| | Required | Status |", "|---|---|---|"
+	if several {
+		header, rule = "| | Required | Clusters | Status |", "|---|---|---|---|"
 	}
-	if missing > 0 {
-		w.line("> [!IMPORTANT]")
-		for i, v := range firstOf(&w.page, views[:missing], w.level.notes) {
-			if i > 0 {
-				w.line(">")
-			}
-			line := fmt.Sprintf("> ⏳ **%s** is required for %s: %s.", markdown.Text(v.gate.Name), w.gateClusters(v), spans(markdown.Shorten(markdown.OneLine(v.gate.Missing), 500)))
-			if v.gate.From != "" {
-				line += " Needed: " + spans(markdown.Shorten(markdown.OneLine(v.gate.From), 300)) + "."
-			}
-			if len(v.gate.Given) > 0 {
-				line += " Given: " + givenWords(v.gate) + "."
-			}
-			w.line(line + liftedWords(v.gate))
+	w.line(header + "\n" + rule)
+	for _, v := range firstOf(&w.page, views, w.level.notes) {
+		line := fmt.Sprintf("| %s | **%s** |", gateIcon(v.gate), markdown.Text(v.gate.Name))
+		if several {
+			line += " " + w.gateClusters(v) + " |"
 		}
-		w.line("")
+		w.line(line + " " + gateWords(v.gate) + " |")
 	}
-	for _, v := range firstOf(&w.page, views[missing:], w.level.notes) {
-		given := ""
-		if len(v.gate.Given) > 0 {
-			given = ": " + givenWords(v.gate)
+	w.line("")
+}
+
+// gateIcon marks a condition as met, refused or still open.
+func gateIcon(g holdfast.Gate) string {
+	switch {
+	case g.Met:
+		return "✅"
+	case g.Name == holdfast.GatePolicy:
+		return "❌"
+	default:
+		return "⏳"
+	}
+}
+
+// gateWords says how a condition stands: what is missing, and what was given.
+func gateWords(g holdfast.Gate) string {
+	var sentences []string
+	if !g.Met {
+		sentences = append(sentences, spans(markdown.Shorten(markdown.OneLine(g.Missing), 500)))
+		if g.From != "" {
+			sentences = append(sentences, "Needed: "+spans(markdown.Shorten(markdown.OneLine(g.From), 300)))
 		}
-		w.linef("✅ **%s**, required for %s%s.%s\n", markdown.Text(v.gate.Name), w.gateClusters(v), given, liftedWords(v.gate))
 	}
+	switch given := givenWords(g); {
+	case given == "":
+	case g.Met:
+		sentences = append(sentences, given)
+	default:
+		sentences = append(sentences, "Given: "+given)
+	}
+	return strings.Join(sentences, ". ") + liftedWords(g)
 }
 
 // liftedWords says why something is required that the documents do not ask for.
@@ -94,7 +111,7 @@ func liftedWords(g holdfast.Gate) string {
 	if !g.Lifted {
 		return ""
 	}
-	return " The document no longer requires it; the last applied version does, so it still holds for this apply."
+	return ". The document no longer requires it; the last applied version does, so it still holds for this apply"
 }
 
 func (w *writer) gateClusters(v gateView) string {

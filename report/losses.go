@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -69,46 +68,13 @@ func (w *writer) losses() {
 	}
 }
 
-// lossLines has a line for each change; resources that differ by a number alone and
-// follow one another share one.
+// lossLines has a line for each change; instances of a resource to which the same happens
+// for the same cause share one.
 func lossLines(changes []holdfast.ResourceChange) string {
 	var b strings.Builder
-	for i := 0; i < len(changes); {
-		c := changes[i]
-		n := 1
-		for i+n < len(changes) && follows(changes[i+n-1], changes[i+n]) {
-			n++
-		}
-		b.WriteString("  - " + actionIcon(c.Action) + " " + resourceCell(c))
-		if n > 1 {
-			fmt.Fprintf(&b, " to %s (%d)", codeText(changes[i+n-1].Address), n)
-		}
-		b.WriteString(dangerCause(c) + "\n")
-		i += n
+	for _, row := range instanceRows(changes, dangerCause) {
+		cell, _ := rowCell(row)
+		b.WriteString("  - " + actionIcon(row.first.Action) + " " + cell + row.why + "\n")
 	}
 	return b.String()
-}
-
-// follows reports whether b is the next instance of the same resource, to which the
-// same happens for the same cause.
-func follows(a, b holdfast.ResourceChange) bool {
-	before, n, after := instance(a.Address)
-	otherBefore, m, otherAfter := instance(b.Address)
-	return n >= 0 && m == n+1 && before == otherBefore && after == otherAfter && a.Action == b.Action &&
-		a.PreviousAddress+a.Importing+b.PreviousAddress+b.Importing == "" && a.Provider == b.Provider && a.Forgets == b.Forgets &&
-		a.Reason == b.Reason && slices.Equal(a.ReplacePaths, b.ReplacePaths)
-}
-
-// instance splits an address at its last number in brackets; -1 if there is none.
-func instance(address string) (before string, n int, after string) {
-	end := strings.LastIndexByte(address, ']')
-	begin := strings.LastIndexByte(address[:max(end, 0)], '[')
-	if begin < 0 || end <= begin+1 || end-begin > 10 {
-		return "", -1, ""
-	}
-	n, err := strconv.Atoi(address[begin+1 : end])
-	if err != nil || n < 0 || strconv.Itoa(n) != address[begin+1:end] {
-		return "", -1, ""
-	}
-	return address[:begin], n, address[end:]
 }

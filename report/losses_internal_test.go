@@ -19,20 +19,20 @@ func TestDifferentLossesLookDifferent(t *testing.T) {
 		}
 	}
 	one, other := loss("aws_subnet.a[0]"), loss("aws_subnet.a[1]")
-	if lines := lossLines([]holdfast.ResourceChange{one, other}); !strings.Contains(lines, " to `aws_subnet.a[1]` (2)") {
+	if lines := lossLines([]holdfast.ResourceChange{one, other}); !strings.Contains(lines, "`aws_subnet.a[0–1]` (2)") {
 		t.Errorf("the same losses are shown as %s", lines)
 	}
 	for name, change := range map[string]func(c *holdfast.ResourceChange){
-		"action":                 func(c *holdfast.ResourceChange) { c.Action = holdfast.ActionDelete },
-		"provider":               func(c *holdfast.ResourceChange) { c.Provider = "registry.example.com/hashicorp/aws" },
-		"former address":         func(c *holdfast.ResourceChange) { c.PreviousAddress = "aws_subnet.b" },
-		"import":                 func(c *holdfast.ResourceChange) { c.Importing = "subnet-1" },
-		"what becomes of it":     func(c *holdfast.ResourceChange) { c.Forgets = true },
-		"reason":                 func(c *holdfast.ResourceChange) { c.Reason = "replace_because_tainted" },
-		"fourth path":            func(c *holdfast.ResourceChange) { c.ReplacePaths[3] = `tags["x  y"]` },
-		"end of a path":          func(c *holdfast.ResourceChange) { c.ReplacePaths[4] += "er" },
-		"number of paths":        func(c *holdfast.ResourceChange) { c.ReplacePaths = c.ReplacePaths[:4] },
-		"number in its brackets": func(c *holdfast.ResourceChange) { c.Address = "aws_subnet.a[2]" },
+		"action":             func(c *holdfast.ResourceChange) { c.Action = holdfast.ActionDelete },
+		"provider":           func(c *holdfast.ResourceChange) { c.Provider = "registry.example.com/hashicorp/aws" },
+		"former address":     func(c *holdfast.ResourceChange) { c.PreviousAddress = "aws_subnet.b" },
+		"import":             func(c *holdfast.ResourceChange) { c.Importing = "subnet-1" },
+		"what becomes of it": func(c *holdfast.ResourceChange) { c.Forgets = true },
+		"reason":             func(c *holdfast.ResourceChange) { c.Reason = "replace_because_tainted" },
+		"fourth path":        func(c *holdfast.ResourceChange) { c.ReplacePaths[3] = `tags["x  y"]` },
+		"end of a path":      func(c *holdfast.ResourceChange) { c.ReplacePaths[4] += "er" },
+		"number of paths":    func(c *holdfast.ResourceChange) { c.ReplacePaths = c.ReplacePaths[:4] },
+		"name":               func(c *holdfast.ResourceChange) { c.Address = "aws_subnet.b[1]" },
 	} {
 		other := loss("aws_subnet.a[1]")
 		change(&other)
@@ -53,7 +53,7 @@ func TestDifferentLossesLookDifferent(t *testing.T) {
 			t.Errorf("another loss is shown as %s, too", lines)
 		}
 	}
-	if cell := whyCell(one); !strings.HasSuffix(cell, "`c` **forces replacement**, 2 more") {
+	if cell := whyCell(one); !strings.HasSuffix(cell, "`c` **forces replacement**<br>2 more") {
 		t.Errorf("paths are cut without saying so: %s", cell)
 	}
 }

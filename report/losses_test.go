@@ -142,7 +142,7 @@ func TestInstancesInARow(t *testing.T) {
 	p.Changes[700].Reason = "delete_because_no_module"
 	comment := report.Comment(pullRequest(planned("a", p)))
 	for _, want := range []string{
-		"| `aws_subnet.a[0]` to `aws_subnet.a[699]` (700) |", "| `aws_subnet.a[700]` | its module is not in the configuration |", "| `aws_subnet.a[701]` to `aws_subnet.a[1499]` (799) |",
+		"| `aws_subnet.a[0–699, 701–1499]` (1499) |", "| `aws_subnet.a[700]` | its module is not in the configuration |",
 	} {
 		if !strings.Contains(comment, want) {
 			t.Errorf("the comment lacks %q:\n%s", want, comment)

@@ -78,18 +78,33 @@ func (w planWriter) details(g group) {
 		}
 		return
 	}
+	if w.alone(o) {
+		w.evidence(plan)
+		return
+	}
 	open := ""
 	if !o.stale && !o.applied && !o.broken && (o.stage == stageHeld || len(w.groups) <= 3) {
 		open = " open"
 	}
 	w.linef("<details%s><summary>%s</summary>\n", open, w.groupTitle(g))
 	w.differences(g.outcomes, g.differences)
+	w.evidence(plan)
+	w.line("</details>\n")
+}
+
+// alone reports whether a plan is the only one, and still to be applied: the headline names
+// its cluster and has its counts.
+func (w planWriter) alone(o outcome) bool {
+	return w.lone() && !o.stale && !o.applied && !o.broken
+}
+
+// evidence is all that is shown of a plan.
+func (w planWriter) evidence(plan *holdfast.Plan) {
 	w.resources(plan)
 	w.outputs(plan)
 	w.diff(plan)
 	w.drift(plan.Drift)
 	w.warnings(plan.Warnings)
-	w.line("</details>\n")
 }
 
 func (w planWriter) groupTitle(g group) string {
@@ -138,49 +153,17 @@ func (w planWriter) resources(plan *holdfast.Plan) {
 	}
 	most := max(w.level.rows, lost) // what is lost is never cut
 	for _, row := range rows[min(len(rows), most):] {
-		hidden += row.n
+		hidden += len(row.changes)
 	}
 	for _, row := range firstOf(&w.page, rows, most) {
-		cell := resourceCell(row.first)
-		if row.n > 1 {
-			cell += fmt.Sprintf(" to %s (%d)", codeText(row.last), row.n)
-		}
+		cell, all := rowCell(row)
+		w.clipped = w.clipped || !all
 		w.linef("| %s | %s | %s |", actionIcon(row.first.Action), cell, row.why)
 	}
 	if hidden > 0 {
 		w.linef("\n… and %d more.", hidden)
 	}
 	w.line("")
-}
-
-// changeRow is a change, or instances of a resource one after the other to which
-// the same happens.
-type changeRow struct {
-	first holdfast.ResourceChange
-	last  string // address
-	why   string
-	n     int
-}
-
-func changeRows(plan *holdfast.Plan) []changeRow {
-	changes := byDanger(plan.Changes)
-	var rows []changeRow
-	for i := 0; i < len(changes); {
-		row := changeRow{first: changes[i], last: changes[i].Address, why: whyCell(changes[i]), n: 1}
-		n := 1
-		for i+n < len(changes) && follows(changes[i+n-1], changes[i+n]) && whyCell(changes[i+n]) == row.why {
-			n++
-		}
-		if n > aRowEach {
-			row.n, row.last = n, changes[i+n-1].Address
-		}
-		rows = append(rows, row)
-		for k := 1; k < n && row.n == 1; k++ {
-			rows = append(rows, changeRow{first: changes[i+k], last: changes[i+k].Address, why: row.why, n: 1})
-		}
-		i += n
-	}
-	return rows
 }
 
 func actionIcon(action holdfast.ChangeAction) string {
@@ -202,8 +185,10 @@ func actionIcon(action holdfast.ChangeAction) string {
 	}
 }
 
-func resourceCell(c holdfast.ResourceChange) string {
-	cell := codeText(c.Address)
+func resourceCell(c holdfast.ResourceChange) string { return addressCell(c, codeText(c.Address)) }
+
+// addressCell is a resource of which the address is written already.
+func addressCell(c holdfast.ResourceChange, cell string) string {
 	if c.PreviousAddress != "" {
 		cell = codeText(c.PreviousAddress) + " → " + cell
 	}
@@ -242,23 +227,20 @@ func whyCell(c holdfast.ResourceChange) string {
 		parts = append(parts, reason)
 	}
 	explaining, later := explainingAttributes(c)
+	var elements []string
+	explaining, elements = withoutElements(explaining)
+	parts = append(parts, elements[:min(len(elements), most)]...)
+	hiding := len(elements) - min(len(elements), most)
 	for _, a := range explaining[:min(len(explaining), most)] {
-		part := codeText(markdown.Shorten(a.Path, 80))
-		if cell := changeCell(a).cell; cell != "" {
-			part += " " + cell
-		}
-		if a.Forces {
-			part += " **forces replacement**"
-		}
-		parts = append(parts, part)
+		parts = append(parts, attributeCell(a))
 	}
-	if more := len(explaining) - most; more > 0 {
+	if more := max(len(explaining)-most, 0) + hiding; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	if later > 0 {
 		parts = append(parts, fmt.Sprintf("%d known after apply", later))
 	}
-	if len(explaining) == 0 && c.Action == holdfast.ActionReplace {
+	if len(explaining)+len(elements) == 0 && c.Action == holdfast.ActionReplace {
 		for _, path := range c.ReplacePaths[:min(len(c.ReplacePaths), most)] {
 			parts = append(parts, codeText(markdown.Shorten(path, 80))+" **forces replacement**")
 		}
@@ -272,7 +254,19 @@ func whyCell(c holdfast.ResourceChange) string {
 	if c.Forgets {
 		parts = append(parts, oldOneStays)
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, "<br>")
+}
+
+// attributeCell is one attribute that changes.
+func attributeCell(a holdfast.AttributeChange) string {
+	part := codeText(markdown.Shorten(a.Path, 80))
+	if cell := changeCell(a).cell; cell != "" {
+		part += " " + cell
+	}
+	if a.Forces {
+		part += " **forces replacement**"
+	}
+	return part
 }
 
 // explainingAttributes are those that say why or how a resource changes, and how many
@@ -381,7 +375,8 @@ func (w planWriter) diff(plan *holdfast.Plan) {
 	}
 	w.clipped = w.clipped || diff.clipped
 	lines := strings.Count(diff.text, "\n") + 1
-	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", markdown.Plural(lines, "line"), markdown.Fenced("diff", w.cut(diff.text, w.level.diffs)))
+	text := strings.ReplaceAll("\n"+w.cut(diff.text, w.level.diffs), "\n~ ", "\n! ")[1:] // ~ has no colour in a diff
+	w.linef("<details><summary>Full plan (%s)</summary>\n\n%s\n\n</details>\n", markdown.Plural(lines, "line"), markdown.Fenced("diff", text))
 }
 
 func (w planWriter) drift(drift []holdfast.ResourceChange) {

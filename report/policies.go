@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
@@ -28,12 +29,8 @@ func policyRows(outcomes []outcome) (rows []policyRow) {
 		rows[i].clusters = append(rows[i].clusters, cluster)
 	}
 	for _, o := range outcomes {
-		plan := o.cluster.Plan
-		if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
-			plan = waits
-		}
-		shown := o.stage == stageDone || o.stage == stageHeld
-		if !shown || o.applied || plan == nil || plan.Policies == nil {
+		plan := policyRun(o)
+		if plan == nil || o.stage == stageUnchanged {
 			continue
 		}
 		for _, f := range plan.Policies.Faults {
@@ -65,14 +62,30 @@ var policyIcons = map[holdfast.PolicySeverity]string{ //nolint:gochecknoglobals 
 // policyWriter writes what policies say.
 type policyWriter struct{ *writer }
 
-// policies lists what policies say of the plans.
+// policies lists what policies say of the plans: what denies or warns in a table, what is
+// only good to know folded away.
 func (w policyWriter) policies() {
 	rows := policyRows(w.outcomes)
 	if len(rows) == 0 {
 		return
 	}
+	grave := slices.IndexFunc(rows, func(r policyRow) bool { return r.result.Severity == holdfast.PolicyInfo })
+	if grave < 0 {
+		grave = len(rows)
+	}
+	if grave > 0 {
+		w.table(rows[:grave])
+	}
+	if notes := rows[grave:]; len(notes) > 0 {
+		w.linef("<details><summary>ℹ️ %s of policies</summary>\n", markdown.Plural(len(notes), "remark"))
+		w.table(notes)
+		w.line("</details>\n")
+	}
+}
+
+func (w policyWriter) table(rows []policyRow) {
 	several := w.total.all > 1
-	header, rule := "| Severity | Policy | Resource | What it says |", "|---|---|---|---|"
+	header, rule := "| | Policy | Resource | What it says |", "|---|---|---|---|"
 	if several {
 		header, rule = header+" Clusters |", rule+"---|"
 	}
@@ -83,8 +96,11 @@ func (w policyWriter) policies() {
 		if row.result.Address != "" {
 			address = markdown.Code(markdown.Shorten(markdown.OneLine(row.result.Address), 200))
 		}
-		line := fmt.Sprintf("| %s | %s | %s | %s |", policyIcons[row.result.Severity],
-			markdown.Code(markdown.Shorten(markdown.OneLine(row.result.Policy), 100)), address, markdown.ShortText(row.result.Message, 500))
+		policy := markdown.Code(markdown.Shorten(markdown.OneLine(row.result.Policy), 100))
+		if isLink(row.result.Link) {
+			policy = "[" + policy + "](" + row.result.Link + ")"
+		}
+		line := fmt.Sprintf("| %s | %s | %s | %s |", policyIcons[row.result.Severity], policy, address, markdown.ShortText(row.result.Message, 500))
 		if several {
 			line += " " + names(row.clusters) + " |"
 		}
@@ -94,4 +110,42 @@ func (w policyWriter) policies() {
 		w.linef("\n%s not shown.", markdown.Plural(more, "more policy result"))
 	}
 	w.line("")
+}
+
+// policyCell is what the policies say of a plan, in a word: empty if there are none, or
+// what they say is of an earlier plan.
+func policyCell(o outcome) string {
+	plan := policyRun(o)
+	if plan == nil {
+		return ""
+	}
+	report := plan.Policies
+	var parts []string
+	if broken := len(report.Faults) + len(report.Undecided); broken > 0 {
+		parts = append(parts, fmt.Sprintf("❌ %d could not be decided", broken))
+	}
+	if n := report.Count(holdfast.PolicyDeny); n > 0 {
+		parts = append(parts, fmt.Sprintf("❌ %d %s", n, oneOrMany(n, "denies", "deny")))
+	}
+	if n := report.Count(holdfast.PolicyWarn); n > 0 {
+		parts = append(parts, fmt.Sprintf("⚠️ %d %s", n, oneOrMany(n, "warns", "warn")))
+	}
+	if len(parts) == 0 && report.Evaluated > 0 {
+		return fmt.Sprintf("✅ %d", report.Evaluated)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// policyRun is the run whose plan policies were asked about, if what they say is of
+// interest still; nil if it is not.
+func policyRun(o outcome) *holdfast.Run {
+	plan := o.cluster.Plan
+	if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
+		plan = waits
+	}
+	shown := o.stage == stageDone || o.stage == stageHeld || o.stage == stageUnchanged
+	if !shown || o.applied || plan == nil || plan.Policies == nil {
+		return nil
+	}
+	return plan
 }

@@ -41,7 +41,7 @@ func TestPolicies(t *testing.T) {
 	comment := report.Comment(pr)
 	last := -1
 	for _, want := range []string{
-		"| Severity | Policy | Resource | What it says | Clusters |",
+		"| | Policy | Resource | What it says | Clusters |",
 		"| ❌ deny | `broken` |  | could not be evaluated: p/a.rego:3: divide by zero | `b` |",
 		"| ❌ deny | `unclear` |  | undecided | `b` |",
 		"| ❌ deny | `network-changed` | `aws_vpc.this` | it goes",

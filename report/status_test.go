@@ -327,7 +327,7 @@ func TestMergeThatWaitsForALock(t *testing.T) {
 	t.Parallel()
 	r := merge(pullRequest(waits(report.Cluster{Name: "prod-eu"}, holdfast.CauseStateLocked, "the lock left-1 is held; it is retried automatically")))
 	comment := report.Comment(r)
-	if !strings.Contains(comment, "| ⏳ | `prod-eu` | waits: somebody else holds the engine's own lock on the state (the lock left-1 is held; it is retried automatically)") {
+	if !strings.Contains(comment, "Waits: somebody else holds the engine's own lock on the state (the lock left-1 is held; it is retried automatically)") {
 		t.Errorf("the comment does not say what it waits for:\n%s", comment)
 	}
 	for _, word := range []string{"✋", "held: ", "[!IMPORTANT]"} {

@@ -9,30 +9,54 @@ import (
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
-// summary is the table of clusters.
-func (w *writer) summary() {
-	if len(w.outcomes) == 0 {
+// tableWriter writes the summary.
+type tableWriter struct{ *writer }
+
+// column is one of the summary. It is left out if it says nothing of any cluster.
+type column struct {
+	head, rule string
+	cell       func(row []outcome) string
+}
+
+// columns are those of the summary, in their order.
+func (w tableWriter) columns() []column {
+	return []column{
+		{"", "---", func(row []outcome) string { return row[0].icon }},
+		{"Cluster", "---", w.clustersCell},
+		{"Plan", "---", func(row []outcome) string { return planCell(row[0]) }},
+		{"Policies", "---", func(row []outcome) string { return policyCell(row[0]) }},
+		{"Run", "---", func(row []outcome) string { return w.runCell(row[0].run) }},
+	}
+}
+
+// summary is the table of clusters; of a single one, what the headline does not say.
+func (w tableWriter) summary() {
+	switch {
+	case len(w.outcomes) == 0:
+		return
+	case w.lone():
+		w.single(w.outcomes[0])
 		return
 	}
-	header, rule := "| | Cluster | Result |", "|---|---|---|"
-	counted := slices.ContainsFunc(w.outcomes, func(o outcome) bool { return !o.stale && !o.counts.Zero() })
-	if counted {
-		header, rule = header+" Create | Change | Replace | Destroy |", rule+"--:|--:|--:|--:|"
+	columns := slices.DeleteFunc(w.columns(), func(c column) bool {
+		return c.head != "" && !slices.ContainsFunc(w.tabled, func(row []outcome) bool { return c.cell(row) != "" })
+	})
+	line := func(text func(c column) string) {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = text(c)
+		}
+		w.line("| " + strings.Join(cells, " | ") + " |")
 	}
-	header, rule = header+" Run |", rule+"---|"
-	w.line(header + "\n" + rule)
+	line(func(c column) string { return c.head })
+	line(func(c column) string { return c.rule })
 	hidden := 0
 	for i, row := range w.tabled {
-		o := row[0]
-		if i >= w.level.clusters && !w.named(o) {
+		if i >= w.level.clusters && !w.named(row[0]) {
 			hidden += len(row)
 			continue
 		}
-		line := fmt.Sprintf("| %s | %s | %s |", o.icon, w.clustersCell(row), resultCell(o))
-		if counted {
-			line += " " + countCells(o) + " |"
-		}
-		w.line(line + " " + w.runCell(o.run) + " |")
+		line(func(c column) string { return c.cell(row) })
 	}
 	if hidden > 0 {
 		w.dropped = true
@@ -40,9 +64,54 @@ func (w *writer) summary() {
 			markdown.Code("holdfast get runs --pull-request "+markdown.OneLine(w.r.PullRequest.String())))
 	}
 	if slices.ContainsFunc(w.outcomes, func(o outcome) bool { return len(o.provisional()) > 0 }) {
-		w.line("\nA provisional plan is made again once the cluster before it is applied, and held if it then differs.")
+		w.line("\n" + provisionalNote)
 	}
 	w.line("")
+}
+
+const provisionalNote = "A provisional plan is made again once the cluster before it is applied, and held if it then differs."
+
+// lone reports whether the headline is about one cluster, so that no table and no title
+// has to name it.
+func (w *writer) lone() bool { return len(w.outcomes) == 1 && len(w.impacts) == 0 }
+
+// single is what there is to say of the only cluster besides the headline.
+func (w tableWriter) single(o outcome) {
+	var parts []string
+	add := func(format, s string) {
+		if s != "" {
+			parts = append(parts, fmt.Sprintf(format, s))
+		}
+	}
+	add("Environment %s", markdown.ShortText(o.cluster.Document.Environment, 40))
+	if !slices.Contains(ordinary, o.result) && o.result != "held: "+markdown.Text(string(o.reason)) {
+		add("%s", o.result)
+	}
+	parts = append(parts, o.remarks()...)
+	add("policies %s", policyCell(o))
+	add("run %s", w.runCell(o.run))
+	if len(parts) == 0 {
+		return
+	}
+	parts[0] = capital(parts[0])
+	w.line(strings.Join(parts, " · ") + "\n")
+	if len(o.provisional()) > 0 {
+		w.line(provisionalNote + "\n")
+	}
+}
+
+// ordinary are results that the headline has told, in its own words.
+var ordinary = []string{
+	"changes", "destroys", "replaces", "destroys and replaces", "forgets", "only outputs change", "no changes", "has faults",
+	"**destroys the cluster**", "**destroyed**", "applied", "plan failed", "apply failed", "destroy failed", "apply interrupted", "destroy interrupted",
+}
+
+// capital is a text that begins with a capital, if it begins with a letter.
+func capital(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
 }
 
 // aRowEach is how many clusters that have the same to show have a row each.
@@ -60,7 +129,7 @@ func (w *writer) rows() [][]outcome {
 			if o.plan != nil {
 				plan = o.key
 			}
-			keys[i] = strings.Join([]string{o.icon, resultCell(o), countCells(o), o.cluster.Document.Environment, plan}, "\x00")
+			keys[i] = strings.Join([]string{o.icon, planCell(o), policyCell(o), o.cluster.Document.Environment, plan}, "\x00")
 		}
 		members[keys[i]] = append(members[keys[i]], o)
 	}
@@ -96,18 +165,51 @@ func clusterCell(c Cluster) string {
 	return cell
 }
 
-func resultCell(o outcome) string {
-	result := o.result
-	if extra := otherCounts(o.counts); extra != "" {
-		result += " (" + extra + ")"
+// planCell is what a plan would do, or has done, and what else is to be known of it.
+func planCell(o outcome) string {
+	cell := o.result
+	switch counts := countsCell(o); {
+	case counts == "":
+	case o.stage == stageDone && !o.applied && !o.destroy:
+		cell = counts // the icon says that it changes
+	default:
+		cell += " (" + strings.ReplaceAll(counts, "**", "") + ")" // the result says what is lost
 	}
+	return strings.Join(append([]string{cell}, o.remarks()...), "; ")
+}
+
+// countsCell is how many resources a plan moves, what is lost in bold; empty if that is
+// not known any longer, or nothing.
+func countsCell(o outcome) string {
+	if o.stale || o.counts.Zero() {
+		return ""
+	}
+	var parts []string
+	for _, part := range countParts(o.counts) {
+		words := fmt.Sprintf("%d %s", part.n, part.verb)
+		if o.applied {
+			words = fmt.Sprintf("%d %s", part.n, part.done)
+		}
+		if part.loses && !o.applied {
+			words = "**" + words + "**"
+		}
+		parts = append(parts, words)
+	}
+	if resources := o.counts; resources.Outputs > 0 && resources != (holdfast.Counts{Outputs: resources.Outputs}) {
+		parts = append(parts, markdown.Plural(resources.Outputs, "output"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// remarks are what else is to be known of a cluster's plan.
+func (o outcome) remarks() (remarks []string) {
 	if from := o.cluster.Document.RenamedFrom; from != "" && !o.destroy && o.reason != holdfast.ReasonInvalid {
-		result += "; renamed from " + markdown.Code(markdown.Shorten(from, 63)) + ": state and history continue"
+		remarks = append(remarks, "renamed from "+markdown.Code(markdown.Shorten(from, 63))+": state and history continue")
 	}
 	if ahead := o.provisional(); len(ahead) > 0 {
-		result += "; provisional: planned before " + names(ahead) + " " + oneOrMany(len(ahead), "is", "are") + " applied"
+		remarks = append(remarks, "provisional: planned before "+names(ahead)+" "+oneOrMany(len(ahead), "is", "are")+" applied")
 	}
-	return result
+	return remarks
 }
 
 // provisional are the clusters whose applies are still to come before that of
@@ -125,43 +227,6 @@ func oneOrMany(n int, one, many string) string {
 		return one
 	}
 	return many
-}
-
-// otherCounts is what has no column of its own.
-func otherCounts(c holdfast.Counts) string {
-	var parts []string
-	for _, part := range countParts(holdfast.Counts{Forget: c.Forget, Import: c.Import, Move: c.Move}) {
-		parts = append(parts, fmt.Sprintf("%d %s", part.n, part.verb))
-	}
-	if c.Outputs > 0 {
-		parts = append(parts, markdown.Plural(c.Outputs, "output"))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func countCells(o outcome) string {
-	if o.stale || o.counts.Zero() {
-		return " | | |"
-	}
-	cells := make([]string, 0, 4)
-	for _, n := range []int{o.counts.Create, o.counts.Update} {
-		cells = append(cells, number(n))
-	}
-	for _, n := range []int{o.counts.Replace, o.counts.Delete} {
-		if n > 0 {
-			cells = append(cells, "**"+number(n)+"**")
-		} else {
-			cells = append(cells, "")
-		}
-	}
-	return strings.Join(cells, " | ")
-}
-
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }
 
 // runCell names a run that has a log, to be read with holdfast logs, or at its

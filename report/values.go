@@ -62,8 +62,10 @@ func hides(r rune) bool {
 }
 
 // codeText is code for what is to be seen as it is, with its spaces.
-func codeText(s string) string {
-	s = visible(s)
+func codeText(s string) string { return codeSpan(visible(s)) }
+
+// codeSpan is code of a text in which everything can be seen.
+func codeSpan(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "` `"
 	}
@@ -143,8 +145,15 @@ func compareValues(before, after json.RawMessage) cells {
 		return cells{cell: codeText(a) + " → " + codeText(b)}
 	}
 	if parts := structural(before, after); len(parts) > 0 {
-		cell := codeText(markdown.Shorten(parts[0].Path, 80)) + " in it: " + compareParts(parts[0].Before, parts[0].After)
-		if more := len(parts) - 1; more > 0 {
+		const most = 2
+		var cell string
+		for i, part := range parts[:min(len(parts), most)] {
+			if i > 0 {
+				cell += "; "
+			}
+			cell += codeText(markdown.Shorten(part.Path, 80)) + " in it: " + compareParts(part.Before, part.After)
+		}
+		if more := len(parts) - most; more > 0 {
 			cell += fmt.Sprintf(" and %s in it", markdown.Plural(more, "more change"))
 		}
 		return cells{cell, true}

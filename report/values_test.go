@@ -93,7 +93,7 @@ func TestAttributesOfATable(t *testing.T) {
 				{Path: "c", After: raw(`"(known after apply)"`), Unknown: true},
 				attr("open", `false`, `true`),
 			}},
-			[]string{"| `open` `false` → `true`, 3 known after apply |"},
+			[]string{"| `open` `false` → `true`<br>3 known after apply |"},
 			nil,
 		},
 		"what cannot be seen": {

@@ -81,7 +81,7 @@ func TestClustersFollowTheirOrder(t *testing.T) {
 	last.merge()
 	w.untilWaiting("app", "MassDeletion")
 	w.untilWaiting("network", "HasDependents")
-	last.untilComment("held: MassDeletion", "waiting for these to be destroyed first: cluster, sibling")
+	last.untilComment("**MassDeletion**", "waiting for these to be destroyed first: cluster, sibling")
 	last.say(dev, "/holdfast apply")
 	last.untilApplied("4 destroyed")
 	before(t, w.order()[applied:], "app", "cluster", "network")

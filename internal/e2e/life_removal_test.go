@@ -26,7 +26,7 @@ func TestRemovedClusterIsDestroyed(t *testing.T) {
 	}
 	pr.merge()
 	pr.untilApplied("2 destroyed")
-	pr.untilComment("**destroyed**")
+	pr.untilComment("is destroyed")
 	rec := w.untilPhase("alpha", holdfast.PhaseDeleted)
 	if rec.Deletion == nil || rec.Deletion.Reason != "Destroyed" || rec.Deletion.Run != w.newest("alpha", holdfast.RunDestroy).ID {
 		t.Errorf("alpha has ended so: %+v", rec.Deletion)
@@ -134,7 +134,7 @@ func TestManyRemovalsWaitForAPerson(t *testing.T) {
 	for _, name := range names[:6] {
 		w.untilWaiting(name, "MassDeletion")
 	}
-	pr.untilComment("held: MassDeletion", "/holdfast apply")
+	pr.untilComment("**MassDeletion**", "/holdfast apply")
 	w.untilIdle()
 	if n := w.countCalls("apply"); n != applies {
 		t.Fatalf("the engine has applied %d times more, want never", n-applies)
@@ -174,7 +174,7 @@ func TestDestroyOfWhatWasLastApplied(t *testing.T) {
 	pr.untilPlanned("2 to be destroyed", "3 to destroy")
 	pr.merge()
 	w.untilWaiting("beta", "MassDeletion") // two of three
-	pr.untilComment("held: MassDeletion")
+	pr.untilComment("**MassDeletion**")
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied("3 destroyed")
 	for _, name := range []string{"alpha", "beta"} {
@@ -421,7 +421,7 @@ func TestServerIsKilledDuringDestroy(t *testing.T) {
 	w.start()
 	pr.untilApplied("2 destroyed")
 	w.untilPhase("alpha", holdfast.PhaseDeleted)
-	pr.untilComment("**destroyed**")
+	pr.untilComment("is destroyed")
 	if got := w.things("alpha"); got != "" {
 		t.Errorf("it has left %q", got)
 	}

@@ -42,7 +42,7 @@ func TestPlanDiffersAfterMerge(t *testing.T) {
 	pr.merge()
 	w.untilWaiting("alpha", "PlanChanged")
 	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "PlanChanged", "alpha")
-	pr.untilComment("held: PlanChanged", "/holdfast apply")
+	pr.untilComment("**PlanChanged**", "/holdfast apply")
 	if n := w.countCalls("apply alpha"); n != 0 {
 		t.Fatalf("the engine has applied %d times, want never", n)
 	}
@@ -74,7 +74,7 @@ func TestCommandIsRefusedWhenWhatWasSeenHasMoved(t *testing.T) {
 	beta.untilPlanned("1 to create")
 	w.write("outside", "", 0o644)
 	alpha.merge()
-	alpha.untilComment("held: PlanChanged")
+	alpha.untilComment("**PlanChanged**")
 
 	// From now on comments stay as they are.
 	w.hub.Fail(1000, "PATCH /repos/{owner}/{repo}/issues/comments", githubserver.BadGateway)
@@ -191,11 +191,11 @@ func TestApplyGates(t *testing.T) {
 	t.Run("approved by a review before the merge", func(t *testing.T) {
 		pr := w.fleet().open(cluster("beta", "nodes: 1", "apply: {requires: [approved, mergeable]}"))
 		pr.untilPlanned("approval missing; 1 cluster: 1 to create")
-		pr.untilComment("**approved** is required for `beta`: nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev",
-			"✅ **mergeable**, required for `beta`", "get what is required, then merge to apply")
+		pr.untilComment("**Blocked by:** ⏳ approval missing", "| ⏳ | **approved** | nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev",
+			"| ✅ | **mergeable** |", "get what is required, then merge to apply")
 		pr.review(stranger, "APPROVED") // counts for nothing
 		pr.review(lead, "APPROVED")
-		pr.untilComment("✅ **approved**, required for `beta`: lead approved in a review", "**Next:** merge to apply")
+		pr.untilComment("| ✅ | **approved** | lead approved in a review |", "**Next:** merge to apply")
 		w.until("the status misses no approval", func() (bool, string) {
 			status, _ := w.fleet().hub.LatestStatus(pr.head, holdfast.ContextPlan)
 			return strings.HasPrefix(status.Description, "1 cluster: 1 to create"), status.Description
@@ -213,7 +213,7 @@ func TestApplyGates(t *testing.T) {
 		if n := w.countCalls("apply gamma"); n != 0 {
 			t.Fatalf("the engine has applied %d times, want never", n)
 		}
-		pr.untilComment("held: Manual")
+		pr.untilComment("**Manual**")
 		pr.say(dev, "/holdfast apply")
 		pr.untilApplied("1 created")
 	})
@@ -236,7 +236,7 @@ func TestMergeIsReverted(t *testing.T) {
 	more.untilPlanned("1 to create")
 	more.merge()
 	w.untilWaiting("alpha", "Manual")
-	more.untilComment("held: Manual")
+	more.untilComment("**Manual**")
 	less := w.fleet().open(cluster("alpha", "nodes: 1", "apply: {onMerge: false}"))
 	less.untilPlanned()
 	less.merge()
@@ -294,7 +294,7 @@ func TestMergeBeforePlan(t *testing.T) {
 	w.untilWaiting("alpha", "Unreviewed")
 	w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusPending, "Unreviewed")
 	w.fleet().untilStatus(pr.head, holdfast.ContextPlan, holdfast.StatusFailure)
-	pr.untilComment("held: Unreviewed", "terraform_data.node[0]")
+	pr.untilComment("**Unreviewed**", "terraform_data.node[0]")
 	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")
 	pr.untilApplied("1 created")
@@ -325,7 +325,7 @@ func TestMergesComeTogether(t *testing.T) {
 	w.release("plan", "busy")
 	w.untilWaiting("alpha", "PlanChanged")
 	for _, pr := range []*pull{first, second} {
-		pr.untilComment("held: PlanChanged", "terraform_data.extra", "terraform_data.node[1]")
+		pr.untilComment("**PlanChanged**", "terraform_data.extra", "terraform_data.node[1]")
 		w.fleet().untilStatus(pr.merged, holdfast.ContextApply, holdfast.StatusFailure, "PlanChanged")
 	}
 	w.untilShown("alpha")

@@ -36,7 +36,7 @@ func TestPolicies(t *testing.T) {
 
 	pr := w.fleet().open(cluster("alpha", "nodes: 3"))
 	pr.untilPlanned("policy denies")
-	pr.untilComment("**policy** is required for `alpha`: denied by few-nodes",
+	pr.untilComment("| ❌ | **policy** | denied by few-nodes",
 		"| ❌ deny | `few-nodes` | `terraform_data.node[2]` | one node too many for alpha of dev |",
 		"| ℹ️ info | `few-nodes/info` |  | it changes clusters/alpha.yaml and infra/alpha/main.tf |")
 	pr.merge()
@@ -49,7 +49,7 @@ func TestPolicies(t *testing.T) {
 
 	better := w.fleet().open(cluster("alpha", "nodes: 2"))
 	better.untilPlanned("2 to create")
-	better.untilComment("✅ **policy**, required for `alpha`: 2 policies deny nothing")
+	better.untilComment("| ✅ | **policy** | 2 policies deny nothing |")
 	better.merge()
 	better.untilApplied("2 created")
 	var found bool
@@ -110,7 +110,7 @@ func TestHostilePolicies(t *testing.T) {
 
 	pr := w.fleet().open(cluster("alpha", "nodes: 1"))
 	pr.untilPlanned("policy denies")
-	pr.untilComment("**policy** is required for `alpha`: could not be evaluated: bad.deny", "| ❌ deny | `bad.deny` |  | could not be evaluated: it ")
+	pr.untilComment("| ❌ | **policy** | could not be evaluated: bad.deny", "| ❌ deny | `bad.deny` |  | could not be evaluated: it ")
 
 	policies.push(bad(`{ some i in numbers.range(1, 100000); some j in numbers.range(1, 100000); i * j == -1 }`))
 	pr.untilComment("`bad.deny` |  | could not be evaluated: platform/bad.rego:3: it took longer than 5s")

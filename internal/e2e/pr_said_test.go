@@ -140,7 +140,7 @@ func TestApprovalEnds(t *testing.T) {
 		r.hub.EditComment(comment, lead, "Not yet.")
 	})
 	pr := approved("gone", "guest", func(int64) { r.hub.SetPermission("guest", "read") })
-	pr.untilComment("held: NotApproved")
+	pr.untilComment("**NotApproved**")
 	pr.untilReacted(pr.say(lead, "/holdfast approve"), holdfast.ReactionDone)
 	pr.untilApplied("1 created")
 	for name, why := range map[string]string{"deleted": "its comment was deleted", "edited": "its comment was edited"} {
@@ -248,7 +248,7 @@ func TestEditedPlansAreNotReviewed(t *testing.T) {
 	if n := w.countCalls("apply beta"); n != 0 {
 		t.Errorf("%d applies began", n)
 	}
-	pr.untilComment("held: Unreviewed", "1 to create")
+	pr.untilComment("**Unreviewed**", "1 to create")
 }
 
 // Nobody has read a plan whose comment was deleted, whatever the review says that was

@@ -66,6 +66,7 @@ func plan(changes ...holdfast.ResourceChange) *holdfast.Plan {
 	p := &holdfast.Plan{Changes: changes, Fingerprint: "sha256:1"}
 	counts := map[holdfast.ChangeAction]*int{
 		holdfast.ActionCreate: &p.Counts.Create, holdfast.ActionUpdate: &p.Counts.Update, holdfast.ActionReplace: &p.Counts.Replace,
+		holdfast.ActionDelete: &p.Counts.Delete,
 	}
 	for _, c := range changes {
 		*counts[c.Action]++

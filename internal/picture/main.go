@@ -25,11 +25,16 @@ import (
 
 func main() {
 	out := flag.String("out", "docs/img/plan-comment.png", "file for the picture")
+	all := flag.String("comments", "", "folder for the pictures of docs/comments.md, instead of the other one")
 	comment := flag.String("comment", "internal/picture/testdata/drawn.golden.md", "file for the comment that is drawn, which a test compares")
 	page := flag.String("page", "", "file for the page that is drawn; empty keeps none")
 	chromium := flag.String("chromium", "", "Chromium; empty looks for it on PATH")
 	flag.Parse()
-	if err := run(*out, *comment, *page, *chromium); err != nil {
+	draw := func() error { return run(*out, *comment, *page, *chromium) }
+	if *all != "" {
+		draw = func() error { return runAll(*all, "internal/picture/testdata", *chromium) }
+	}
+	if err := draw(); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
@@ -37,7 +42,7 @@ func main() {
 
 func run(out, drawn, keep, chromium string) error {
 	comment := report.Comment(example())
-	page, err := pageOf(comment)
+	page, err := pageOf(comment, "light")
 	if err != nil {
 		return err
 	}
@@ -50,14 +55,43 @@ func run(out, drawn, keep, chromium string) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(store(out, picture), os.WriteFile(drawn, []byte(comment), 0o644))
+}
+
+// runAll draws all comments of docs/comments.md in both colours, and writes their Markdown
+// to files, which a test compares.
+func runAll(dir, drawn, chromium string) error {
+	for _, s := range shots() {
+		for _, colours := range []string{"light", "dark"} {
+			page, err := pageOf(s.text, colours)
+			if err != nil {
+				return err
+			}
+			picture, err := screenshot(page, chromium)
+			if err != nil {
+				return err
+			}
+			if err := store(filepath.Join(dir, s.name+"-"+colours+".png"), picture); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(drawn, s.name+".golden.md"), []byte(s.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store writes a picture, without the empty rows at its end.
+func store(file string, picture image.Image) error {
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, trim(picture)); err != nil {
 		return fmt.Errorf("encode picture: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(out, b.Bytes(), 0o644), os.WriteFile(drawn, []byte(comment), 0o644))
+	return os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 //go:embed page.css
@@ -66,8 +100,8 @@ var style string
 // alert is the first line of a box such as "> [!CAUTION]", as goldmark leaves it.
 var alert = regexp.MustCompile(`<blockquote>\s*<p>\[!([A-Z])([A-Z]+)\]\s*`)
 
-// pageOf returns a page that shows a comment roughly as GitHub does.
-func pageOf(comment string) ([]byte, error) {
+// pageOf returns a page that shows a comment roughly as GitHub does, in light or dark colours.
+func pageOf(comment, colours string) ([]byte, error) {
 	var body bytes.Buffer
 	md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
 	if err := md.Convert([]byte(comment), &body); err != nil {
@@ -79,14 +113,14 @@ func pageOf(comment string) ([]byte, error) {
 		return fmt.Appendf(nil, `<blockquote class="%s%s"><p class="title">%s%s</p><p>`, bytes.ToLower(m[1]), rest, m[1], rest)
 	})
 	var page bytes.Buffer
-	fmt.Fprintf(&page, `<!doctype html><html lang="en"><meta charset="utf-8"><title>Plan comment</title><style>%s</style>
-<article><header><b>holdfast</b> <span class="bot">bot</span> commented 2 minutes ago</header><div class="body">%s</div></article></html>`, style, boxed)
+	fmt.Fprintf(&page, `<!doctype html><html lang="en" class="%s"><meta charset="utf-8"><title>Plan comment</title><style>%s</style>
+<article><header><b>holdfast</b> <span class="bot">bot</span> commented 2 minutes ago</header><div class="body">%s</div></article></html>`, colours, style, boxed)
 	return page.Bytes(), nil
 }
 
 const (
 	width  = 900 // of a comment on GitHub, about
-	height = 2400
+	height = 3200
 )
 
 func screenshot(page []byte, chromium string) (image.Image, error) {

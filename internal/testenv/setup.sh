@@ -24,6 +24,7 @@ fi
 package_of() {
   case $system:$1 in
     Linux:ssh) echo openssh-client ;;
+    Linux:chromium) echo chromium fonts-noto-color-emoji ;;
     Linux:gcc) echo gcc libc6-dev ;;
     Linux:ip) echo iproute2 ;;
     Linux:nft) echo nftables ;;
