@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ type Identity struct {
 	// Login is the user that our comments are written by, such as
 	// "holdfast[bot]". Empty: GitHub is asked, once.
 	Login string
+	// Writes is how many calls that change something are made in a minute. Zero means
+	// WritesPerMinute.
+	Writes int
 }
 
 // App is a GitHub App.
@@ -161,7 +165,7 @@ func (c *Client) newAccount(next http.RoundTripper, tokens tokens) *account {
 		Timeout: callTimeout,
 		Transport: &transport{
 			base: c.at.API, next: next, tokens: tokens, limits: a.limits, cache: newCache(),
-			slots: make(chan struct{}, concurrency), pace: newPace(c.opts.Now), frozen: newArchives(c.opts.Now),
+			slots: make(chan struct{}, concurrency), pace: newPace(cmp.Or(c.opts.Writes, WritesPerMinute), c.opts.Now), frozen: newArchives(c.opts.Now),
 			observe: c.opts.Observe, now: c.opts.Now,
 		},
 		CheckRedirect: checkRedirect,

@@ -11,15 +11,13 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// GitHub asks for writes one after the other, a second apart, and takes 80 in a
-// minute. So a burst is sent at once, and what follows a second apart: within any
-// minute that is 80.
-const (
-	writeBurst    = 20
-	writeInterval = time.Second
-	// paceWait is how long a write waits for its turn; after that it is put off.
-	paceWait = 12 * time.Second
-)
+// WritesPerMinute is how many writes GitHub takes in a minute. It asks for them one after
+// the other, a second apart: so a quarter is sent at once, and what follows a second apart.
+// GitHub Enterprise Server has such limits only if its administrators set some.
+const WritesPerMinute = 80
+
+// paceWait is how long a write waits for its turn; after that it is put off.
+const paceWait = 12 * time.Second
 
 // pace lets the writes of one credential through: one at a time, and no faster
 // than GitHub takes them. Usual work does not notice.
@@ -28,14 +26,22 @@ type pace struct {
 	sleep func(ctx context.Context, d time.Duration) error
 	turn  chan struct{}
 	wait  time.Duration // for a turn
+	burst time.Duration // what may be sent at once, as the time that it takes at the usual distance
+	apart time.Duration // the usual distance
 
 	mu sync.Mutex
 	// full is when the burst is there again in full.
 	full time.Time
 }
 
-func newPace(now func() time.Time) *pace {
-	return &pace{now: now, sleep: sleep, turn: make(chan struct{}, 1), wait: paceWait}
+// newPace returns a pace of so many writes in any minute.
+func newPace(perMinute int, now func() time.Time) *pace {
+	burst := max(1, perMinute/4)
+	apart := time.Minute / time.Duration(max(1, perMinute-burst))
+	return &pace{
+		now: now, sleep: sleep, turn: make(chan struct{}, 1), wait: paceWait,
+		burst: time.Duration(burst) * apart, apart: apart,
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -69,7 +75,7 @@ func (p *pace) begin(ctx context.Context) (done func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
 	case <-limit.Done():
-		return nil, late(writeInterval)
+		return nil, late(p.apart)
 	}
 	wait := p.take()
 	if wait > 0 {
@@ -90,22 +96,22 @@ func (p *pace) take() time.Duration {
 	if p.full.Before(now) {
 		p.full = now
 	}
-	p.full = p.full.Add(writeInterval)
-	return p.full.Sub(now) - writeBurst*writeInterval
+	p.full = p.full.Add(p.apart)
+	return p.full.Sub(now) - p.burst
 }
 
 func (p *pace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.full = p.full.Add(-writeInterval)
+	p.full = p.full.Add(-p.apart)
 }
 
-// refused makes the writes after a refusal come a second apart: there is no burst
-// when GitHub listens again.
+// refused makes the writes after a refusal come one by one: there is no burst when GitHub
+// listens again.
 func (p *pace) refused(pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if full := p.now().Add(pause + (writeBurst-1)*writeInterval); full.After(p.full) {
+	if full := p.now().Add(pause + p.burst - p.apart); full.After(p.full) {
 		p.full = full
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+const writeBurst = 20 // of WritesPerMinute
+
 // fakePace is a pace whose time passes by waiting for it alone.
 func fakePace() (p *pace, now func() time.Time) {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	p = newPace(time.Now)
+	p = newPace(WritesPerMinute, time.Now)
 	p.now = func() time.Time { return at }
 	p.sleep = func(ctx context.Context, d time.Duration) error {
 		at = at.Add(d)
@@ -53,6 +55,31 @@ func TestPaceLetsABurstThrough(t *testing.T) {
 	}
 }
 
+// Another number of writes is another distance between them, and another burst.
+func TestPaceOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	// Of twenty a minute five are sent at once, and the others 4 s apart.
+	for perMinute, want := range map[int]time.Duration{20: 145 * 4 * time.Second, 600: 0, 60_000: 0} {
+		at := time.Now()
+		p := newPace(perMinute, func() time.Time { return at })
+		p.sleep = func(_ context.Context, d time.Duration) error {
+			at = at.Add(d)
+			return nil
+		}
+		start := at
+		for range 150 {
+			done, err := p.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done()
+		}
+		if took := at.Sub(start); took != want {
+			t.Errorf("150 writes, %d a minute, took %s, want %s", perMinute, took, want)
+		}
+	}
+}
+
 func TestPaceAfterARefusal(t *testing.T) {
 	t.Parallel()
 	p, now := fakePace()
@@ -76,7 +103,7 @@ func TestPaceAfterARefusal(t *testing.T) {
 // A write that hangs does not take the others with it: they are put off.
 func TestPaceDoesNotWaitForever(t *testing.T) {
 	t.Parallel()
-	p := newPace(time.Now)
+	p := newPace(WritesPerMinute, time.Now)
 	done, err := p.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -224,6 +224,9 @@ func (d contradictions) checkForges(c *Config) (names []string) {
 				d.at(path+".url", "has a query or a fragment", "")
 			}
 		}
+		if f.WritesPerMinute < 20 || f.WritesPerMinute > 60_000 {
+			d.at(path+".writesPerMinute", "must be between 20 and 60000", "github.com takes 80")
+		}
 		switch app := f.App != (App{}); {
 		case app && !f.Token.IsZero():
 			d.at(path, "has both an App and a token", "keep one")

@@ -126,11 +126,12 @@ func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Forge is a code host.
 type Forge struct {
-	Name  string `yaml:"name" doc:"The name by which repositories refer to it."`
-	Type  string `yaml:"type" default:"github" doc:"github."`
-	URL   string `yaml:"url" doc:"The address of GitHub's pages or of its API: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that are derived from it."`
-	App   App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
-	Token Secret `yaml:"token" doc:"A personal access token. Either this or an App."`
+	Name            string `yaml:"name" doc:"The name by which repositories refer to it."`
+	Type            string `yaml:"type" default:"github" doc:"github."`
+	URL             string `yaml:"url" doc:"The address of GitHub's pages or of its API: https://acme.ghe.com, or https://HOST of GitHub Enterprise Server. Left out: github.com. serve --check prints the addresses that are derived from it."`
+	App             App    `yaml:"app" doc:"A GitHub App. Either this or a token."`
+	Token           Secret `yaml:"token" doc:"A personal access token. Either this or an App."`
+	WritesPerMinute int    `yaml:"writesPerMinute" default:"80" doc:"How many comments, statuses and other changes are sent in a minute: a quarter at once, the others at equal intervals. github.com takes 80. GitHub Enterprise Server has no limit, unless its administrators have set one: there 600 shows large pull requests sooner."`
 }
 
 // App is a GitHub App.

@@ -209,6 +209,7 @@ func TestFaults(t *testing.T) {
 		"no glob":               {"repositories:\n  - {name: a, url: x, clusters: [\"[\"]}\n", []string{`f:2:34: repositories[0].clusters[0]: "[" is not a glob`}},
 		"ssh without hosts":     {"repositories:\n  - {name: a, url: \"git@h:r\", auth: {sshKeyFile: k}}\n", []string{"f:2:50: repositories[0].auth.sshKeyFile: needs knownHostsFile"}},
 		"neither App nor token": {"forges:\n  - name: github\n", []string{"f:2:5: forges[0]: has neither an App nor a token"}},
+		"too few writes":        {"forges: [{name: hub, token: {env: T}, writesPerMinute: 5}]\n", []string{"f:1:56: forges[0].writesPerMinute: must be between 20 and 60000"}},
 		"a managed variable":    {"credentials:\n  - env: {TF_DATA_DIR: x}\n", []string{"f:2:24: credentials[0].env.TF_DATA_DIR: is set by Holdfast"}},
 		"an http backend":       {"credentials:\n  - env: {TF_HTTP_PASSWORD: x, TF_HTTP_ADDRESS: y}\n", []string{"f:2:49: credentials[0].env.TF_HTTP_ADDRESS: is set by Holdfast"}},
 		"secret folders": {

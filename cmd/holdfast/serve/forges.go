@@ -21,6 +21,7 @@ func (s *services) openGitHub() error {
 			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.called, Logger: s.logger, Now: s.clock.Now,
 			MayCommand: func(body string) bool { return len(webhook.ParseCommands(body)) > 0 },
 		}
+		opts.Writes = f.WritesPerMinute
 		for _, r := range s.cfg.Repositories {
 			if r.Forge == f.Name {
 				opts.Repositories[r.Name] = r.FullName()
