@@ -28,6 +28,9 @@ const (
 	// many commits back, and so many in all.
 	maxHavesPerRef = 100
 	maxHaves       = 2000
+	// And so many that the remote has, too: what is new continues from the main branch, or
+	// from where its own branch was, more often than from another one.
+	maxShared = 64
 
 	// maxVerified bounds the commits that are read when a mirror is opened.
 	maxVerified = 200
@@ -66,7 +69,7 @@ func (s *Source) Fetch(ctx context.Context, repo string) (holdfast.Refs, error) 
 // branchesAndTags wants what the remote has of those, and keeps what was fetched
 // of pull requests that it still has.
 func branchesAndTags(remote map[string]plumbing.Hash, current refs) (map[string]plumbing.Hash, error) {
-	wanted := map[string]plumbing.Hash{}
+	wanted := make(map[string]plumbing.Hash, len(remote))
 	for name, hash := range remote {
 		if isBranchOrTag(name) {
 			wanted[name] = hash
@@ -267,9 +270,9 @@ func (m *mirror) request(
 	return req
 }
 
-// usable are the refs that a remote advertises, but for names that Git would not take or
-// that are not UTF-8, as nothing that stores or shows them could, and for objects known
-// not to be commits. What leads to something too large is where it was; it is an error for
+// usable are the refs that a remote advertises, but for names of branches and tags that Git
+// would not take or that are not UTF-8, as nothing that stores or shows them could, and for
+// objects known not to be commits. What leads to something too large is where it was; it is an error for
 // the remote's main branch, without which nothing can be done.
 func (m *mirror) usable(advertised *packp.AdvRefs, current refs) (map[string]plumbing.Hash, error) {
 	maps.DeleteFunc(m.oversized, func(hash plumbing.Hash, _ error) bool {
@@ -278,10 +281,10 @@ func (m *mirror) usable(advertised *packp.AdvRefs, current refs) (map[string]plu
 	if advertised.Head != nil && m.oversized[*advertised.Head] != nil {
 		return nil, fmt.Errorf("the main branch is at %s: %w", advertised.Head, m.oversized[*advertised.Head])
 	}
-	result := map[string]plumbing.Hash{}
+	result := make(map[string]plumbing.Hash, len(advertised.References))
 	for name, hash := range advertised.References {
 		was, known := current[name] // its name was good enough then
-		if _, ignored := m.ignored[hash]; ignored || !known && !validName(name) {
+		if _, ignored := m.ignored[hash]; ignored || !known && isBranchOrTag(name) && !validName(name) {
 			continue
 		}
 		if m.oversized[hash] == nil {
@@ -312,25 +315,22 @@ func missingObjects(store *filesystem.Storage, wanted map[string]plumbing.Hash, 
 }
 
 // haves are commits that the remote need not send: what refs point at and, where
-// the remote may no longer know that, some of what came before. Those that the remote knows
-// were read for a former fetch, if there was one.
+// the remote may no longer know that, some of what came before.
 func (m *mirror) haves(store *filesystem.Storage, current refs, advertised *packp.AdvRefs) []plumbing.Hash {
-	known := map[plumbing.Hash]struct{}{}
-	for _, hash := range advertised.References {
-		known[hash] = struct{}{}
+	known := make(map[plumbing.Hash]struct{}, len(advertised.References))
+	for _, hashes := range []map[string]plumbing.Hash{advertised.References, advertised.Peeled} {
+		for _, hash := range hashes {
+			known[hash] = struct{}{}
+		}
 	}
+	gone, shared := m.tips(current, known, advertised.Head)
 	result := map[plumbing.Hash]struct{}{}
-	for _, name := range slices.Sorted(maps.Keys(current)) {
-		next := []plumbing.Hash{current[name].commit}
+	for _, tip := range gone {
+		next := []plumbing.Hash{tip}
 		for n := 0; len(next) > 0 && n < maxHavesPerRef && len(result) < maxHaves; n++ {
 			hash := next[0]
 			next = next[1:]
 			if _, seen := result[hash]; seen {
-				continue
-			}
-			_, shared := known[hash]
-			if _, offered := m.offered[hash]; shared && offered && !m.damaged.Load() {
-				result[hash] = struct{}{}
 				continue
 			}
 			commit, err := object.GetCommit(store, hash)
@@ -338,13 +338,46 @@ func (m *mirror) haves(store *filesystem.Storage, current refs, advertised *pack
 				continue // only what is there can be offered
 			}
 			result[hash] = struct{}{}
-			if !shared {
+			if _, there := known[hash]; !there {
 				next = append(next, commit.ParentHashes...)
 			}
 		}
 	}
-	m.offered = result
+	offered := map[plumbing.Hash]struct{}{}
+	for _, hash := range shared {
+		if _, before := m.offered[hash]; !before || m.damaged.Load() { // else it was there then
+			if _, err := object.GetCommit(store, hash); err != nil {
+				continue
+			}
+		}
+		offered[hash], result[hash] = struct{}{}, struct{}{}
+	}
+	m.offered = offered
 	return slices.Collect(maps.Keys(result))
+}
+
+// tips are the commits that refs point at: those that the remote's refs do not, and some of the
+// others. Among these are that of the remote's main branch, and those that were offered before.
+func (m *mirror) tips(current refs, known map[plumbing.Hash]struct{}, main *plumbing.Hash) (gone, shared []plumbing.Hash) {
+	tips := make(map[plumbing.Hash]struct{}, len(current))
+	for _, r := range current {
+		tips[r.commit] = struct{}{}
+	}
+	var others []plumbing.Hash
+	for hash := range tips {
+		_, there := known[hash]
+		_, before := m.offered[hash]
+		switch {
+		case !there:
+			gone = append(gone, hash)
+		case before || main != nil && hash == *main:
+			shared = append(shared, hash)
+		case len(others) < maxShared:
+			others = append(others, hash)
+		}
+	}
+	more := min(max(maxShared-len(shared), 0), len(others))
+	return gone, append(shared, others[:more]...)
 }
 
 // receive asks for a pack and stores it.
@@ -369,10 +402,10 @@ func receive(ctx context.Context, sess session, dog *watchdog, req *packp.Upload
 
 // resolve checks that what changed is there, and finds the commits.
 func (m *mirror) resolve(store *filesystem.Storage, wanted map[string]plumbing.Hash, current refs) (refs, error) {
-	next := refs{}
+	next := maps.Clone(current) // most stay as they are
+	maps.DeleteFunc(next, func(name string, r ref) bool { return wanted[name] != r.hash })
 	for name, hash := range wanted {
-		if r := current[name]; r.hash == hash {
-			next[name] = r
+		if _, same := next[name]; same {
 			continue
 		}
 		commit, err := peel(store, hash)

@@ -38,7 +38,7 @@ type mirror struct {
 	ignored map[plumbing.Hash]struct{} // what refs point at that is not a commit
 	// oversized is what refs point at that leads to something too large, and why.
 	oversized map[plumbing.Hash]error
-	offered   map[plumbing.Hash]struct{} // commits that were found there for the last request
+	offered   map[plumbing.Hash]struct{} // commits of refs that were found there for the last request
 	asked     time.Time                  // when the last fetch that succeeded began
 	remade    time.Time                  // when the mirror was last made again
 

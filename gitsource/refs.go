@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,9 +72,9 @@ func writeRefs(dir string, rs refs) error {
 	b.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
 	for _, name := range slices.Sorted(maps.Keys(rs)) {
 		r := rs[name]
-		fmt.Fprintf(&b, "%s %s\n", r.hash, name)
+		b.WriteString(r.hash.String() + " " + name + "\n")
 		if r.commit != r.hash {
-			fmt.Fprintf(&b, "^%s\n", r.commit)
+			b.WriteString("^" + r.commit.String() + "\n")
 		}
 	}
 	return writeFile(dir, refsFile, b.Bytes())
@@ -83,7 +82,7 @@ func writeRefs(dir string, rs refs) error {
 
 // published is what callers see of refs: branches and tags, by their commits.
 func (rs refs) published() holdfast.Refs {
-	result := holdfast.Refs{}
+	result := make(holdfast.Refs, len(rs))
 	for name, r := range rs {
 		if isBranchOrTag(name) {
 			result[name] = holdfast.Revision(r.commit.String())
