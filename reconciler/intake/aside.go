@@ -36,6 +36,7 @@ type push struct {
 	former, head holdfast.Revision
 	commits      map[holdfast.Revision]bool
 	change       *catalog.Footprint
+	open         map[int]int64 // versions of the open pull requests, by number; nil: not listed yet
 }
 
 // unaffectedBy reports whether a push leaves the record true. It does if the push and the pull
@@ -249,15 +250,17 @@ func (b *branches) openFor(
 	if moved == nil || b.forgotten(ctx, repo) {
 		return b.openPullRequests(ctx, repo.Name)
 	}
-	versions, err := b.opts.Store.OpenPullRequests(ctx, repo.Name)
-	if err != nil {
-		return nil, err
+	if moved.open == nil {
+		var err error
+		if moved.open, err = b.opts.Store.OpenPullRequests(ctx, repo.Name); err != nil {
+			return nil, err
+		}
 	}
 	var open []holdfast.PullRequestRecord
-	for _, number := range slices.Sorted(maps.Keys(versions)) {
+	for _, number := range slices.Sorted(maps.Keys(moved.open)) {
 		ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
 		o, ok := b.origins.of(ref)
-		if ok && o.version == versions[number] && (o.base == moved.former || o.base == moved.head) && left(o) {
+		if ok && o.version == moved.open[number] && (o.base == moved.former || o.base == moved.head) && left(o) {
 			continue
 		}
 		pr, err := b.opts.Store.PullRequest(ctx, ref)

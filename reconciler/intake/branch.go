@@ -248,6 +248,9 @@ func (b *branches) takeMerges(ctx context.Context, repo Repository, now *branchH
 			return nil, err
 		}
 	}
+	if len(merged) > 0 && now.push != nil {
+		now.push.open = nil // it has fewer of them now
+	}
 	return merged, nil
 }
 
@@ -266,6 +269,9 @@ func (b *branches) baseMoved(ctx context.Context, repo Repository, asked map[str
 			}
 		}
 		b.Agenda.Look(agenda.Look{Repo: repo.Name, Number: pr.Number, Known: true})
+	}
+	if moved != nil { // those that were opened since they were listed
+		b.catchUp(repo, moved.head)
 	}
 	return nil
 }
