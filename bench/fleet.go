@@ -233,7 +233,7 @@ func (w *fleetWorld) ask(what string) time.Duration {
 	return median(took)
 }
 
-func (w *fleetWorld) token() string {
+func (w *world) token() string {
 	data, err := os.ReadFile(w.path("data", "admin.token"))
 	w.check(err)
 	return strings.TrimSpace(string(data))

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,50 +16,88 @@ const (
 )
 
 // open measures the processor time of a server for a push that no open pull request has
-// to do with, next to more and more of them, with nothing to execute. The floor of each is
-// the first.
+// to do with, next to more and more of them. The floor of each is the first. It is one server
+// with one fleet, of which each pull request changes a cluster: nothing but them grows. The
+// fleet is suspended and the pull requests are drafts, so that no run waits for an agent.
 func (b *bench) open(s *stage) {
-	for _, n := range b.openSizes {
-		used := s.pushBeside(n)
-		f := figure{Name: pushWithOpen, N: n, Unit: "ms", Value: inMS(used)}
+	w := s.newWorldWith("agent: {off: true}\nengines: {download: false}\n", "clusters/*.yaml", "")
+	w.wait = fleetWait
+	w.unpaced()
+	files := make(map[string]string)
+	for i := range slices.Max(b.openSizes) {
+		name := fmt.Sprintf("c%04d", i+1)
+		files["infra/"+name+"/main.tf"], files["clusters/"+name+".yaml"] = plainModule.code, clusterFile(name)
+	}
+	w.git.Commit("main", "A fleet", files)
+	w.start()
+	w.suspendAll()
+	w.pushed("Another cluster", map[string]string{"infra/apart/main.tf": plainModule.code, "clusters/apart.yaml": clusterFile("apart")})
+	w.idle()
+	pushes := 0
+	for _, n := range slices.Sorted(slices.Values(b.openSizes)) {
+		w.openUpTo(n)
+		w.idle()
+		var used, rests []time.Duration
+		for range openPushes {
+			pushes++
+			rests = append(rests, w.during(func() {}))
+			used = append(used, w.during(func() {
+				w.pushed("Elsewhere", map[string]string{"infra/apart/main.tf": plainModule.code + fmt.Sprintf("# push %d\n", pushes)})
+			}))
+		}
+		f := figure{Name: pushWithOpen, N: n, Unit: "ms", Value: inMS(max(0, median(used)-median(rests)))}
 		if len(s.figures) > 0 {
 			f = f.against(s.figures[0].Value)
 		}
 		s.add(f)
-		fmt.Fprintf(b.log, "a push with %d open pull requests: %s of processor time\n", n, ms(used))
+		fmt.Fprintf(b.log, "a push with %d open pull requests: %.1f ms of processor time\n", n, f.Value)
+	}
+	w.stop()
+}
+
+// openUpTo opens pull requests until there are n: first the branches of all of them.
+func (w *world) openUpTo(n int) {
+	base := w.git.Rev("main")
+	var drafts []proposed
+	for w.proposals < n {
+		w.proposals++
+		p := proposed{number: w.proposals, branch: fmt.Sprintf("open-%d", w.proposals), base: base, draft: true}
+		p.head = w.git.CommitOn(p.branch, base, "Change a cluster", map[string]string{
+			fmt.Sprintf("infra/c%04d/main.tf", p.number): plainModule.code + "# changed\n",
+		})
+		w.git.SetPullRequest(p.number, p.head, "")
+		drafts = append(drafts, p)
+	}
+	for _, p := range drafts {
+		w.open(p)
 	}
 }
 
-func (s *stage) pushBeside(open int) time.Duration {
-	w := s.newWorldWith("agent: {off: true}\nengines: {download: false}\n", "clusters/*.yaml", "")
-	w.wait = fleetWait
-	files := make(map[string]string)
-	for i := range open + 1 {
-		name := fmt.Sprintf("c%04d", i)
-		files["infra/"+name+"/main.tf"], files["clusters/"+name+".yaml"] = plainModule.code, clusterFile(name)
+// pushed pushes a commit to the tracked branch.
+func (w *world) pushed(message string, files map[string]string) {
+	before := w.git.Rev("main")
+	w.hub.Push("refs/heads/main", before, w.git.Commit("main", message, files))
+}
+
+// suspendAll has the server start no run.
+func (w *world) suspendAll() {
+	cmd := w.command(w.bench.binary, "suspend", "--all", "--reason", "nothing is to be executed")
+	cmd.Env = append(os.Environ(), "HOLDFAST_SERVER="+w.api, "HOLDFAST_TOKEN="+w.token())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("suspend all: %v: %s", err, out)
 	}
-	base := w.git.Commit("main", "A fleet", files)
-	for i := 1; i <= open; i++ { // before the start, which finds them
-		p := proposed{number: i, branch: fmt.Sprintf("open-%d", i), base: base}
-		p.head = w.git.CommitOn(p.branch, base, "Change a cluster", map[string]string{
-			fmt.Sprintf("infra/c%04d/main.tf", i): plainModule.code + "# changed\n",
-		})
-		w.git.SetPullRequest(i, p.head, "")
-		w.open(p)
-	}
-	w.start()
-	w.idle()
-	var used, rests []time.Duration
-	for i := range openPushes {
-		rests = append(rests, w.during(func() {}))
-		used = append(used, w.during(func() {
-			before := w.git.Rev("main")
-			after := w.git.Commit("main", "Elsewhere", map[string]string{"infra/c0000/main.tf": plainModule.code + fmt.Sprintf("# push %d\n", i)})
-			w.hub.Push("refs/heads/main", before, after)
-		}))
-	}
-	w.stop()
-	return max(0, median(used)-median(rests))
+}
+
+// unpaced has the server send to the code host whatever it has to, at once, and the host take
+// it: at github.com's pace the comments of 120 pull requests are under way for minutes, and what is measured
+// meanwhile is the sending of these.
+func (w *world) unpaced() {
+	path := w.path("holdfast.yaml")
+	config, err := os.ReadFile(path)
+	w.check(err)
+	const token = "token: {file: token}"
+	w.write(path, strings.Replace(string(config), token, token+", writesPerMinute: 60000", 1), 0o600)
+	w.host.SetWriteLimit(0, time.Minute, time.Minute)
 }
 
 // during returns the processor time of the server for something and what follows from it.

@@ -219,6 +219,7 @@ func (w *world) pullRequest(m module, n int, prefix string) (number int, took ti
 type proposed struct {
 	number             int
 	branch, base, head string
+	draft              bool
 }
 
 // propose makes the commits of a pull request that brings n clusters.
@@ -238,7 +239,7 @@ func (w *world) propose(m module, n int, prefix string) proposed {
 
 // open has the code host deliver that a pull request was opened.
 func (w *world) open(p proposed) {
-	opened := w.hub.OpenPullRequest(githubserver.PullRequest{Branch: p.branch, Head: p.head, BaseSHA: p.base})
+	opened := w.hub.OpenPullRequest(githubserver.PullRequest{Branch: p.branch, Head: p.head, BaseSHA: p.base, Draft: p.draft})
 	if opened != p.number {
 		w.Fatalf("pull request %d was opened as %d", p.number, opened)
 	}
