@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
@@ -73,6 +74,7 @@ type branchHead struct {
 	applied   int   // of how many that were applied; zero: it has removed none
 	adopted   bool  // nothing of the branch was ever taken in
 	push      *push // what it brings, if that has not to do with everything
+	places    places.Moment
 }
 
 // namesSince returns the clusters of which head may say something else than
@@ -230,7 +232,7 @@ func (b *branches) desireOnce(
 		Document: ownDocument(now.cat.Named(name), before.Desired.Document.Path), StateLocation: res.Location,
 		SecretEnv: res.SecretEnv, Faults: slices.Concat(res.Faults, faults),
 	}
-	if rec.Desired, err = b.Places.Desired(ctx, rec.Desired); err != nil {
+	if rec.Desired, err = now.places.Desired(ctx, rec.Desired, before); err != nil {
 		return taken{}, err
 	}
 	if len(res.Faults) > 0 { // the defaults of its template may not be known

@@ -47,6 +47,9 @@ func (t *taking) look(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
+		if t.now.places, err = t.Places.Moment(ctx); err != nil {
+			return err
+		}
 		for _, name := range some {
 			if err := t.lookAt(ctx, name, records[name]); err != nil {
 				return err

@@ -83,11 +83,35 @@ func (k *Keeper) Of(ctx context.Context, c holdfast.Cluster, resolved string) (P
 	if !holdfast.OwnState(resolved) {
 		return Place{Location: resolved}, nil
 	}
+	m, err := k.Moment(ctx)
+	if err != nil {
+		return Place{}, err
+	}
+	return m.of(ctx, c, resolved, nil)
+}
+
+// Moment says where the states of many clusters are to be: runners are listed once.
+type Moment struct {
+	*Keeper
+	runners []holdfast.RunnerRecord
+}
+
+// Moment lists runners for clusters that are looked at together.
+func (k *Keeper) Moment(ctx context.Context) (Moment, error) {
 	runners, err := k.opts.Store.Runners(ctx)
 	if err != nil {
-		return Place{}, fmt.Errorf("list runners: %w", err)
+		return Moment{}, fmt.Errorf("list runners: %w", err)
 	}
-	fixed, known, err := k.fixed(ctx, c)
+	return Moment{k, runners}, nil
+}
+
+// of is Of. The record of the cluster is read if it is nil and needed.
+func (k Moment) of(ctx context.Context, c holdfast.Cluster, resolved string, rec *holdfast.ClusterRecord) (Place, error) {
+	if !holdfast.OwnState(resolved) {
+		return Place{Location: resolved}, nil
+	}
+	runners := k.runners
+	fixed, known, err := k.fixed(ctx, c, rec)
 	if err != nil {
 		return Place{}, err
 	}
@@ -121,7 +145,9 @@ func hasStorage(r holdfast.RunnerRecord) bool {
 }
 
 // fixed is where the state of a cluster is, under the name that it had before, too.
-func (k *Keeper) fixed(ctx context.Context, c holdfast.Cluster) (place holdfast.StatePlace, known bool, err error) {
+func (k *Keeper) fixed(
+	ctx context.Context, c holdfast.Cluster, rec *holdfast.ClusterRecord,
+) (place holdfast.StatePlace, known bool, err error) {
 	for _, name := range []string{c.Name, c.RenamedFrom} {
 		if name == "" {
 			continue
@@ -132,11 +158,14 @@ func (k *Keeper) fixed(ctx context.Context, c holdfast.Cluster) (place holdfast.
 		}
 	}
 	// A server of a former version may have applied it.
-	rec, err := k.opts.Store.Cluster(ctx, c.Name)
-	if errors.Is(err, holdfast.ErrNotFound) {
-		return place, false, nil
-	} else if err != nil {
-		return place, false, fmt.Errorf("read cluster %q: %w", c.Name, err)
+	if rec == nil {
+		read, err := k.opts.Store.Cluster(ctx, c.Name)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return place, false, nil
+		} else if err != nil {
+			return place, false, fmt.Errorf("read cluster %q: %w", c.Name, err)
+		}
+		rec = &read
 	}
 	place = holdfast.StatePlace{Cluster: c.Name, Location: rec.Applied.StateLocation, Stored: rec.Applied.Stored, Run: rec.Applied.Run}
 	return place, place.Run != "" && place.Location != "", nil
@@ -240,9 +269,10 @@ func (k *Keeper) fresh(ctx context.Context, c holdfast.Cluster, s storage, resol
 	}
 }
 
-// Desired completes what a document asks for with where its state is to be.
-func (k *Keeper) Desired(ctx context.Context, d holdfast.Desired) (holdfast.Desired, error) {
-	place, err := k.Of(ctx, d.Document, d.StateLocation)
+// Desired completes what a document asks for with where its state is to be. Rec is the record of
+// its cluster; the zero one if there is none.
+func (k Moment) Desired(ctx context.Context, d holdfast.Desired, rec holdfast.ClusterRecord) (holdfast.Desired, error) {
+	place, err := k.of(ctx, d.Document, d.StateLocation, &rec)
 	d.StateLocation, d.Stored = place.Location, place.Stored
 	return d, err
 }
