@@ -43,8 +43,11 @@ func TestActions(t *testing.T) {
 			}
 			at("/clusters/payments-prod-eu-1")
 			expect(press(t, tab, "Plan again"), "Payments-prod-eu-1: plan queued")
+			at("/clusters/payments-prod-eu-1") // without what the page before said
 			expect(press(t, tab, "Suspend", chromedp.SendKeys(`details.act[open] input[name=reason]`, "a \"migration\" <b>", chromedp.ByQuery), send), "payments-prod-eu-1 is suspended")
+			at("/clusters/payments-prod-eu-1")
 			expect(press(t, tab, "Resume"), "no longer suspended")
+			at("/clusters/payments-prod-eu-1")
 			expect(press(t, tab, "Check drift"), "Open the check")
 			at("/clusters/ledger-prod-eu-4")
 			expect(press(t, tab, "Retry the apply"), "apply queued")
