@@ -82,7 +82,8 @@ type ApplySettings struct {
 	// Manual is true for `onMerge: false`: after the merge the apply waits for
 	// /holdfast apply.
 	Manual   bool          `json:"manual,omitempty"`
-	Requires []string      `json:"requires,omitempty"` // of "approved", "mergeable", "policy"
+	Requires []string      `json:"requires,omitempty"` // of "approved", "mergeable", "policy", "cost", "destroy"
+	Terms    GateTerms     `json:"terms,omitzero"`     // of those in Requires
 	Windows  []ApplyWindow `json:"windows,omitempty"`
 }
 

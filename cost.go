@@ -1,6 +1,9 @@
 package holdfast
 
-import "math/big"
+import (
+	"slices"
+	"strings"
+)
 
 // Amount is a decimal number as text, such as "113.15" or "-0.5": amounts of money are
 // never floating-point numbers. Empty is 0.
@@ -9,10 +12,7 @@ type Amount string
 // Rounded returns the amount with two digits after the point, for people: what is just
 // between two goes away from zero. An Amount that is not a number is returned as it is.
 func (a Amount) Rounded() string {
-	r, ok := new(big.Rat).SetString(string(a))
-	if a == "" {
-		r, ok = new(big.Rat), true
-	}
+	r, ok := a.number()
 	if !ok {
 		return string(a)
 	}
@@ -45,6 +45,40 @@ type Cost struct {
 	Usage []UsageCost `json:"usage,omitempty"`
 	// Prices say what it was calculated with.
 	Prices CostPrices `json:"prices"`
+	// Omitted is how many resources of Unpriced are left out of a Brief.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// mostUnpriced is how many resources without a price a Brief names.
+const mostUnpriced = 20
+
+// Brief is the cost without its resources, as runs keep it: all of it is kept with the plan.
+func (c Cost) Brief() Cost {
+	c.Resources, c.Usage = nil, nil
+	seen := make(map[string]bool)
+	for i, u := range c.Unpriced {
+		if seen[u.Address] = true; len(seen) > mostUnpriced {
+			all := c.UnpricedResources()
+			c.Unpriced = c.Unpriced[:i:i]
+			c.Omitted += all - c.UnpricedResources()
+			break
+		}
+	}
+	c.Unpriced = slices.Clone(c.Unpriced)
+	for i := range c.Unpriced { // what a plan calls its machines may be of any length
+		u := &c.Unpriced[i]
+		u.Address, u.Detail, u.SKU = short(u.Address), short(u.Detail), short(u.SKU)
+	}
+	return c
+}
+
+// short is a text of at most 300 bytes.
+func short(text string) string {
+	const most = 300
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // UnpricedResources is how many resources something of which is unpriced.
@@ -53,7 +87,7 @@ func (c Cost) UnpricedResources() int {
 	for _, u := range c.Unpriced {
 		seen[u.Address] = true
 	}
-	return len(seen)
+	return len(seen) + c.Omitted
 }
 
 // CostTotal is a sum for a month.
@@ -65,6 +99,28 @@ type CostTotal struct {
 	// two above where those are ranges: an autoscaled pool that stays as it is costs
 	// nothing more, however many nodes it has.
 	Change AmountRange `json:"change"`
+}
+
+// CostChange is what is added for a month, in each currency: "+12.00 to +40.00 USD and -3.00 EUR".
+func CostChange(totals []CostTotal) string {
+	parts := make([]string, len(totals))
+	for i, t := range totals {
+		low, high := t.Change.Low.signed(), t.Change.High.signed()
+		parts[i] = low + " " + t.Currency
+		if low != high {
+			parts[i] = low + " to " + high + " " + t.Currency
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+// signed is the amount, rounded, with its sign.
+func (a Amount) signed() string {
+	text := a.Rounded()
+	if text == "0.00" || strings.HasPrefix(text, "-") {
+		return text
+	}
+	return "+" + text
 }
 
 // ResourceCost is a resource whose price changes.

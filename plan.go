@@ -20,6 +20,7 @@ type Plan struct {
 	Text          string           `json:"text,omitempty"` // the engine's rendering, redacted
 	Fingerprint   Digest           `json:"fingerprint"`
 	Digest        Digest           `json:"digest,omitempty"` // of the document; empty: it was made before there were any
+	Cost          *Cost            `json:"cost,omitempty"`   // nil: it was not estimated
 }
 
 // HasChanges reports whether an apply of the plan would do anything.

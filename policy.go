@@ -77,6 +77,17 @@ func (r PolicyReport) Denies() bool {
 	return len(r.Faults) > 0 || len(r.Undecided) > 0 || r.Count(PolicyDeny) > 0
 }
 
+// DeniesBut is Denies where the results of some policies do not count. What could not be
+// evaluated counts, and so do results that are left out, as they may be anybody's.
+func (r PolicyReport) DeniesBut(waived []string) bool {
+	if len(r.Faults) > 0 || len(r.Undecided) > 0 || r.Omitted > 0 && r.Count(PolicyDeny) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.Results, func(result PolicyResult) bool {
+		return result.Severity == PolicyDeny && !slices.Contains(waived, result.Policy)
+	})
+}
+
 // Count is how many of Results have a severity.
 func (r PolicyReport) Count(severity PolicySeverity) (n int) {
 	for _, result := range r.Results {
@@ -120,6 +131,13 @@ func VerdictOf(r PolicyReport) Digest {
 	return d.Digest()
 }
 
+// PolicyWaiver is a document that has a policy not count for a cluster.
+type PolicyWaiver struct {
+	Waiver
+	By      string `json:"by"`
+	Expired bool   `json:"expired,omitempty"` // it counts no longer
+}
+
 // PolicySource is a file with policies (*.rego), or with data for them (data.json).
 type PolicySource struct {
 	From string `json:"from,omitempty"` // what its path is shown behind: whose file it is
@@ -133,6 +151,9 @@ type AssignedPolicies struct {
 	Sources  []PolicySource `json:"sources"`
 	Settings map[string]any `json:"settings,omitempty"`
 	Context  PolicyContext  `json:"context"`
+	// Waived are the ids of policies whose results hold no apply. An agent of an older version
+	// holds it nevertheless.
+	Waived []string `json:"waived,omitempty"`
 }
 
 // PolicyContext is what policies know besides the plan, as input.

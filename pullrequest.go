@@ -131,6 +131,8 @@ const (
 const (
 	ContextPlan  = "holdfast/plan"  // on a pull request's head
 	ContextApply = "holdfast/apply" // on the merge commit, or a direct push
+	// ContextPolicy is what policies say of the plans, on a pull request's head, if it is configured.
+	ContextPolicy = "holdfast/policy"
 	// ContextFaults is the name of the check run on a pull request's head that shows
 	// what is wrong with its documents, where a forge has such. It is also the status of a
 	// head of a tracked branch whose plan status is a pull request's.
@@ -178,6 +180,7 @@ const (
 	VerbPlan    Verb = "plan"
 	VerbApply   Verb = "apply"
 	VerbApprove Verb = "approve"
+	VerbWaive   Verb = "waive" // of a policy: in comments only
 	VerbCancel  Verb = "cancel"
 	VerbUnlock  Verb = "unlock"
 	VerbHelp    Verb = "help"
@@ -208,6 +211,7 @@ type Command struct {
 	All         bool           `json:"all,omitempty"` // plan: every cluster that a change of a template would change
 	Text        string         `json:"text"`          // the line as it was written
 	CommandGiver
+	Waiver
 	// Barred says, in words for its author, why it is refused whatever it asks
 	// for: its comment was edited by somebody else, for example. Empty: it is not.
 	Barred string `json:"barred,omitempty"`
@@ -229,6 +233,12 @@ type Command struct {
 // BarredByEdit is in Command.Barred if the comment with the plans was edited by somebody
 // else when the command was written.
 const BarredByEdit = "somebody had edited or deleted the comment with the plans: it is written again, look at it"
+
+// Waiver is that a policy does not count. The zero value waives none.
+type Waiver struct {
+	Waives string `json:"waives,omitempty"` // the id of the policy
+	Why    string `json:"why,omitempty"`    // in the words of whoever waives it
+}
 
 // CommandGiver is who has given a command through the API. Of one in a comment it is the zero
 // value.

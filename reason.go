@@ -26,6 +26,8 @@ const (
 	ReasonCanceled          Reason = "Canceled"
 	ReasonChecked           Reason = "Checked"
 	ReasonClosed            Reason = "Closed"
+	ReasonCostExceeded      Reason = "CostExceeded"
+	ReasonCostUnknown       Reason = "CostUnknown"
 	ReasonDependencyApplied Reason = "DependencyApplied"
 	ReasonDependencyFailed  Reason = "DependencyFailed"
 	ReasonDependencyMissing Reason = "DependencyMissing"

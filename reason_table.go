@@ -488,4 +488,4 @@ var reasonInfos = together(map[Reason]ReasonInfo{
 		Effect: Explains, Cause: true, Words: "a plan left, or `init` fetched, more than 1,000,000 files and folders, or folders nested deeper than 200; or `init` fetched more than 8 GiB",
 		Hint: "Let code that is executed in plans clean up, or write outside of the bundle's folders (to `TMPDIR`)",
 	},
-}, startReasons, policyReasons)
+}, startReasons, policyReasons, costReasons)

@@ -218,6 +218,9 @@ type Approval struct {
 	CommentID string    `json:"commentId,omitempty"`
 	Said      time.Time `json:"said,omitzero"`
 	Ended     string    `json:"ended,omitempty"`
+
+	// Waiver: it approves nothing, and has a policy not count for what it is of.
+	Waiver
 }
 
 // PullRequestCluster is a cluster as a pull request's merge result has it.

@@ -191,6 +191,8 @@ type RunProgress struct {
 	StateSerial int64  `json:"stateSerial,omitempty"` // of Holdfast's own backend
 	// PoliciesGiven is the set of policies that the newest attempt was to evaluate; empty: none.
 	PoliciesGiven Digest `json:"policiesGiven,omitempty"`
+	// PolicyWaivers are the documents that waived some of these then.
+	PolicyWaivers []PolicyWaiver `json:"policyWaivers,omitempty"`
 
 	Attempt int    `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
 	Fence   int64  `json:"fence"`   // grows with every claim in the fleet
@@ -220,7 +222,10 @@ type RunOutcome struct {
 	Failure       *Failure `json:"failure,omitempty"`
 	// Policies are what policies say of the plan; nil: none were evaluated.
 	Policies *PolicyReport `json:"policies,omitempty"`
-	PostedAt time.Time     `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
+	// Cost is what the plan changes of the monthly price, as Cost.Brief; nil: it was not
+	// estimated. It is not compared: a price that moves holds nobody.
+	Cost     *Cost     `json:"cost,omitempty"`
+	PostedAt time.Time `json:"postedAt,omitzero"` // when a comment that shows this plan was posted, by the forge's clock
 }
 
 // AttemptRef names one attempt of a run, with the fence that its writes carry.

@@ -104,7 +104,7 @@ func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since 
 		// Their authors may have read what somebody else had written. Stamps of forges do not
 		// tell them from those that come after the comment was written again.
 		return s.barCommands(ctx, q, row.PullRequest, holdfast.BarredByEdit, func(c holdfast.Command) bool {
-			return (c.Verb == holdfast.VerbApprove || c.Verb == holdfast.VerbApply) && c.CommentID != "" && len(c.Shown) > 0
+			return slices.Contains([]holdfast.Verb{holdfast.VerbApprove, holdfast.VerbApply, holdfast.VerbWaive}, c.Verb) && c.CommentID != "" && len(c.Shown) > 0
 		})
 	})
 	if err != nil {

@@ -60,10 +60,10 @@ func isSetting(of reflect.Type, path string) bool {
 	if of.Kind() != reflect.Struct {
 		return false
 	}
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ",")
+	for _, field := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if name == key {
-			return !more || isSetting(of.Field(i).Type, rest)
+			return !more || isSetting(field.Type, rest)
 		}
 	}
 	return false

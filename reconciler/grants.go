@@ -13,6 +13,19 @@ func (g Grants) granted(c holdfast.Cluster) holdfast.RunLimits {
 	return granted
 }
 
+// required are the conditions of an apply that clusters have whatever their documents say:
+// those of holdfast.yaml, and because of their policies.
+func (g Grants) required(byPolicies func(holdfast.Cluster) []string) func(holdfast.Cluster) ([]string, holdfast.GateTerms) {
+	return func(c holdfast.Cluster) (names []string, terms holdfast.GateTerms) {
+		for _, least := range g.Gates {
+			if least.Scope.Has(c) {
+				names, terms = append(names, least.Requires...), terms.With(least.Terms)
+			}
+		}
+		return append(names, byPolicies(c)...), terms
+	}
+}
+
 // forbidden holds a document to what its repository and path may define.
 func (g Grants) forbidden(repo string, doc document.Document, stateLocation string) holdfast.Faults {
 	if err := g.Allow(repo, doc.Cluster, stateLocation); err != nil {

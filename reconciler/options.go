@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -74,6 +75,17 @@ type Grants struct {
 	SecretSources func(c holdfast.Cluster, kind holdfast.RunKind) (dirs []string, stores map[string][]string)
 	Runners       RunnerGrants
 	Policies      PolicyGrants
+	Gates         []GateMinimum
+	// Cost returns what a plan for a cluster changes of the monthly price. Nil: costs are not
+	// estimated.
+	Cost func(c holdfast.Cluster, document plandoc.Document) holdfast.Cost
+}
+
+// GateMinimum is what the applies of some clusters have to meet, whatever their documents say.
+type GateMinimum struct {
+	Scope    policies.Scope
+	Requires []string // names of conditions
+	Terms    holdfast.GateTerms
 }
 
 // PolicyGrants are the policies that plans are held against. The zero value has none of them.
@@ -119,6 +131,8 @@ type Reports struct {
 	// Issues is how many drift issues may be open in a repository, besides the one that
 	// sums up; zero means 10, negative only that one.
 	Issues int
+	// PolicyStatus: what policies say of a pull request is a status of its own.
+	PolicyStatus bool
 }
 
 // maxIssues is the default of Reports.Issues.

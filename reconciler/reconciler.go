@@ -134,7 +134,7 @@ func newLeaves(r *Reconciler) leaves {
 	l.resolver = loader.Using(l.releases)
 	l.policies = newPolicies(r)
 	l.catalogs = catalog.NewReader(catalog.Options{
-		Requires: l.policies.Required,
+		Requires: r.opts.Grants.required(l.policies.Required),
 		Git:      git, Resolver: l.resolver, Globs: globs, Check: r.opts.Grants.forbidden,
 		Runners: runnerGlobs, RunnerDocuments: r.opts.Grants.Runners.Documents,
 	})

@@ -11,7 +11,7 @@ func newCommands(r *Reconciler) (*commands.Operator, *commands.Handler) {
 		},
 		Peers: commands.Peers{
 			Decider: r.loop, Drift: r.drift, Dispatcher: r.dispatcher, Publisher: r.publish, Intake: r.intake,
-			Locker: r.opts.Replica.Locker, Leading: leading{r.leader, r},
+			Locker: r.opts.Replica.Locker, Leading: leading{r.leader, r}, Policies: r.policies,
 		},
 	}
 	for name, forge := range r.opts.Sources.Forges {

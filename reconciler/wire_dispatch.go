@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/clock"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
@@ -86,6 +87,15 @@ func (f fleet) Changed(ctx context.Context, run holdfast.Run) { f.r.agenda.Follo
 
 // Look asks for another look at what a request names.
 func (f fleet) Look(req holdfast.Request) { f.r.agenda.Request(req) }
+
+// Cost returns what a plan changes of the monthly price; nil if costs are not estimated.
+func (f fleet) Cost(c holdfast.Cluster, document plandoc.Document) *holdfast.Cost {
+	if f.r.opts.Grants.Cost == nil {
+		return nil
+	}
+	cost := f.r.opts.Grants.Cost(c, document)
+	return &cost
+}
 
 // Wake wakes all replicas, this one too.
 func (f fleet) Wake(ctx context.Context, topic string) { f.r.wake(ctx, topic) }

@@ -16,7 +16,7 @@ func newPublisher(r *Reconciler) *publish.Publisher {
 		Store: r.opts.Store, Git: r.opts.Sources.Git, Fleet: publishing{r}, Watcher: publishing{r}, Logger: r.opts.Telemetry.Logger,
 		Forges: make(map[string]publish.Forge, len(r.opts.Sources.Forges)), Repositories: make(map[string]bool, len(r.opts.Sources.Repositories)),
 		Settings: publish.Settings{
-			Identity: r.opts.Replica.Identity, MaxRetries: r.opts.Limits.Retries, MaxIssues: r.opts.Reports.Issues,
+			Identity: r.opts.Replica.Identity, MaxRetries: r.opts.Limits.Retries, MaxIssues: r.opts.Reports.Issues, PolicyStatus: r.opts.Reports.PolicyStatus,
 			Leads: r.leader.Leads, HandOver: peering{r}.handOver,
 			LogURL: r.opts.Reports.LogURL, PullRequestURL: r.opts.Reports.PullRequestURL, Now: r.opts.Now,
 		},

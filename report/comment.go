@@ -68,6 +68,7 @@ func (w *writer) comment(level detail) string {
 	w.attention()
 	w.gates()
 	policyWriter{w}.policies()
+	costWriter{w}.costs()
 	w.failures()
 	tableWriter{w}.summary()
 	w.runners()

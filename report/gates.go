@@ -14,7 +14,7 @@ func gatesOf(o outcome) []holdfast.Gate {
 	if o.stage != stageDone || o.applied {
 		return nil
 	}
-	return o.cluster.Gates
+	return slices.DeleteFunc(slices.Clone(o.cluster.Gates), func(g holdfast.Gate) bool { return g.Idle })
 }
 
 // gateView is a condition as it stands for some clusters.

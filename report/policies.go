@@ -17,6 +17,19 @@ type policyRow struct {
 	clusters []string
 }
 
+// plannedBy is the run whose plan of a cluster is shown, as long as it is to be applied; nil if
+// there is none.
+func plannedBy(o outcome) *holdfast.Run {
+	plan := o.cluster.Plan
+	if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
+		plan = waits
+	}
+	if shown := o.stage == stageDone || o.stage == stageHeld; !shown || o.applied {
+		return nil
+	}
+	return plan
+}
+
 // policyRows are what policies say of all that is planned, the gravest first: what several
 // clusters have in common once.
 func policyRows(outcomes []outcome) (rows []policyRow) {

@@ -11,7 +11,7 @@ import (
 )
 
 var verbs = []holdfast.Verb{
-	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock, holdfast.VerbHelp,
+	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbWaive, holdfast.VerbCancel, holdfast.VerbUnlock, holdfast.VerbHelp,
 }
 
 const helpText = "| Command | What it does |\n|---|---|\n" +
@@ -19,6 +19,7 @@ const helpText = "| Command | What it does |\n|---|---|\n" +
 	"| `/holdfast plan --all` | plans every cluster that a change of a template would change, not only samples |\n" +
 	"| `/holdfast apply` | after the merge: applies, or destroys, exactly what the comment shows |\n" +
 	"| `/holdfast approve` | approves the plans shown |\n" +
+	"| `/holdfast waive POLICY --reason WHY` | has a policy not count for these plans, if you are one of its owners |\n" +
 	"| `/holdfast cancel` | stops what is queued or running |\n" +
 	"| `/holdfast unlock` | releases a lock whose holder is dead; `--force` also if its holder is alive |\n" +
 	"| `/holdfast help` | shows this |\n\n" +

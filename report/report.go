@@ -29,6 +29,8 @@ type PullRequest struct {
 	// Impacts are what it would do to the clusters that are made from the
 	// templates that it changes.
 	Impacts []Impact
+	// AddCosts adds up the costs of several clusters. Nil: they are shown one by one.
+	AddCosts func(...holdfast.Cost) []holdfast.CostTotal
 }
 
 // Cluster is what a pull request, or a push, means for one cluster.

@@ -205,7 +205,7 @@ func TestDidYouMean(t *testing.T) {
 			}
 		}
 	}
-	if got := report.DidYouMean("/holdfast xyzzy"); got != `unknown command "xyzzy"; there are plan, apply, approve, cancel, unlock and help` {
+	if got := report.DidYouMean("/holdfast xyzzy"); got != `unknown command "xyzzy"; there are plan, apply, approve, waive, cancel, unlock and help` {
 		t.Errorf("DidYouMean = %q", got)
 	}
 }

@@ -93,12 +93,13 @@ func isOurs(body string) bool {
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //	/holdfast plan --all
+//	/holdfast waive POLICY [-c|--cluster NAME ...] --reason WORDS
 //
 // What is quoted, code, part of a list, or not shown to readers is not one (see
 // ownLines), and nothing is in a comment of ours, which a marker tells. A line
 // that asks for something else, or with a flag that does not exist, is a
 // VerbUnknown: better answered than guessed at. Only Verb, Clusters, Force, All,
-// Text and Barred are set.
+// Waiver, Text and Barred are set.
 func ParseCommands(body string) []holdfast.Command {
 	if isOurs(body) || !mayCommand(body) {
 		return nil
@@ -147,6 +148,24 @@ func clip(text string) string {
 	return string([]rune(text)[:maxText-1]) + "…"
 }
 
+// waiverOf takes the policy and, to the end of the line, the reason out of the words of a
+// waiver. Without both it is not one.
+func waiverOf(words []string) (rest []string, w holdfast.Waiver) {
+	at := slices.IndexFunc(words, func(word string) bool {
+		return word == "--reason" || word == "—reason" || strings.HasPrefix(word, "--reason=") || strings.HasPrefix(word, "—reason=")
+	})
+	if len(words) < 2 || at < 2 || strings.HasPrefix(words[1], "-") {
+		return words, w
+	}
+	_, first, _ := strings.Cut(words[at], "=")
+	why := strings.Trim(strings.Join(append([]string{first}, words[at+1:]...), " "), " \"'")
+	if why == "" {
+		return words, w
+	}
+	rest = slices.Concat(words[:1], words[2:at])
+	return rest, holdfast.Waiver{Waives: strings.Trim(words[1], "`'\""), Why: clip(why)}
+}
+
 func parseCommand(words []string) holdfast.Command {
 	unknown := holdfast.Command{Verb: holdfast.VerbUnknown}
 	if len(words) == 0 {
@@ -154,6 +173,10 @@ func parseCommand(words []string) holdfast.Command {
 	}
 	command := holdfast.Command{Verb: holdfast.Verb(strings.ToLower(words[0]))}
 	switch command.Verb {
+	case holdfast.VerbWaive:
+		if words, command.Waiver = waiverOf(words); command.Waives == "" {
+			return unknown
+		}
 	case holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock, holdfast.VerbHelp:
 	default:
 		return unknown

@@ -80,8 +80,28 @@ func driftRuleOf(r holdfast.DriftRule) DriftRule { return DriftRule(r) }
 // ApplySettings say what a merge does.
 type ApplySettings struct {
 	OnMerge  bool          `json:"onMerge"`            // False: after the merge the apply waits for a command.
-	Requires []string      `json:"requires,omitempty"` // Of "approved", "mergeable" and "policy".
+	Requires []string      `json:"requires,omitempty"` // Of "approved", "mergeable", "policy", "cost" and "destroy", those of holdfast.yaml included.
+	Terms    GateTerms     `json:"terms,omitzero"`     // What these ask for besides.
 	Windows  []ApplyWindow `json:"windows,omitempty"`
+}
+
+// GateTerms are what conditions of an apply ask for besides their names.
+type GateTerms struct {
+	Approvals int         `json:"approvals,omitempty"` // How many people have to approve; absent: one.
+	Destroys  int         `json:"destroys,omitempty"`  // How many people have to approve a destroy; absent: one.
+	Costs     []CostTerms `json:"costs,omitempty"`     // Limits of what a plan adds to the monthly price: each has to be met.
+}
+
+// CostTerms bound what a plan may add to the monthly price.
+type CostTerms struct {
+	MaxIncrease holdfast.Amount `json:"maxIncrease"`
+	Currency    string          `json:"currency"`             // ISO 4217.
+	ApprovedBy  []string        `json:"approvedBy,omitempty"` // Of whom one may let a plan pass that adds more, or of which the cost is not known.
+	Unpriced    bool            `json:"unpriced,omitempty"`   // What has no price does not matter.
+}
+
+func gateTermsOf(t holdfast.GateTerms) GateTerms {
+	return GateTerms{Approvals: t.Approvals, Destroys: t.Destroys, Costs: all(t.Costs, func(c holdfast.CostTerms) CostTerms { return CostTerms(c) })}
 }
 
 // ApplyWindow allows or denies applies for a time.
@@ -119,7 +139,7 @@ func DocumentOf(c holdfast.Cluster) Document {
 		Drift: DriftSettings{
 			Schedule: c.Drift.Schedule, TimeZone: c.Drift.TimeZone, OnDrift: c.Drift.OnDrift, Ignore: all(c.Drift.Ignore, driftRuleOf),
 		},
-		Apply:    ApplySettings{OnMerge: !c.Apply.Manual, Requires: c.Apply.Requires, Windows: all(c.Apply.Windows, applyWindowOf)},
+		Apply:    ApplySettings{OnMerge: !c.Apply.Manual, Requires: c.Apply.Requires, Terms: gateTermsOf(c.Apply.Terms), Windows: all(c.Apply.Windows, applyWindowOf)},
 		Deletion: DeletionSettings(c.Deletion), Limits: Limits(c.Limits), Path: c.Path, Line: c.Line,
 	}
 	if c.Template != nil {

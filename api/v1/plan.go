@@ -17,6 +17,7 @@ type Plan struct {
 	Text          string           `json:"text,omitempty"`          // The engine's own rendering, redacted.
 	Fingerprint   holdfast.Digest  `json:"fingerprint"`             // Of what the plan would do.
 	Digest        holdfast.Digest  `json:"digest,omitempty"`        // Of the plan document; absent: the plan is older than documents.
+	Cost          *Cost            `json:"cost,omitempty"`          // What it changes of the monthly price; absent: it was not estimated.
 }
 
 // PlanOf returns what the API says of a plan.
@@ -24,7 +25,7 @@ func PlanOf(p holdfast.Plan) Plan {
 	return Plan{
 		Counts: Counts(p.Counts), Changes: all(p.Changes, resourceChangeOf), Drift: all(p.Drift, resourceChangeOf),
 		OutputChanges: all(p.OutputChanges, outputChangeOf), Reads: all(p.Reads, planInputOf), Warnings: all(p.Warnings, diagnosticOf),
-		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest,
+		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest, Cost: costOf(p.Cost),
 	}
 }
 
@@ -33,7 +34,7 @@ func (p Plan) Plan() holdfast.Plan {
 	return holdfast.Plan{
 		Counts: holdfast.Counts(p.Counts), Changes: all(p.Changes, ResourceChange.change), Drift: all(p.Drift, ResourceChange.change),
 		OutputChanges: all(p.OutputChanges, OutputChange.change), Reads: all(p.Reads, PlanInput.input), Warnings: all(p.Warnings, Diagnostic.diagnostic),
-		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest,
+		Text: p.Text, Fingerprint: p.Fingerprint, Digest: p.Digest, Cost: p.Cost.Cost(),
 	}
 }
 

@@ -89,10 +89,12 @@ type Approval struct {
 	Clusters  []string          `json:"clusters,omitempty"`  // The clusters that it covers. Absent: all.
 	CommentID string            `json:"commentId,omitempty"` // The comment that gave it.
 	Ended     string            `json:"ended,omitempty"`     // Why it no longer counts.
+	Waives    string            `json:"waives,omitempty"`    // A policy: it approves nothing, and has that policy not count.
+	Why       string            `json:"why,omitempty"`       // Of a waiver: its reason.
 }
 
 func approvalOf(a holdfast.Approval) Approval {
-	return Approval{By: a.By, Head: a.Head, At: a.At, Runs: a.Runs, Clusters: a.Clusters, CommentID: a.CommentID, Ended: a.Ended}
+	return Approval{By: a.By, Head: a.Head, At: a.At, Runs: a.Runs, Clusters: a.Clusters, CommentID: a.CommentID, Ended: a.Ended, Waives: a.Waives, Why: a.Why}
 }
 
 // PullRequestCluster is a cluster as a pull request's merge result has it.

@@ -100,6 +100,7 @@ type RunOutcome struct {
 	Matched       string          `json:"matched,omitempty"`       // Of an apply: the reviewed run that its plan was equal to.
 	Failure       *Failure        `json:"failure,omitempty"`
 	Policies      *PolicyReport   `json:"policies,omitempty"` // What policies say of its plan; absent: none were evaluated.
+	Cost          *Cost           `json:"cost,omitempty"`     // What its plan changes of the monthly price; absent: it was not estimated.
 	PostedAt      time.Time       `json:"postedAt,omitzero"`  // When a comment showed this plan, by the code host's clock.
 }
 
@@ -138,7 +139,7 @@ func runProgressOf(r holdfast.RunProgress) RunProgress {
 func runOutcomeOf(r holdfast.RunOutcome) RunOutcome {
 	return RunOutcome{
 		InputDigest: r.InputDigest, EngineName: r.EngineName, EngineVersion: r.EngineVersion, Fingerprint: r.Fingerprint,
-		PlanDigest: r.PlanDigest, Counts: Counts(r.Counts), Matched: r.Matched, Failure: failureOf(r.Failure), Policies: policyReportOf(r.Policies), PostedAt: r.PostedAt,
+		PlanDigest: r.PlanDigest, Counts: Counts(r.Counts), Matched: r.Matched, Failure: failureOf(r.Failure), Policies: policyReportOf(r.Policies), Cost: costOf(r.Cost), PostedAt: r.PostedAt,
 	}
 }
 

@@ -46,7 +46,8 @@ const (
 type Cache struct {
 	opts Options
 
-	refreshing sync.Mutex // held while sources are asked
+	refreshing sync.Mutex    // held while sources are asked
+	wanted     chan struct{} // has something if a price is wanted that nobody was asked for
 
 	mu      sync.Mutex // guards the following
 	entries map[price.Key]entry
@@ -74,7 +75,7 @@ func Open(o Options) (*Cache, error) {
 	if o.TTL == 0 {
 		o.TTL = 24 * time.Hour
 	}
-	c := &Cache{opts: o, entries: make(map[price.Key]entry)}
+	c := &Cache{opts: o, entries: make(map[price.Key]entry), wanted: make(chan struct{}, 1)}
 	err := c.load()
 	c.version = c.versionNow()
 	return c, err
@@ -110,6 +111,10 @@ func (c *Cache) Lookup(k price.Key) []price.Price {
 	e, ok := c.entries[k]
 	if !ok && len(c.entries) < maxWanted && len(k.SKU) <= maxSKU && len(k.Region) <= maxSKU && c.sourceOf(k) >= 0 {
 		c.entries[k] = entry{Key: k}
+		select {
+		case c.wanted <- struct{}{}:
+		default:
+		}
 	}
 	return e.Prices
 }
@@ -136,10 +141,11 @@ func (c *Cache) versionNow() price.Version {
 	return table.Version()
 }
 
-// Run refreshes the cache until ctx is done: at once, and then each hour, which asks for
-// what has become wanted or old. report is given what has failed.
+// Run refreshes the cache until ctx is done: at once, each hour, which asks for what has become
+// old, and some seconds after something has become wanted, when a plan has asked for all that it
+// needs. report is given what has failed.
 func (c *Cache) Run(ctx context.Context, report func(error)) {
-	const pause = time.Hour
+	const pause, gather = time.Hour, 5 * time.Second
 	for {
 		if err := c.Refresh(ctx); err != nil && ctx.Err() == nil {
 			report(err)
@@ -148,6 +154,13 @@ func (c *Cache) Run(ctx context.Context, report func(error)) {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
+			continue
+		case <-c.wanted:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(gather):
 		}
 	}
 }

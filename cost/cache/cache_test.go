@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/cost/cache"
@@ -150,4 +151,33 @@ func TestBadInput(t *testing.T) {
 	if err := c.Refresh(t.Context()); err != nil || len(p.asked[0]) != 10_000 {
 		t.Errorf("%d keys are asked for: %v", len(p.asked[0]), err)
 	}
+}
+
+// What has become wanted is asked for some seconds later, once, with all that the plan needs.
+func TestWantedIsAskedForSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &publisher{cloud: price.AWS, has: map[string]string{"a": "1", "b": "2"}}
+		c, err := cache.Open(cache.Options{Sources: []cache.Source{p}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Run(ctx, func(err error) { t.Error(err) })
+		}()
+		synctest.Wait()
+		if got := amount(c, "a") + amount(c, "b"); got != "" {
+			t.Errorf("there are prices before anybody was asked: %s", got)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := amount(c, "a") + amount(c, "b"); got != "12" || len(p.asked) != 1 {
+			t.Errorf("got %q, after asking for %v", got, p.asked)
+		}
+		stop()
+		<-done
+	})
 }

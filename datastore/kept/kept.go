@@ -89,6 +89,6 @@ func clip(r holdfast.PullRequestRecord) {
 	for i := range r.Clusters {
 		d := &r.Clusters[i].Document
 		d.DependsOn, d.Drift.Ignore = slices.Clip(d.DependsOn), slices.Clip(d.Drift.Ignore)
-		d.Apply.Requires, d.Apply.Windows = slices.Clip(d.Apply.Requires), slices.Clip(d.Apply.Windows)
+		d.Apply.Requires, d.Apply.Windows, d.Apply.Terms.Costs = slices.Clip(d.Apply.Requires), slices.Clip(d.Apply.Windows), slices.Clip(d.Apply.Terms.Costs)
 	}
 }

@@ -120,3 +120,51 @@ func TestHostilePolicies(t *testing.T) {
 	pr.merge()
 	pr.untilApplied("1 created")
 }
+
+// An owner of a policy waives it for what a pull request shows, nobody else does, and it is for this
+// head only.
+func TestWaiver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{"runs.max": 4})
+	policies := w.addRepo("acme/policies", nil)
+	owned := func(rule string) string {
+		return "# METADATA\n# custom:\n#   id: " + rule + "\n#   owners: [\"@lead\", \"@acme/security\"]\npackage " + strings.ReplaceAll(rule, "-", "_") +
+			"\n\ndeny contains {\"msg\": \"too many\", \"address\": rc.address} if {\n\tsome rc in input.holdfast.by_type.terraform_data\n\trc.change.after.input >= 2\n}\n"
+	}
+	policies.commit(files{"rules/few.rego": owned("few-nodes")})
+	w.set(settings{"policies.status": true, "policies.sets": []any{map[string]any{"name": "platform", "repository": "acme/policies", "path": "rules"}}})
+	w.start()
+
+	pr := w.fleet().open(cluster("alpha", "nodes: 3"))
+	pr.untilPlanned("policy denies")
+	untilPolicy := func(state holdfast.StatusState, says string) {
+		w.until("holdfast/policy is a "+string(state), func() (bool, string) {
+			status, _ := pr.r.hub.LatestStatus(pr.head, holdfast.ContextPolicy)
+			return status.State == string(state) && strings.Contains(status.Description, says), status.State + ": " + status.Description
+		})
+	}
+	untilPolicy(holdfast.StatusFailure, "alpha: denied by few-nodes")
+	pr.untilReacted(pr.say(dev, "/holdfast waive few-nodes --reason mine"), holdfast.ReactionRefused)
+	pr.untilReply("you cannot waive a policy for your own pull request")
+	pr.untilReacted(pr.say(lead, "/holdfast waive many-nodes --reason agreed"), holdfast.ReactionRefused)
+	pr.untilReply("it has no policy `many-nodes`")
+	pr.say(lead, "/holdfast waive few-nodes --reason agreed until the migration is over")
+	pr.untilComment("✅ **policy**", "lead waived few-nodes: agreed until the migration is over")
+	pr.untilPlanned("3 to create")
+	untilPolicy(holdfast.StatusSuccess, "policies let the plans of 1 cluster pass")
+
+	pr.push(cluster("alpha", "nodes: 4"))
+	pr.untilPlanned("policy denies")
+	pr.say(lead, "/holdfast waive few-nodes --reason agreed again")
+	pr.untilPlanned("4 to create")
+	pr.merge()
+	pr.untilApplied("4 created")
+
+	more := w.fleet().open(cluster("beta", "nodes: 3"))
+	more.untilPlanned("policy denies")
+	policies.push(files{"rules/waivers/migration.yaml": "apiVersion: holdfast.dev/v1\nkind: Waiver\nmetadata: {name: migration}\nspec:\n" +
+		"  policy: few-nodes\n  reason: migration\n  by: alice\n  until: 2099-12-31\n  scope: {clusters: [be*]}\n"})
+	more.untilComment("✅ **policy**", "alice waived few-nodes: migration until 2099-12-31")
+	more.merge()
+	more.untilApplied("3 created")
+}

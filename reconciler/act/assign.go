@@ -39,7 +39,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 		left, last = former.Left, former.Applied.Run
 	}
-	policies, err := s.policiesOf(ctx, run, decision.LastApplied(rec, branch))
+	policies, waivers, err := s.judgedBy(ctx, run, decision.LastApplied(rec, branch))
 	if err != nil {
 		return holdfast.Assignment{}, run, err
 	}
@@ -47,9 +47,9 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	if policies != nil {
 		given = policies.Set
 	}
-	for run.AppliedRun != last || run.StateSerial != rec.StateSerial || run.PoliciesGiven != given {
+	for run.AppliedRun != last || run.StateSerial != rec.StateSerial || run.PoliciesGiven != given || !slices.Equal(run.PolicyWaivers, waivers) {
 		seen := run
-		seen.AppliedRun, seen.StateSerial, seen.PoliciesGiven = last, rec.StateSerial, given
+		seen.AppliedRun, seen.StateSerial, seen.PoliciesGiven, seen.PolicyWaivers = last, rec.StateSerial, given, waivers
 		seen, err = s.opts.Store.UpdateRun(ctx, seen)
 		if errors.Is(err, holdfast.ErrConflict) { // it was canceled just now
 			seen, err = s.opts.Store.Run(ctx, run.ID)

@@ -70,29 +70,35 @@ func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
 		if pr, err = stands(ctx, pr); err != nil {
 			return m, err
 		}
-		all, terms := slices.Concat(runs, branch), gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}
-		m.Met, m.Missing = met(gate.Of(pr, terms, plan, all))
-		if m.NewestMet, m.NewestMissing = m.Met, m.Missing; found { // else they are judged by the newest already
-			m.NewestMet, m.NewestMissing = met(gate.Of(pr, terms, newest, all))
+		all, terms := slices.Concat(runs, branch), gate.Terms{
+			Cluster: rec.Name, Requires: requires, Lifted: lifted,
+			Details: decision.Terms(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch)),
+		}
+		m.Met, m.Missing, m.Unknown = met(gate.Of(pr, terms, plan, all))
+		m.NewestMet, m.NewestMissing, m.NewestUnknown = m.Met, m.Missing, m.Unknown
+		if found { // else they are judged by the newest already
+			m.NewestMet, m.NewestMissing, m.NewestUnknown = met(gate.Of(pr, terms, newest, all))
 		}
 		return m, nil
 	}
 }
 
-// met is which conditions are met, and what the others lack.
-func met(gates []holdfast.Gate) (names []string, missing map[string]string) {
+// met is which conditions are met, what the others lack, and which of them are not known.
+func met(gates []holdfast.Gate) (names []string, missing map[string]string, unknown []string) {
 	missing = make(map[string]string)
 	for _, g := range gates {
 		if g.Met {
 			names = append(names, g.Name)
 			continue
 		}
-		missing[g.Name] = g.Missing
+		if missing[g.Name] = g.Missing; g.Unknown {
+			unknown = append(unknown, g.Name)
+		}
 		if g.Lifted {
 			missing[g.Name] += "; the document no longer requires it, but the last applied version does"
 		}
 	}
-	return names, missing
+	return names, missing, unknown
 }
 
 // barred is why an apply that is queued no longer meets its conditions; empty if it does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 )
 
 // Which policies plans are held against.
@@ -36,8 +37,48 @@ func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfas
 		Template: versionOf(run.Template, last.Template),
 		Engine:   holdfast.PolicyVersion{PreviousVersion: last.EngineVersion},
 	}
+	if assigned.Waived, err = s.waivedOf(ctx, run); err != nil {
+		return nil, err
+	}
 	assigned.Context.PullRequest, err = s.proposalOf(ctx, run)
 	return assigned, err
+}
+
+// waivedOf are the policies that do not hold an apply: those that were waived for the newest of
+// its merges, whose plan is judged.
+func (s *starter) waivedOf(ctx context.Context, run holdfast.Run) ([]string, error) {
+	if !run.Kind.Writes() || len(run.Reviews) == 0 {
+		return nil, nil
+	}
+	ref := run.Reviews[0].PullRequest
+	pr, err := s.opts.Store.PullRequest(ctx, ref)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read pull request %s: %w", ref, err)
+	}
+	return gate.Waived(pr, run.Cluster), nil
+}
+
+// judgedBy are the policies of a run, and the documents that waive some of them now. What is
+// waived holds no apply.
+func (s *starter) judgedBy(
+	ctx context.Context, run holdfast.Run, last holdfast.Applied,
+) (*holdfast.AssignedPolicies, []holdfast.PolicyWaiver, error) {
+	policies, err := s.policiesOf(ctx, run, last)
+	if err != nil || policies == nil {
+		return nil, nil, err
+	}
+	waivers, err := s.Policies.Waivers(ctx, run.Document, s.opts.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range waivers {
+		if !w.Expired && run.Kind.Writes() {
+			policies.Waived = append(policies.Waived, w.Waives)
+		}
+	}
+	return policies, waivers, nil
 }
 
 // versionOf takes apart what a run says of its template: "name@version (commit)".

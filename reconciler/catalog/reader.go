@@ -40,8 +40,8 @@ type Options struct {
 	// location.
 	Check func(repo string, doc document.Document, stateLocation string) holdfast.Faults
 	// Requires returns the conditions of an apply that a cluster has whatever its document
-	// says. Nil: none.
-	Requires func(c holdfast.Cluster) []string
+	// says, and what they ask for at least. Nil: none.
+	Requires func(c holdfast.Cluster) ([]string, holdfast.GateTerms)
 }
 
 // Reader reads catalogs, and keeps those that it read last. It is safe for

@@ -16,7 +16,7 @@ import (
 type reads struct {
 	clusters, runners []string
 	documents         runnerdoc.Options
-	requires          func(c holdfast.Cluster) []string // nil: nothing
+	requires          func(c holdfast.Cluster) ([]string, holdfast.GateTerms) // nil: nothing
 }
 
 // require adds the conditions that clusters have whatever their documents say.
@@ -26,7 +26,9 @@ func (r reads) require(docs []document.Document) {
 	}
 	for i := range docs {
 		settings := &docs[i].Cluster.Apply
-		for _, name := range r.requires(docs[i].Cluster) {
+		names, terms := r.requires(docs[i].Cluster)
+		settings.Terms = settings.Terms.With(terms)
+		for _, name := range names {
 			if !slices.Contains(settings.Requires, name) {
 				settings.Requires = append(slices.Clip(settings.Requires), name)
 			}

@@ -278,7 +278,7 @@ func (h *Handler) addApproval(
 ) error {
 	approval := holdfast.Approval{
 		By: c.Author, Head: seen.Head, At: c.CreatedAt.UTC(), Runs: runs, Clusters: clusters,
-		CommentID: c.CommentID, Said: c.Said,
+		CommentID: c.CommentID, Said: c.Said, Waiver: c.Waiver,
 	}
 	for {
 		pr, err := h.opts.Store.PullRequest(ctx, seen.PullRequestRef)

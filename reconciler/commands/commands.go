@@ -160,7 +160,8 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 	if c.All {
 		return h.planAll(ctx, *c)
 	}
-	if c.CommentID != "" && c.Verb == holdfast.VerbApply || !c.PullRequest.IsZero() && c.Verb == holdfast.VerbApprove {
+	ofShown := c.Verb == holdfast.VerbApply || c.Verb == holdfast.VerbWaive
+	if c.CommentID != "" && ofShown || !c.PullRequest.IsZero() && c.Verb == holdfast.VerbApprove {
 		if err := h.stillShown(ctx, *c); err != nil {
 			return "", err
 		}
@@ -176,6 +177,8 @@ func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, er
 		return h.each(ctx, c, targets, h.applyFor)
 	case holdfast.VerbApprove:
 		return h.approve(ctx, c, targets)
+	case holdfast.VerbWaive:
+		return waiving{h}.waive(ctx, c, targets)
 	case holdfast.VerbCancel:
 		return h.each(ctx, c, targets, h.cancelFor)
 	case holdfast.VerbUnlock:

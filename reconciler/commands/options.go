@@ -52,6 +52,7 @@ type Peers struct {
 	Intake     Intake
 	Locker     Locker
 	Leading    Leading
+	Policies   Policies
 }
 
 // shared is what a Handler and an Operator have in common.

@@ -84,6 +84,12 @@ type Decider interface {
 	PlannedRun(ctx context.Context, cluster string) (string, error)
 }
 
+// Policies knows the policies of clusters.
+type Policies interface {
+	// Policy returns one of the policies of a cluster; false if it has none of that id.
+	Policy(ctx context.Context, c holdfast.Cluster, id string) (holdfast.Policy, bool, error)
+}
+
 // Drift knows what people see of drift.
 type Drift interface {
 	// ShownPlan returns the plan that people see of a cluster on its tracked branch.

@@ -114,6 +114,9 @@ type Merge struct {
 	// may be another plan than the one that was reviewed.
 	NewestMet     []string
 	NewestMissing map[string]string
+	// Unknown and NewestUnknown are the names of those that are not met as nobody knows
+	// whether they are.
+	Unknown, NewestUnknown []string
 }
 
 // Ask is what a person asked for, once it is known that they may.

@@ -63,12 +63,21 @@ func Required(document holdfast.Cluster, last ...holdfast.Applied) (names, lifte
 	return names, lifted
 }
 
+// Terms are what the conditions in Required ask for besides their names: all that the document
+// and what was last applied, or begun, ask for.
+func Terms(document holdfast.Cluster, last ...holdfast.Applied) (terms holdfast.GateTerms) {
+	for _, settings := range Conditions(document, last...) {
+		terms = terms.With(settings.Terms)
+	}
+	return terms
+}
+
 // InForce is a document that came to be what is applied without an apply, with the
 // conditions of what was last applied, or begun: nobody has met them, so it takes none
 // away. Its windows are its own: nobody can meet windows that never open, and they could
 // not be changed otherwise.
 func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Cluster {
-	names := slices.Clone(document.Apply.Requires)
+	names, terms := slices.Clone(document.Apply.Requires), Terms(document, last...)
 	for _, settings := range Conditions(document, last...) {
 		document.Apply.Manual = document.Apply.Manual || settings.Manual
 		for _, name := range settings.Requires {
@@ -77,7 +86,7 @@ func InForce(document holdfast.Cluster, last ...holdfast.Applied) holdfast.Clust
 			}
 		}
 	}
-	document.Apply.Requires = names
+	document.Apply.Requires, document.Apply.Terms = names, terms
 	return document
 }
 

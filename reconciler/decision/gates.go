@@ -8,15 +8,17 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// byPlan is which conditions of apply.requires a merge meets for a plan, and what it
-// lacks for the others.
-type byPlan func(Merge) (met []string, missing map[string]string)
+// byPlan is which conditions of apply.requires a merge meets for a plan, what it lacks for
+// the others, and of which of these it is not known whether it meets them.
+type byPlan func(Merge) (met []string, missing map[string]string, unknown []string)
 
 // ofReviewed judges by the plans that were reviewed: one of them is applied.
-func ofReviewed(m Merge) ([]string, map[string]string) { return m.Met, m.Missing }
+func ofReviewed(m Merge) ([]string, map[string]string, []string) { return m.Met, m.Missing, m.Unknown }
 
 // ofNewest judges by what the newest run has planned: exactly that is applied.
-func ofNewest(m Merge) ([]string, map[string]string) { return m.NewestMet, m.NewestMissing }
+func ofNewest(m Merge) ([]string, map[string]string, []string) {
+	return m.NewestMet, m.NewestMissing, m.NewestUnknown
+}
 
 // judgedBy are the merges that have to meet a condition. Policies judge what is applied, and
 // not who brought it: the newest merge's plan has what the others before it brought, too. That
@@ -39,11 +41,13 @@ func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
 		}
 		var lacks []string
 		for _, merge := range judgedBy(in.Merges, name) {
-			met, missing := of(merge)
+			met, missing, unknown := of(merge)
 			if slices.Contains(met, name) {
 				continue
 			}
-			reason = holdfast.GateReason(name)
+			if reason = holdfast.GateReason(name); slices.Contains(unknown, name) {
+				reason = holdfast.GateUnknown(name)
+			}
 			if text := missing[name]; text != "" && len(in.Merges) > 1 {
 				lacks = append(lacks, fmt.Sprintf("#%d: %s", merge.Review.PullRequest.Number, text))
 			} else if text != "" {

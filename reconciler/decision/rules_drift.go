@@ -138,6 +138,15 @@ func heldDrift(in Input) (Decision, bool) {
 	return held, held.Detail != ""
 }
 
+// beyondCost reports whether what a check has planned is not within the limits of the cost.
+func beyondCost(in Input) bool {
+	limits := Terms(in.Cluster.Desired.Document, in.Cluster.Applied).Costs
+	return len(limits) == 0 || slices.ContainsFunc(limits, func(limit holdfast.CostTerms) bool {
+		breach, _ := limit.Breach(in.Drift.Cost)
+		return breach != ""
+	})
+}
+
 // needsPerson is why drift may not be reverted without a person's word; empty if
 // it may.
 func needsPerson(in Input) string {
@@ -149,6 +158,8 @@ func needsPerson(in Input) string {
 		return "applies of this cluster need an approval"
 	case slices.Contains(required, holdfast.GatePolicy) && (in.Drift.Policies == nil || in.Drift.Policies.Denies()):
 		return "policies do not let the plan pass that reverts it"
+	case slices.Contains(required, holdfast.GateCost) && beyondCost(in):
+		return "reverting it costs more than it may, or nobody knows what it costs"
 	case drift.Destroys:
 		return "reverting it would destroy or replace something"
 	case drift.Hides:

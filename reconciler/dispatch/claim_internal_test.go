@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
 // waitingRuns is a Store of runs that wait, and counts what is asked of it.
@@ -112,6 +113,7 @@ func (everything) HearAgent(context.Context, holdfast.ClaimRequest, string, time
 }
 
 func (everything) HeardAgents(context.Context, string) ([]holdfast.AgentSign, error) { return nil, nil }
+func (everything) Cost(holdfast.Cluster, plandoc.Document) *holdfast.Cost            { return nil }
 func (everything) Sweeps() bool                                                      { return true }
 func (everything) Awaited() []string                                                 { return nil }
 func (everything) Changed(context.Context, holdfast.Run)                             {}

@@ -90,14 +90,16 @@ func New(opts Options) (*Dispatcher, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Dispatcher{
+	d := &Dispatcher{
 		opts: opts, work: queue.NewBroadcast(), breakers: breaker.New(opts.Store, opts.Now, opts.Limits.Break),
 		counters: counters{by: make(map[string]*counter), given: given{by: make(map[string]int)}},
 		agents:   newAgents(opts.Now, opts.Limits.Isolation), waiting: true,
 		renewals: &renewals{last: make(map[string]time.Time), since: make(map[string]time.Time)}, signs: &signs{beats: make(map[holdfast.AttemptRef]beat)}, results: newResults(opts.Store, opts.Logger, opts.Now),
 		places: places{opts.Store},
 		shares: &shares{store: opts.Store, limits: opts.Limits, now: opts.Now}, forks: newForks(opts.Fleet, opts.Logger),
-	}, nil
+	}
+	d.results.pricer = opts.Fleet
+	return d, nil
 }
 
 // Drain stops the handing out of runs, for a shutdown.

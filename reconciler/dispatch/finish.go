@@ -38,7 +38,7 @@ func outcome(
 	run.InputDigest = result.InputDigest
 	run.Fingerprint, run.PlanDigest, run.Counts = plan.Fingerprint, plan.Digest, plan.Counts
 	run.EngineName, run.EngineVersion = result.EngineName, result.EngineVersion
-	run.Matched, run.Failure, run.Policies = result.Matched, result.Failure, result.Policies
+	run.Matched, run.Failure, run.Policies, run.Cost = result.Matched, result.Failure, result.Policies, briefCost(plan.Cost)
 	run.Status, run.Reason, run.Detail, run.FinishedAt = result.Status, result.Reason, result.Detail, now
 	run.Step, run.NotBefore = "", time.Time{}
 	switch {
@@ -165,7 +165,7 @@ func (d *Dispatcher) saveOutcome(
 		result = lacking(result)
 	}
 	if run.Kind.Plans() {
-		if plan, result, err = d.results.recordPlan(ctx, ref, result); err != nil {
+		if plan, result, err = d.results.recordPlan(ctx, run, ref, result); err != nil {
 			return run, err
 		}
 	}

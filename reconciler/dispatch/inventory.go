@@ -25,6 +25,7 @@ type results struct {
 	logger    *slog.Logger
 	unread    *unread
 	owed      *owed
+	pricer    Pricer // nil: costs are not estimated
 }
 
 func newResults(store Store, logger *slog.Logger, now func() time.Time) results {

@@ -66,7 +66,7 @@ func takeLarge(t *testing.T, name string) {
 	}
 	kept := int64(0)
 	r := newResults(onDisk{document: name, kept: &kept}, slog.New(slog.DiscardHandler), time.Now)
-	plan, result, err := r.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-1", Attempt: 1},
+	plan, result, err := r.recordPlan(t.Context(), holdfast.Run{}, holdfast.AttemptRef{Run: "run-1", Attempt: 1},
 		holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: holdfast.Digest(digest)})
 	if err != nil || result.Status != holdfast.RunPlanned || plan.Counts.Update != 2000 || kept < 30<<20 {
 		t.Fatalf("it ended %s with %+v and %d bytes: %+v, %v", result.Status, plan.Counts, kept, result.Failure, err)

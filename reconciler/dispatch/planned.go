@@ -28,12 +28,12 @@ const causePlanDocument = holdfast.CauseUnreadablePlan
 // next to the document: it has to be the one that the result names, and how the
 // attempt ended has to agree with it. A result that does not becomes an error.
 func (r results) recordPlan(
-	ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result,
+	ctx context.Context, run holdfast.Run, ref holdfast.AttemptRef, result holdfast.Result,
 ) (holdfast.Plan, holdfast.Result, error) {
 	if result.PlanDigest == "" && !result.Status.Good() {
 		return holdfast.Plan{}, result, nil // it did not get that far
 	}
-	plan, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
+	plan, document, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError
 	// What is damaged stays so, and the attempt is to end; a store that is away comes back.
 	if err != nil && !errors.As(err, &bad) && !errors.Is(err, holdfast.ErrUnavailable) && r.unread.lasts(ref) {
@@ -50,6 +50,7 @@ func (r results) recordPlan(
 	if bad := disagrees(result.Status, plan.Counts); bad != nil {
 		return holdfast.Plan{}, spoiled(result, bad), nil
 	}
+	plan.Cost = r.costOf(ctx, run, result.Matched, document)
 	if err := r.putPlan(ctx, ref, plan); err != nil {
 		return plan, result, fmt.Errorf("keep plan of run %s: %w", ref.Run, err)
 	}
@@ -104,37 +105,39 @@ func (e *badPlanError) Error() string { return e.err.Error() }
 func (e *badPlanError) Unwrap() error { return e.err }
 
 // readDocument reads the document of a run, and what is next to it.
-func (r results) readDocument(ctx context.Context, run string, want holdfast.Digest) (holdfast.Plan, error) {
+func (r results) readDocument(
+	ctx context.Context, run string, want holdfast.Digest,
+) (plan holdfast.Plan, document plandoc.Document, err error) {
 	file, err := r.store.Artefact(ctx, run, holdfast.ArtefactDocument)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		why := "the agent left no plan document"
 		if want == "" { // agents that make one name it
 			why += ": is it older than the server?"
 		}
-		return holdfast.Plan{}, &badPlanError{errors.New(why)}
+		return plan, document, &badPlanError{errors.New(why)}
 	} else if err != nil {
-		return holdfast.Plan{}, err
+		return plan, document, err
 	}
 	defer file.Close()
 	read := &artefactReader{from: file}
-	document, err := plandoc.Decode(io.LimitReader(read, maxPlanDocument))
+	document, err = plandoc.Decode(io.LimitReader(read, maxPlanDocument))
 	if read.err != nil {
-		return holdfast.Plan{}, fmt.Errorf("read plan document of run %s: %w", run, read.err)
+		return plan, document, fmt.Errorf("read plan document of run %s: %w", run, read.err)
 	} else if err != nil {
-		return holdfast.Plan{}, &badPlanError{err}
+		return plan, document, &badPlanError{err}
 	}
 	info, err := r.readInfo(ctx, run)
 	if err != nil {
-		return holdfast.Plan{}, err
+		return plan, document, err
 	}
 	if err := info.Validate(); err != nil {
-		return holdfast.Plan{}, &badPlanError{err}
+		return plan, document, &badPlanError{err}
 	}
-	plan := plandiff.Plan(document, info)
+	plan = plandiff.Plan(document, info)
 	if !plan.Digest.Equal(want) {
-		return holdfast.Plan{}, &badPlanError{fmt.Errorf("the document is %s, the result is of %s", plan.Digest.Short(), want.Short())}
+		return plan, document, &badPlanError{fmt.Errorf("the document is %s, the result is of %s", plan.Digest.Short(), want.Short())}
 	}
-	return plan, nil
+	return plan, document, nil
 }
 
 // readInfo reads what is next to the document of a run.

@@ -89,7 +89,7 @@ func TestTakePlan(t *testing.T) {
 			}
 			d := newResults(store, slog.New(slog.DiscardHandler), time.Now)
 			test.result.Matched, test.result.Applying = "run-1", test.want == holdfast.RunApplied
-			plan, result, err := d.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1}, test.result)
+			plan, result, err := d.recordPlan(t.Context(), holdfast.Run{}, holdfast.AttemptRef{Run: "run-2", Attempt: 1}, test.result)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
 	}
 	d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	take := func() (holdfast.Result, error) {
-		_, result, err := d.recordPlan(t.Context(), holdfast.AttemptRef{Run: "run-2", Attempt: 1},
+		_, result, err := d.recordPlan(t.Context(), holdfast.Run{}, holdfast.AttemptRef{Run: "run-2", Attempt: 1},
 			holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
 		return result, err
 	}
@@ -172,7 +172,7 @@ func TestTakePlanFromAFaultyDisk(t *testing.T) {
 			d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
 			ref := holdfast.AttemptRef{Run: "run-2", Attempt: 1}
 			take := func() (holdfast.Result, error) {
-				_, result, err := d.recordPlan(t.Context(), ref, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
+				_, result, err := d.recordPlan(t.Context(), holdfast.Run{}, ref, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
 				return result, err
 			}
 			for range 3 {

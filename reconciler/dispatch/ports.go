@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/reconciler/breaker"
 )
 
@@ -122,6 +123,14 @@ type Fleet interface {
 	Listener
 	Waker
 	Roll
+	Pricer
+}
+
+// Pricer knows prices.
+type Pricer interface {
+	// Cost returns what a plan for a cluster changes of the monthly price; nil: costs are not
+	// estimated.
+	Cost(c holdfast.Cluster, document plandoc.Document) *holdfast.Cost
 }
 
 // Roll are the agents that all replicas have heard of.

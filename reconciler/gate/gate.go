@@ -15,6 +15,7 @@ type Terms struct {
 	Cluster  string
 	Requires []string // names of conditions, which may be there several times
 	Lifted   []string // those of them that the change itself takes away
+	Details  holdfast.GateTerms
 }
 
 // Of returns the conditions of terms, in order and each once, as they stand for that
@@ -29,11 +30,19 @@ func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []ho
 		}
 		switch name {
 		case holdfast.GateApproved:
-			gates = append(gates, approved(pr, terms.Cluster, plan, runs))
+			gates = append(gates, approved(name, terms.Details.Approvals, pr, terms.Cluster, plan, runs))
+		case holdfast.GateDestroy:
+			g := holdfast.Gate{Name: name, Met: true, Idle: true}
+			if plan.Destroys() {
+				g = approved(name, terms.Details.Destroys, pr, terms.Cluster, plan, runs)
+			}
+			gates = append(gates, g)
 		case holdfast.GateMergeable:
 			gates = append(gates, mergeable(pr, terms.Cluster))
 		case holdfast.GatePolicy:
-			gates = append(gates, policies(plan))
+			gates = append(gates, policies(pr, terms.Cluster, plan, runs))
+		case holdfast.GateCost:
+			gates = append(gates, cost(pr, terms, plan, runs))
 		default:
 			continue
 		}
@@ -42,11 +51,58 @@ func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []ho
 	return gates
 }
 
-// approved: somebody has approved what plan does, after it was shown, and nobody
-// who may write asks for changes. An approval does not answer such a request.
-func approved(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
-	g := holdfast.Gate{Name: holdfast.GateApproved}
-	var void []string // approvals that do not count, and why
+// approved: as many as are asked for, at least one, have approved what plan does, after it was
+// shown, and nobody who may write asks for changes. An approval does not answer such a request.
+func approved(
+	name string, count int, pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run,
+) holdfast.Gate {
+	g := holdfast.Gate{Name: name}
+	given, void := approvals(pr, cluster, plan, runs)
+	for _, a := range given {
+		g.Given = append(g.Given, a.how)
+	}
+	if by := Objectors(pr); len(by) > 0 {
+		g.Missing = strings.Join(by, " and ") + " requested changes"
+		g.From = "their next review, or the dismissal of that one"
+		return g
+	}
+	wanted, got := max(count, 1), people(given)
+	if g.Met = got >= wanted; g.Met {
+		return g
+	}
+	g.From = "an approving review or `/holdfast approve` from anyone with write permission, except " + cmp.Or(pr.Author, "its author")
+	switch {
+	case got > 0:
+		g.Missing = fmt.Sprintf("%d of %d approvals", got, wanted)
+		g.From = strings.Replace(g.From, "anyone", "anyone else", 1)
+	case len(void) == 0:
+		g.Missing = "nobody has approved it"
+	}
+	if len(void) > 0 {
+		g.Missing = strings.TrimPrefix(g.Missing+"; "+strings.Join(void, "; "), "; ")
+	}
+	return g
+}
+
+// approval is one that counts.
+type approval struct{ by, how string }
+
+// people is how many different ones have given approvals.
+func people(given []approval) int {
+	seen := make(map[string]bool)
+	for _, a := range given {
+		seen[strings.ToLower(a.by)] = true
+	}
+	return len(seen)
+}
+
+// approvals are those that count for what plan does, each once, and why others do not.
+func approvals(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) (given []approval, void []string) {
+	give := func(by, how string) {
+		if a := (approval{by, by + how}); !slices.Contains(given, a) {
+			given = append(given, a)
+		}
+	}
 	for _, v := range pr.Verdicts {
 		switch {
 		case !v.Approves:
@@ -55,11 +111,12 @@ func approved(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, 
 		case !shownBefore(v.At, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", v.By))
 		default:
-			g.Given = append(g.Given, v.By+" approved in a review")
+			give(v.By, " approved in a review")
 		}
 	}
 	for _, a := range pr.Approvals {
 		switch {
+		case a.Waives != "":
 		case a.Head != pr.Head:
 			void = append(void, fmt.Sprintf("%s approved an older commit", a.By))
 		case a.Ended != "":
@@ -69,23 +126,10 @@ func approved(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, 
 		case !covers(a, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", a.By))
 		default:
-			g.Given = append(g.Given, a.By+" approved by command")
+			give(a.By, " approved by command")
 		}
 	}
-	g.Given = unique(g.Given)
-	if by := Objectors(pr); len(by) > 0 {
-		g.Missing = strings.Join(by, " and ") + " requested changes"
-		g.From = "their next review, or the dismissal of that one"
-		return g
-	}
-	if g.Met = len(g.Given) > 0; !g.Met {
-		g.Missing = "nobody has approved it"
-		if void = unique(void); len(void) > 0 {
-			g.Missing = strings.Join(void, "; ")
-		}
-		g.From = "an approving review or `/holdfast approve` from anyone with write permission, except " + cmp.Or(pr.Author, "its author")
-	}
-	return g
+	return given, unique(void)
 }
 
 // Objectors are those whose request for changes stands, sorted.
@@ -107,7 +151,7 @@ func mergeable(pr holdfast.PullRequestRecord, cluster string) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateMergeable, Met: pr.Mergeable}
 	merged := pr.State == holdfast.PullRequestMerged
 	for _, a := range pr.Approvals {
-		if merged && a.Ended == "" && a.Head == pr.Head && a.At.After(pr.MergedAt) && isFor(a, cluster) {
+		if merged && a.Waives == "" && a.Ended == "" && a.Head == pr.Head && a.At.After(pr.MergedAt) && isFor(a, cluster) {
 			g.Met, g.Given = true, append(g.Given, a.By+" approved the merge by command")
 		}
 	}

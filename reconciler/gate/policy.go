@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// policies: those of the cluster were evaluated over plan, and none of them denies it.
-func policies(plan holdfast.Run) holdfast.Gate {
+// policies: those of the cluster were evaluated over plan, and none of them denies it but those
+// that were waived.
+func policies(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GatePolicy}
 	switch {
 	case plan.ID == "":
@@ -23,20 +24,62 @@ func policies(plan holdfast.Run) holdfast.Gate {
 	case plan.Policies.Set != plan.PoliciesGiven:
 		g.Missing = "the agent of this plan has evaluated other policies than it was given"
 		g.From = "a new plan"
-	case plan.Policies.Denies():
-		g.Missing, g.From = denial(*plan.Policies), "a plan that no policy denies"
-	default:
+	case !plan.Policies.Denies():
 		g.Met = true
 		g.Given = []string{fmt.Sprintf("%d policies deny nothing", plan.Policies.Evaluated)}
+	default:
+		waivers := waiversOf(pr, cluster, func(a holdfast.Approval) bool { return covers(a, pr, plan, runs) })
+		waived, words := names(waivers)
+		var expired []string
+		for _, w := range plan.PolicyWaivers {
+			if w.Expired {
+				expired = append(expired, fmt.Sprintf("the waiver of %s has expired: %s", w.Waives, w.Why))
+				continue
+			}
+			waived, words = append(waived, w.Waives), append(words, fmt.Sprintf("%s waived %s: %s", w.By, w.Waives, w.Why))
+		}
+		g.Given = words
+		if g.Met = !plan.Policies.DeniesBut(waived); !g.Met {
+			g.Missing = strings.Join(append([]string{denial(*plan.Policies, waived)}, expired...), "; ")
+			g.From = "a plan that no policy denies, or `/holdfast waive POLICY --reason …` by a person whom the policy names as an owner"
+		}
 	}
 	return g
 }
 
+// Waived are the ids of the policies that were waived for a cluster of a pull request, for its
+// head.
+func Waived(pr holdfast.PullRequestRecord, cluster string) []string {
+	ids, _ := names(waiversOf(pr, cluster, func(holdfast.Approval) bool { return true }))
+	return ids
+}
+
+// waiversOf are the waivers that stand for a cluster, of what of says.
+func waiversOf(pr holdfast.PullRequestRecord, cluster string, of func(holdfast.Approval) bool) (all []holdfast.Approval) {
+	for _, a := range pr.Approvals {
+		if a.Waives != "" && a.Head == pr.Head && a.Ended == "" && isFor(a, cluster) && of(a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// names are the policies of waivers, and who has waived them, in words.
+func names(waivers []holdfast.Approval) (ids, words []string) {
+	for _, w := range waivers {
+		if !slices.Contains(ids, w.Waives) {
+			ids = append(ids, w.Waives)
+			words = append(words, fmt.Sprintf("%s waived %s: %s", w.By, w.Waives, w.Why))
+		}
+	}
+	return ids, words
+}
+
 // denial says which policies do not let a plan pass, and why.
-func denial(r holdfast.PolicyReport) string {
+func denial(r holdfast.PolicyReport, waived []string) string {
 	var denying, failed []string
 	for _, result := range r.Results {
-		if result.Severity == holdfast.PolicyDeny && !slices.Contains(denying, result.Policy) {
+		if result.Severity == holdfast.PolicyDeny && !slices.Contains(slices.Concat(denying, waived), result.Policy) {
 			denying = append(denying, result.Policy)
 		}
 	}
@@ -58,6 +101,9 @@ func denial(r holdfast.PolicyReport) string {
 	}
 	if len(r.Undecided) > 0 {
 		parts = append(parts, "undecided: "+list(r.Undecided))
+	}
+	if len(parts) == 0 {
+		return "there are more results than are kept: some may be of policies that were not waived"
 	}
 	return strings.Join(parts, "; ")
 }

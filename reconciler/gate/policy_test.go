@@ -3,6 +3,7 @@ package gate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
@@ -48,5 +49,56 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("got %+v, want it to miss %q", g, tt.missing)
 			}
 		})
+	}
+}
+
+// A waiver has one policy not count, for the plan that was shown, of this head; what could not be
+// evaluated, or is left out, stays.
+func TestWaivedPolicies(t *testing.T) {
+	t.Parallel()
+	denies := func(ids ...string) *holdfast.PolicyReport {
+		r := &holdfast.PolicyReport{Set: "sha256:s"}
+		for _, id := range ids {
+			r.Results = append(r.Results, holdfast.PolicyResult{Policy: id, Severity: holdfast.PolicyDeny})
+		}
+		return r
+	}
+	waiver := func(change func(*holdfast.Approval)) holdfast.Approval {
+		a := holdfast.Approval{
+			By: "lead", Head: "head", At: noon.Add(time.Minute), Runs: []string{"run-1"}, Clusters: []string{"prod"}, CommentID: "1",
+			Waiver: holdfast.Waiver{Waives: "few", Why: "agreed"},
+		}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	faulty, omitting := denies("few"), denies("few")
+	faulty.Faults = []holdfast.PolicyFault{{Policy: "broken"}}
+	omitting.Omitted = 1
+	for name, tt := range map[string]struct {
+		waiver  holdfast.Approval
+		report  *holdfast.PolicyReport
+		missing string // empty: it is met
+	}{
+		"waived":                {waiver(nil), denies("few"), ""},
+		"and another denies":    {waiver(nil), denies("few", "other"), "denied by other"},
+		"and another is broken": {waiver(nil), faulty, "could not be evaluated: broken"},
+		"and some are left out": {waiver(nil), omitting, "more results than are kept"},
+		"another head":          {waiver(func(a *holdfast.Approval) { a.Head = "old" }), denies("few"), "denied by few"},
+		"another plan":          {waiver(func(a *holdfast.Approval) { a.Runs = []string{"run-3"} }), denies("few"), "denied by few"},
+		"another cluster":       {waiver(func(a *holdfast.Approval) { a.Clusters = []string{"dev"} }), denies("few"), "denied by few"},
+		"ended":                 {waiver(func(a *holdfast.Approval) { a.Ended = "its comment was edited" }), denies("few"), "denied by few"},
+		"an approval":           {waiver(func(a *holdfast.Approval) { a.Waiver = holdfast.Waiver{} }), denies("few"), "denied by few"},
+	} {
+		run := plan
+		run.PoliciesGiven, run.Policies = "sha256:s", tt.report
+		gates := gate.Of(approvals(tt.waiver), gate.Terms{Cluster: "prod", Requires: []string{"policy", "approved"}}, run, nil)
+		if g := gates[0]; g.Met != (tt.missing == "") || !strings.Contains(g.Missing, tt.missing) {
+			t.Errorf("%s: got %+v, want it to miss %q", name, g, tt.missing)
+		}
+		if approves := tt.waiver.Waives == ""; gates[1].Met != approves {
+			t.Errorf("%s: it approves: %v", name, gates[1].Met)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
 	"github.com/holdfast-dev/holdfast/policy/library"
+	"github.com/holdfast-dev/holdfast/policy/waiver"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -70,14 +71,20 @@ type Reader struct {
 	opts Options
 	ours []holdfast.PolicySource // the shipped ones, if somebody has them
 
-	mu      sync.Mutex                         // guards what follows
-	opened  map[string][]holdfast.PolicySource // of the sets, by where they are read
-	digests map[string]holdfast.Digest         // of what is evaluated together, by where all of it is
+	mu      sync.Mutex                 // guards what follows
+	opened  map[string]opened          // of the sets, by where they are read
+	digests map[string]holdfast.Digest // of what is evaluated together, by where all of it is
+}
+
+// opened is what the folder of a set has.
+type opened struct {
+	sources []holdfast.PolicySource
+	waivers []waiver.Waiver
 }
 
 // NewReader returns a Reader that has read nothing.
 func NewReader(opts Options) *Reader {
-	r := &Reader{opts: opts, opened: map[string][]holdfast.PolicySource{}, digests: map[string]holdfast.Digest{}}
+	r := &Reader{opts: opts, opened: map[string]opened{}, digests: map[string]holdfast.Digest{}}
 	if opts.Shipped != nil {
 		r.ours = library.Sources()
 	}
@@ -90,6 +97,20 @@ func (r *Reader) Required(c holdfast.Cluster) []string {
 		return nil
 	}
 	return []string{holdfast.GatePolicy}
+}
+
+// Policy returns one of the policies of a cluster; false if it has none of that id.
+func (r *Reader) Policy(ctx context.Context, c holdfast.Cluster, id string) (holdfast.Policy, bool, error) {
+	assigned, err := r.For(ctx, c)
+	if err != nil || assigned == nil {
+		return holdfast.Policy{}, false, err
+	}
+	for _, p := range policy.Compile(assigned.Sources, assigned.Settings).Policies() {
+		if p.ID == id {
+			return p, true, nil
+		}
+	}
+	return holdfast.Policy{}, false, nil
 }
 
 func (r *Reader) shipped(c holdfast.Cluster) bool {
@@ -106,8 +127,19 @@ func (r *Reader) of(c holdfast.Cluster) (sets []Set) {
 	return sets
 }
 
-// Digest identifies the policies of a cluster; empty if it has none.
+// Digest identifies the policies of a cluster; empty if it has none. Decisions ask for it: of
+// what was digested before no file is looked at.
 func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Digest, error) {
+	_, where, err := r.located(ctx, c)
+	if err != nil || where == "" {
+		return "", err
+	}
+	r.mu.Lock()
+	known, ok := r.digests[where]
+	r.mu.Unlock()
+	if ok {
+		return known, nil
+	}
 	assigned, err := r.For(ctx, c)
 	if assigned == nil {
 		return "", err
@@ -115,38 +147,55 @@ func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Diges
 	return assigned.Set, err
 }
 
-// For returns the policies of a cluster, without their context; nil if it has none.
-func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.AssignedPolicies, error) {
-	var sources []holdfast.PolicySource
-	var where []string
-	size := 0
+// located is a set at the commit that it is read at.
+type located struct {
+	Set
+	rev holdfast.Revision
+	key string // which of what was opened it is
+}
+
+// located are the sets of a cluster, and where all of its policies are; empty if it has none.
+func (r *Reader) located(ctx context.Context, c holdfast.Cluster) (sets []located, where string, err error) {
+	var keys []string
 	for _, set := range r.of(c) {
 		rev, err := r.revision(ctx, set)
 		if err != nil {
-			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
+			return nil, "", fmt.Errorf("policies %s: %w", set.Name, err)
 		}
 		key := strings.Join([]string{set.Name, set.Repo, string(rev), set.Dir}, "\x00")
-		found, err := r.read(ctx, key, set, rev)
+		sets, keys = append(sets, located{set, rev, key}), append(keys, key)
+	}
+	if r.shipped(c) {
+		keys = append(keys, "shipped")
+	}
+	return sets, strings.Join(keys, "\x01"), nil
+}
+
+// For returns the policies of a cluster, without their context; nil if it has none.
+func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.AssignedPolicies, error) {
+	sets, where, err := r.located(ctx, c)
+	if err != nil || where == "" {
+		return nil, err
+	}
+	var sources []holdfast.PolicySource
+	size := 0
+	for _, set := range sets {
+		found, err := r.read(ctx, set.key, set.Set, set.rev)
 		if err != nil {
 			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
 		}
-		for _, source := range found {
+		for _, source := range found.sources {
 			size += len(source.Text)
 		}
 		if size > mostTogether {
 			return nil, fmt.Errorf("the policies of cluster %s have more than %d MiB", c.Name, mostTogether>>20)
 		}
-		sources, where = append(sources, found...), append(where, key)
+		sources = append(sources, found.sources...)
 	}
 	if r.shipped(c) {
-		sources, where = append(sources, r.ours...), append(where, "shipped")
+		sources = append(sources, r.ours...)
 	}
-	if len(where) == 0 {
-		return nil, nil
-	}
-	return &holdfast.AssignedPolicies{
-		Set: r.digest(strings.Join(where, "\x01"), sources), Sources: sources,
-	}, nil
+	return &holdfast.AssignedPolicies{Set: r.digest(where, sources), Sources: sources}, nil
 }
 
 // mostDigests and mostOpened bound what is kept: when there is more, it is made again.
@@ -206,7 +255,7 @@ const (
 )
 
 // read reads the files of a set.
-func (r *Reader) read(ctx context.Context, key string, set Set, rev holdfast.Revision) ([]holdfast.PolicySource, error) {
+func (r *Reader) read(ctx context.Context, key string, set Set, rev holdfast.Revision) (found opened, err error) {
 	r.mu.Lock()
 	known, ok := r.opened[key]
 	r.mu.Unlock()
@@ -215,29 +264,35 @@ func (r *Reader) read(ctx context.Context, key string, set Set, rev holdfast.Rev
 	}
 	tree, err := r.opts.Git.Tree(ctx, set.Repo, string(rev))
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", rev, err)
+		return found, fmt.Errorf("open %s: %w", rev, err)
 	}
-	sources, err := readTree(tree, set)
-	if err != nil {
-		return nil, err
+	if found.sources, err = readTree(tree, set); err != nil {
+		return found, err
+	}
+	if found.waivers, err = r.waiversIn(found.sources); err != nil {
+		return found, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.opened) >= mostOpened {
 		clear(r.opened)
 	}
-	r.opened[key] = sources
-	return sources, nil
+	r.opened[key] = found
+	return found, nil
 }
 
-// readTree reads the policies in a folder of a tree, without their tests.
+// isPolicy reports whether a file of that name has policies, or data for them, and no tests.
+func isPolicy(name string) bool { return policy.IsSource(name) && !policy.IsTest(name) }
+
+// readTree reads the policies in a folder of a tree, without their tests, and waivers. These are
+// part of what is identified: a new one has open pull requests planned again.
 func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err error) {
 	root, size := path.Clean(cmp.Or(set.Dir, ".")), 0
 	err = fs.WalkDir(tree, root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if !entry.Type().IsRegular() || !policy.IsSource(entry.Name()) || policy.IsTest(entry.Name()) {
+		if !entry.Type().IsRegular() || !isPolicy(entry.Name()) && !isWaiver(root, name) {
 			return nil
 		}
 		text, err := tree.ReadFile(name)
@@ -259,7 +314,7 @@ func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err
 		return nil, fmt.Errorf("there is no folder %s", root)
 	case err != nil:
 		return nil, err
-	case len(sources) == 0:
+	case !slices.ContainsFunc(sources, func(s holdfast.PolicySource) bool { return isPolicy(path.Base(s.Path)) }):
 		return nil, fmt.Errorf("the folder %s has no policy: they are files that end in .rego", root)
 	}
 	return sources, nil

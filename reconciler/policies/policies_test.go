@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
@@ -131,6 +132,58 @@ func TestScopes(t *testing.T) {
 				t.Errorf("got %v, required %v, want %d", from, required, tt.want)
 			}
 		})
+	}
+}
+
+// Documents waive policies of their set, for the clusters that they name, until their day is over;
+// some time after that they are still named.
+func TestWaivers(t *testing.T) {
+	t.Parallel()
+	const rego = "# METADATA\n# custom:\n#   id: few\npackage few\n\ndeny contains \"x\" if true\n"
+	waives := func(policy, scope string) string {
+		return "apiVersion: holdfast.dev/v1\nkind: Waiver\nmetadata: {name: w}\nspec: {policy: " + policy + ", reason: r, by: alice, until: 2026-12-31, scope: {" + scope + "}}\n"
+	}
+	read := func(text, rules string, now time.Time) ([]holdfast.PolicyWaiver, error) {
+		w := newWorld()
+		w.commits["c2"] = tree{fstest.MapFS{"rules/a.rego": {Data: []byte(rules)}, "rules/waivers/w.yaml": {Data: []byte(text)}, "waivers/x.yaml": {Data: []byte("?")}}}
+		return w.reader(nil, platform("")).Waivers(t.Context(), payments, now)
+	}
+	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 12, 0, 0, 0, time.UTC) }
+	for name, test := range map[string]struct {
+		now     time.Time
+		scope   string
+		want    string // part of its words; empty: it is not for the cluster, or long over
+		expired bool
+	}{
+		"in force":        {day(11, 30), "projects: [pay*]", "r until 2026-12-31 (platform/waivers/w.yaml:4", false},
+		"its last week":   {day(12, 28), "projects: [pay*]", "within a week", false},
+		"its last day":    {day(12, 31), "clusters: [prod]", "r until", false},
+		"over":            {day(12, 32), "clusters: [prod]", "r until 2026-12-31", true},
+		"long over":       {day(14, 15), "clusters: [prod]", "", false},
+		"another cluster": {day(11, 30), "clusters: [dev]", "", false},
+	} {
+		got, err := read(waives("few", test.scope), rego, test.now)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case test.want == "" && len(got) > 0:
+			t.Errorf("%s: got %+v", name, got)
+		case test.want != "" && (len(got) != 1 || got[0].Waives != "few" || got[0].By != "alice" || got[0].Expired != test.expired || !strings.Contains(got[0].Why, test.want)):
+			t.Errorf("%s: got %+v, want %q", name, got, test.want)
+		}
+	}
+	for text, want := range map[string]string{
+		waives("many", "clusters: [prod]"): `platform/waivers/w.yaml:4:16: there is no policy "many"`,
+		waives("few", "clusters: []"):      "spec.scope.clusters is empty",
+		"nothing":                          "this document is not a waiver",
+	} {
+		if got, err := read(text, rego, day(11, 30)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want %q", got, err, want)
+		}
+	}
+	strict := strings.Replace(rego, "id: few", "id: few\n#   waivable: false", 1)
+	if got, err := read(waives("few", "clusters: [prod]"), strict, day(11, 30)); err == nil || !strings.Contains(err.Error(), "waivable: false") {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

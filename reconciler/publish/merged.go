@@ -209,8 +209,10 @@ func (v *viewer) viewConditions(
 	if err != nil {
 		return err
 	}
-	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, runs))
-	rc.Gates = gate.Of(pr, gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted}, *rc.Apply, slices.Concat(plans, runs))
+	last := decision.LastApplied(rec, runs)
+	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, last)
+	details := decision.Terms(rec.Desired.Document, rec.Applied, last)
+	rc.Gates = gate.Of(pr, gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted, Details: details}, *rc.Apply, slices.Concat(plans, runs))
 	return nil
 }
 

@@ -27,10 +27,12 @@ type Options struct {
 
 // Settings are what may differ from one installation to the next.
 type Settings struct {
-	Identity   string                  // names this replica in claims of posts
-	MaxRetries int                     // of an attempt that failed for a transient cause; negative: none
-	MaxIssues  int                     // open drift issues in a repository, besides the one that sums up; negative: only that one
-	LogURL     func(run string) string // nil: comments name runs without a link
+	Identity   string // names this replica in claims of posts
+	MaxRetries int    // of an attempt that failed for a transient cause; negative: none
+	MaxIssues  int    // open drift issues in a repository, besides the one that sums up; negative: only that one
+	// PolicyStatus: what policies say is a status of its own.
+	PolicyStatus bool
+	LogURL       func(run string) string // nil: comments name runs without a link
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string
 	Now            func() time.Time

@@ -22,6 +22,10 @@ func (p *Publisher) wantStatuses(
 	if apply, ok := report.ApplyStatus(view); ok {
 		posts = append(posts, p.statusPosts(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)...)
 	}
+	if p.opts.Settings.PolicyStatus && pr.State == holdfast.PullRequestOpen {
+		of := holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: report.PolicyStatus(view), After: after}
+		posts = append(posts, p.statusPosts(ctx, of, told)...)
+	}
 	err := p.want(ctx, posts...)
 	if err == nil && pr.State == holdfast.PullRequestOpen {
 		err = p.wantCheck(ctx, view)
@@ -140,7 +144,8 @@ func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestReco
 		status := post.Status
 		waits := status.State == holdfast.StatusPending || post.After != "" && post.Wanted > post.Posted
 		current := status.Revision == pr.Head && pr.State != holdfast.PullRequestClosed
-		if status.Context != holdfast.ContextPlan || !waits || current {
+		ofPlan := status.Context == holdfast.ContextPlan || status.Context == holdfast.ContextPolicy
+		if !ofPlan || !waits || current {
 			continue
 		}
 		if other, err := p.headOfAnother(ctx, pr, status.Revision); err != nil {

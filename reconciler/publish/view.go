@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cost"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -18,7 +19,7 @@ import (
 // view gathers what a pull request's comment tells, and whether it is all there
 // is to tell until somebody acts.
 func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
-	view := report.PullRequest{PullRequest: pr, Now: v.opts.Settings.Now(), LogURL: v.opts.Settings.LogURL}
+	view := report.PullRequest{PullRequest: pr, Now: v.opts.Settings.Now(), LogURL: v.opts.Settings.LogURL, AddCosts: cost.Sum}
 	if link := v.opts.Settings.PullRequestURL; link != nil {
 		view.URL = link(pr.PullRequestRef)
 	}
@@ -41,7 +42,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 		}
 		if own != nil {
 			requires, lifted := decision.Required(c.Document, own.last...)
-			rc.Gates = gate.Of(pr, gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted}, decision.Newest(plans), plans)
+			rc.Gates = gate.Of(pr, gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(c.Document, own.last...)}, decision.Newest(plans), plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)

@@ -45,7 +45,7 @@ func (t *applying) heldByPolicies(review holdfast.Review) bool {
 	if t.a.Policies == nil {
 		return false
 	}
-	if r := t.result.Policies; r != nil && r.Denies() {
+	if r := t.result.Policies; r != nil && r.DeniesBut(t.a.Policies.Waived) {
 		t.hold(holdfast.ReasonPolicyDenied, "policies deny the plan: "+verdict.Said(*r))
 		return true
 	}

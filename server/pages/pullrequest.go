@@ -145,7 +145,7 @@ func gates(pr v1.PullRequest) []console.Gate {
 			}
 		}
 		for _, approval := range pr.Approvals {
-			if approval.Ended == "" && approval.Head == pr.Head {
+			if approval.Waives == "" && approval.Ended == "" && approval.Head == pr.Head {
 				by = append(by, approval.By)
 			}
 		}

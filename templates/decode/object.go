@@ -224,13 +224,20 @@ func (o *Object) Items(key string) []*yaml.Node {
 // Strings returns a list of texts, with the node of each.
 func (o *Object) Strings(key string) (values []string, nodes []*yaml.Node) {
 	for i, item := range o.Items(key) {
-		if s, ok := o.textOf(item, fmt.Sprintf("%s[%d]", o.Label(key), i)); ok {
+		if s, ok := o.Entry(item, fmt.Sprintf("%s[%d]", o.Label(key), i)); ok {
 			values, nodes = append(values, s), append(nodes, item)
-		} else if item.Tag == "!!null" {
-			o.reader.Add(item, fmt.Sprintf("%s[%d] is empty", o.Label(key), i), "")
 		}
 	}
 	return values, nodes
+}
+
+// Entry returns the text that an entry of a list is.
+func (o *Object) Entry(item *yaml.Node, label string) (string, bool) {
+	s, ok := o.textOf(item, label)
+	if !ok && item.Tag == "!!null" {
+		o.reader.Add(item, label+" is empty", "")
+	}
+	return s, ok
 }
 
 // Choice returns text that must be one of allowed, "" if it is absent.

@@ -2,7 +2,6 @@ package document
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,16 +78,7 @@ func (r clusterReader) driftRule(o *decode.Object) holdfast.DriftRule {
 
 func (r clusterReader) apply(o *decode.Object, c *holdfast.Cluster) {
 	c.Apply.Manual = !o.Bool("onMerge", true)
-	values, nodes := o.Strings("requires")
-	for i, v := range values {
-		allowed := holdfast.GateNames()
-		switch {
-		case !slices.Contains(allowed, v):
-			r.Add(nodes[i], fmt.Sprintf("spec.apply.requires has %q", wording.Clip(v)), wording.DidYouMean(v, allowed))
-		case !slices.Contains(c.Apply.Requires, v):
-			c.Apply.Requires = append(c.Apply.Requires, v)
-		}
-	}
+	r.requires(o, c)
 	items := o.Items("windows")
 	if len(items) > maxWindows {
 		r.Add(items[maxWindows], fmt.Sprintf("spec.apply.windows has %d entries, more than %d", len(items), maxWindows), "write schedules that cover more")

@@ -159,6 +159,16 @@ func TestSettingsFaults(t *testing.T) {
 		"a key that no window has": {`apply: {windows: [{kind: allow, schedule: "@daily", duration: 1h, actions: [apply]}]}`, []string{
 			`c.yaml:8:69: unknown key "actions" in spec.apply.windows[0] (one of duration, kind, schedule, timeZone)`,
 		}},
+		"terms": {`apply: {requires: [cost, {approvals: {count: 0}}, {cost: {maxIncrease: 1e3, currency: usd}}, {costs: {}}, {approvals: {count: 1}, cost: {}}, {destroy: {count: 2}}]}`, []string{
+			`c.yaml:8:22: spec.apply.requires[0] has no limit (write - cost: {maxIncrease: 100, currency: USD})`,
+			`c.yaml:8:48: spec.apply.requires[1].approvals.count must be a number from 1 to 10, not the number 0`,
+			`c.yaml:8:74: spec.apply.requires[2].cost.maxIncrease must be a decimal number, not the number 1e3 (write one such as 100 or 12.50)`,
+			`c.yaml:8:89: spec.apply.requires[2].cost.currency is "usd" (write the three letters of ISO 4217, such as USD or EUR)`,
+			`c.yaml:8:97: unknown key "costs" in spec.apply.requires[3] (did you mean "cost"?)`,
+			`c.yaml:8:109: spec.apply.requires[4] has several conditions (write each as an entry of the list)`,
+			`c.yaml:8:154: spec.apply.requires[5].destroy.approvals is missing`,
+			`c.yaml:8:155: unknown key "count" in spec.apply.requires[5].destroy (the only one is approvals)`,
+		}},
 		"requires": {`apply: {requires: [aproved, mergeable]}`, []string{
 			`c.yaml:8:22: spec.apply.requires has "aproved" (did you mean "approved"?)`,
 		}},

@@ -45,7 +45,7 @@ func settingsOf(c holdfast.Cluster) []setting {
 		{"project", cmp.Or(c.Project, "none")},
 		{"environment", cmp.Or(c.Environment, "none")},
 		{"apply.onMerge", fmt.Sprint(!c.Apply.Manual)},
-		{"apply.requires", listText(c.Apply.Requires)},
+		{"apply.requires", listText(requiresText(c.Apply))},
 		{"apply.windows", listText(windows)},
 		{"deletion.protected", fmt.Sprint(c.Deletion.Protected)},
 		{"dependsOn", listText(c.DependsOn)},
@@ -53,6 +53,36 @@ func settingsOf(c holdfast.Cluster) []setting {
 		{"drift.onDrift", cmp.Or(c.Drift.OnDrift, "report")},
 		{"template.upgrades", cmp.Or(upgrades, "none")},
 	}
+}
+
+// requiresText are the conditions of an apply, with what they ask for.
+func requiresText(a holdfast.ApplySettings) (out []string) {
+	for _, name := range a.Requires {
+		switch {
+		case name == holdfast.GateApproved && a.Terms.Approvals > 1:
+			out = append(out, fmt.Sprintf("%s by %d", name, a.Terms.Approvals))
+		case name == holdfast.GateDestroy && a.Terms.Destroys > 1:
+			out = append(out, fmt.Sprintf("%s approved by %d", name, a.Terms.Destroys))
+		case name == holdfast.GateCost:
+			for _, limit := range a.Terms.Costs {
+				out = append(out, fmt.Sprintf("%s: %s", name, limitText(limit)))
+			}
+		default:
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func limitText(limit holdfast.CostTerms) string {
+	text := limit.String()
+	if limit.Unpriced {
+		text += ", whatever has no price"
+	}
+	if len(limit.ApprovedBy) > 0 {
+		text += ", or approved by " + strings.Join(limit.ApprovedBy, " or ")
+	}
+	return text
 }
 
 func listText(list []string) string {

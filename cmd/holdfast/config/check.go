@@ -35,6 +35,8 @@ func (d contradictions) check(c *Config) {
 	d.checkSandbox(c)
 	d.checkDrift(c)
 	d.checkPolicies(c)
+	d.checkCost(c.Cost)
+	d.checkGates(c.Gates)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
 	d.checkRedis(c.Lock)

@@ -20,18 +20,30 @@ type Config struct {
 	Credentials  []Credential `yaml:"credentials" doc:"The environment of the engine, by project, environment and phase. All matching entries are merged; later ones win. Only [proxies and certificates](install.md#proxies-and-certificates) are passed on from the server's own environment."`
 	Runs         Runs         `yaml:"runs" doc:"Limits of runs."`
 	Jobs         Jobs         `yaml:"jobs" doc:"Settings of the Jobs of all [Kubernetes runners](runners-kubernetes.md), and of the tasks of [ECS](runners-ecs.md)."`
-	Policies     Policies     `yaml:"policies" doc:"Policies that are evaluated for plans before they are applied: see [policies](policies.md). Clusters with policies always have the condition policy, whatever their documents say."`
-	Adopt        Adopt        `yaml:"adopt" doc:"The first plans of clusters that were found in Git and never applied, for example with a fresh database. They have the lowest priority."`
-	Drift        Drift        `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
-	Retention    Retention    `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
-	Isolation    string       `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, in this order; otherwise no run is started. none: no isolation is needed; code in a pull request can read and do what the agent can, and no pull request from a fork is planned. Agents elsewhere have the flag --isolation: an agent with a weaker mode than this key requires gets no runs; with auto, an agent without isolation gets none. See [security](security.md)."`
-	Sandbox      Sandbox      `yaml:"sandbox" doc:"The parts of the server's machine that engines can use besides their workspace, the system's programs and libraries, the engine, its configuration, and files that the configuration names."`
-	Engines      Engines      `yaml:"engines" doc:"How agents that serve starts find Terraform and OpenTofu. Agents elsewhere have flags for this: see [install](install.md#agents-on-other-machines)."`
-	Agent        Agent        `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, if the server is root, one for plans and one for applies, each with its own user."`
-	Lock         Lock         `yaml:"lock" doc:"Mutual exclusion across replicas."`
-	Telemetry    Telemetry    `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
+	Review
+	Upkeep
+	Retention Retention `yaml:"retention" doc:"How much history is kept. Records that are still in use are always kept: runs that have not ended, the last apply of each cluster, runs of open pull requests."`
+	Isolation string    `yaml:"isolation" default:"auto" doc:"How the engine, and every process that it starts, is isolated from the agent, from other runs and from the machine. auto: the strongest mode that works on this machine. slots, range, user-namespace, landlock or users: that mode or a stronger one, in this order; otherwise no run is started. none: no isolation is needed; code in a pull request can read and do what the agent can, and no pull request from a fork is planned. Agents elsewhere have the flag --isolation: an agent with a weaker mode than this key requires gets no runs; with auto, an agent without isolation gets none. See [security](security.md)."`
+	Sandbox   Sandbox   `yaml:"sandbox" doc:"The parts of the server's machine that engines can use besides their workspace, the system's programs and libraries, the engine, its configuration, and files that the configuration names."`
+	Engines   Engines   `yaml:"engines" doc:"How agents that serve starts find Terraform and OpenTofu. Agents elsewhere have flags for this: see [install](install.md#agents-on-other-machines)."`
+	Agent     Agent     `yaml:"agent" doc:"The agents that serve starts: one for all runs, or, if the server is root, one for plans and one for applies, each with its own user."`
+	Lock      Lock      `yaml:"lock" doc:"Mutual exclusion across replicas."`
+	Telemetry Telemetry `yaml:"telemetry" doc:"Logs and traces. Metrics are always at /metrics of the API listener."`
 
 	dir string // of the file, for relative paths
+}
+
+// Review is what judges plans. Its keys are keys of holdfast.yaml.
+type Review struct {
+	Policies Policies `yaml:"policies" doc:"Policies that are evaluated for plans before they are applied: see [policies](policies.md). Clusters with policies always have the condition policy, whatever their documents say."`
+	Cost     Cost     `yaml:"cost" doc:"Estimates of how plans change the monthly price: see [cost](cost.md)."`
+	Gates    []Gate   `yaml:"gates" doc:"Conditions that applies have to meet, whatever the documents of the clusters say: documents can only ask for more. All entries that match a cluster hold."`
+}
+
+// Upkeep is what happens to clusters that nobody changes. Its keys are keys of holdfast.yaml.
+type Upkeep struct {
+	Adopt Adopt `yaml:"adopt" doc:"The first plans of clusters that were found in Git and never applied, for example with a fresh database. They have the lowest priority."`
+	Drift Drift `yaml:"drift" doc:"Drift checks: whether the infrastructure still matches the last apply."`
 }
 
 // Datastore says where everything is kept that must persist.

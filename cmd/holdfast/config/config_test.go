@@ -339,6 +339,33 @@ func TestFaults(t *testing.T) {
 				`f:7:14: policies.sets[3].name: there is another set "p"`,
 			},
 		},
+		"prices": {
+			"cost:\n  refresh: 1m\n  sources:\n    - {type: gcp}\n    - {type: oracle}\n    - {type: infracost, key: {env: K}}\n" +
+				"    - {type: aws, url: ftp://x}\n    - {type: aws}\n",
+			[]string{
+				`f:2:12: cost.refresh: must be at least 1h`,
+				`f:4:7: cost.sources[0].key: is required for gcp`,
+				`f:5:14: cost.sources[1].type: "oracle" is not one of`,
+				`f:6:7: cost.sources[2].url: is required for infracost`,
+				`f:7:24: cost.sources[3].url: is not a URL`,
+				`f:8:14: cost.sources[4].type: "aws" is listed twice`,
+			},
+		},
+		"gates": {
+			"gates:\n  - {requires: [policy], environments: [\"[\"]}\n  - {approvals: 11}\n  - {projects: [a]}\n" +
+				"  - {cost: {maxIncrease: \"1e3\", currency: usd, unpriced: x}}\n  - {approvals: 1, cost: {approvedBy: [\"\"]}}\n",
+			[]string{
+				`f:2:41: gates[0].environments[0]: "[" is not a glob`,
+				`f:2:17: gates[0].requires[0]: "policy" is not one of approved, mergeable`,
+				`f:3:17: gates[1].approvals: must be from 0 to 10`,
+				`f:4:5: gates[2]: requires nothing`,
+				`f:5:26: gates[3].cost.maxIncrease: "1e3" is not a decimal number`,
+				`f:5:43: gates[3].cost.currency: "usd" is not the three letters`,
+				`f:5:58: gates[3].cost.unpriced: "x" is not one of deny, allow`,
+				`f:6:40: gates[4].cost.approvedBy[0]: is missing`,
+				`f:6:39: gates[4].cost.approvedBy: is set, but maxIncrease is not`,
+			},
+		},
 		"a token without one": {"server: {api: {tokens: [{name: a}]}}\n", []string{"f:1:25: server.api.tokens[0]: has no token"}},
 	}
 	for name, test := range tests {

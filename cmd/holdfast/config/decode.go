@@ -70,7 +70,7 @@ func (d *decoder) structure(node *yaml.Node, path string, v reflect.Value) {
 			continue
 		}
 		if value.Tag != "!!null" {
-			d.decode(value, join(path, key.Value), v.Field(i))
+			d.decode(value, join(path, key.Value), v.FieldByIndex(i))
 		}
 	}
 }
@@ -170,11 +170,11 @@ func (d *decoder) is(node *yaml.Node, path string, kind yaml.Kind, word string) 
 	return node.Kind == kind
 }
 
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := make(map[string]int, t.NumField())
-	for i := range t.NumField() {
-		if key := t.Field(i).Tag.Get("yaml"); key != "" {
-			fields[key] = i
+func fieldsOf(t reflect.Type) map[string][]int {
+	fields := make(map[string][]int, t.NumField())
+	for _, field := range reflect.VisibleFields(t) { // those of embedded structs, too
+		if key := field.Tag.Get("yaml"); key != "" {
+			fields[key] = field.Index
 		}
 	}
 	return fields
@@ -219,14 +219,14 @@ func join(path, key string) string {
 }
 
 // suggest names the known key that is nearest to word, if one is near.
-func suggest(word string, fields map[string]int) string {
+func suggest(word string, fields map[string][]int) string {
 	if best := nearest.Of(word, sortedKeys(fields)); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return fmt.Sprintf("known here: %v", sortedKeys(fields))
 }
 
-func sortedKeys(fields map[string]int) []string {
+func sortedKeys(fields map[string][]int) []string {
 	keys := make([]string, 0, len(fields))
 	for key := range fields {
 		keys = append(keys, key)

@@ -104,6 +104,12 @@ func (c *Config) resolvePaths() {
 			abs(&r.URL)
 		}
 	}
+	for i := range c.Cost.Books {
+		abs(&c.Cost.Books[i])
+	}
+	for i := range c.Cost.Sources {
+		abs(&c.Cost.Sources[i].Key.File)
+	}
 	for name, secret := range c.Secrets {
 		abs(&secret.File)
 		c.Secrets[name] = secret

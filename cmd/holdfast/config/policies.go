@@ -11,6 +11,7 @@ import (
 type Policies struct {
 	Sets    []PolicySet     `yaml:"sets" doc:"Folders with policies in watched repositories."`
 	Shipped ShippedPolicies `yaml:"shipped" doc:"[The policies that Holdfast ships](shipped-policies.md)."`
+	Status  bool            `yaml:"status" doc:"Report what policies say of a pull request as the commit status holdfast/policy, in addition to holdfast/plan: a failure if one denies a plan. A branch protection can require it."`
 }
 
 // PolicySet is a folder with policies.

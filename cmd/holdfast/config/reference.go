@@ -32,8 +32,7 @@ func section(b *strings.Builder, path string, t reflect.Type, doc string) {
 		t         reflect.Type
 	}
 	var subs []sub
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for _, field := range reflect.VisibleFields(t) {
 		key := field.Tag.Get("yaml")
 		if key == "" {
 			continue

@@ -2,7 +2,6 @@ package offline
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,12 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/costs"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/cost"
@@ -71,7 +70,7 @@ func (a *app) cost(paths []string, region, bookFile, format string) error {
 		return err
 	}
 	var report CostReport
-	var costs []holdfast.Cost
+	var estimates []holdfast.Cost
 	for _, name := range files {
 		in, err := readPlan(name)
 		if err != nil {
@@ -80,9 +79,9 @@ func (a *app) cost(paths []string, region, bookFile, format string) error {
 		in.Region = region
 		estimate := cost.Estimate(in, chain)
 		report.Plans = append(report.Plans, PlanCost{Plan: name, Cost: estimate})
-		costs = append(costs, estimate)
+		estimates = append(estimates, estimate)
 	}
-	report.Totals = table.NotNil(cost.Sum(costs...))
+	report.Totals = table.NotNil(cost.Sum(estimates...))
 	return a.Print(format, report, func() string { return a.costText(report) })
 }
 
@@ -209,180 +208,17 @@ func (a *app) costText(r CostReport) string {
 		if len(r.Plans) > 1 {
 			fmt.Fprintf(&b, "== %s\n\n", table.Clean(p.Plan))
 		}
-		b.WriteString(a.planCostText(p.Cost))
+		b.WriteString(costs.Text(a.App, p.Cost))
+		if slices.ContainsFunc(p.Cost.Unpriced, func(u holdfast.UnpricedCost) bool { return u.Gap == holdfast.CostNoPrice && u.Region == "" }) {
+			b.WriteString("The plan does not say in which region it is: name it with --region.\n")
+		}
 	}
 	if len(r.Plans) > 1 {
 		unpriced := 0
 		for _, p := range r.Plans {
 			unpriced += p.Cost.UnpricedResources()
 		}
-		fmt.Fprintf(&b, "\n%s together: %s\n", table.Count(len(r.Plans), "plan"), priceText(r.Totals, unpriced))
+		fmt.Fprintf(&b, "\n%s together: %s\n", table.Count(len(r.Plans), "plan"), costs.PriceText(r.Totals, unpriced))
 	}
 	return b.String()
-}
-
-func (a *app) planCostText(c holdfast.Cost) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Monthly price: %s\n", priceText(c.Totals, c.UnpricedResources()))
-	b.WriteString(a.Section("Changes", []table.Column{{Title: "RESOURCE"}, {Title: "A MONTH"}, {Title: "FOR", Min: 20}}, changeRows(c.Resources)))
-	b.WriteString(a.Section("Not priced", []table.Column{{Title: "RESOURCE"}, {Title: "WHAT", Yields: 1}, {Title: "WHY", Min: 20}}, unpricedRows(c.Unpriced)))
-	b.WriteString(a.Section("On top, by usage", []table.Column{{Title: "RESOURCE"}, {Title: "PRICE"}, {Title: "FOR", Min: 20}}, usageRows(c.Usage)))
-	fmt.Fprintf(&b, "\n%s\n", a.pricesText(c.Prices))
-	if slices.ContainsFunc(c.Unpriced, func(u holdfast.UnpricedCost) bool { return u.Gap == holdfast.CostNoPrice && u.Region == "" }) {
-		b.WriteString("The plan does not say in which region it is: name it with --region.\n")
-	}
-	return b.String()
-}
-
-// priceText is what is added, with what has no price.
-func priceText(totals []holdfast.CostTotal, unpriced int) string {
-	resources := table.Count(unpriced, "resource") + " without a price"
-	switch {
-	case unpriced == 0 && len(totals) == 0:
-		return "no change"
-	case unpriced == 0:
-		return changesText(totals)
-	case len(totals) == 0:
-		return "not known; " + resources
-	}
-	return changesText(totals) + ", and " + resources
-}
-
-func changeRows(resources []holdfast.ResourceCost) (rows [][]table.Cell) {
-	for _, r := range resources {
-		rows = append(rows, []table.Cell{{Text: r.Address}, {Text: changesText(r.Totals), Colour: colourOf(r.Totals)}, {Text: itemsText(r.Items)}})
-	}
-	return rows
-}
-
-// colourOf is red for what costs more in any case, and green for what saves.
-func colourOf(totals []holdfast.CostTotal) table.Colour {
-	for _, t := range totals {
-		switch {
-		case strings.HasPrefix(string(t.Change.High), "-"):
-			return table.Green
-		case !strings.HasPrefix(string(t.Change.Low), "-"):
-			return table.Red
-		}
-	}
-	return table.Plain
-}
-
-// itemsText is what a resource is billed by after the change, and what no longer. What is
-// there on both sides, in another number, is named once.
-func itemsText(items []holdfast.CostItem) string {
-	var now, gone []string
-	for _, i := range items {
-		twin := slices.IndexFunc(items, func(o holdfast.CostItem) bool { return o.Name == i.Name && o.SKU == i.SKU && o.Gone != i.Gone })
-		switch {
-		case i.Gone && twin < 0:
-			gone = append(gone, itemText(i, ""))
-		case !i.Gone && twin < 0:
-			now = append(now, itemText(i, ""))
-		case !i.Gone:
-			now = append(now, itemText(i, items[twin].Quantity))
-		}
-	}
-	switch {
-	case len(gone) == 0:
-		return strings.Join(now, ", ")
-	case len(now) == 0:
-		return "no longer " + strings.Join(gone, ", ")
-	}
-	return strings.Join(now, ", ") + "; before: " + strings.Join(gone, ", ")
-}
-
-// itemText is one item: "nodes: 3 → 5 × m7i.large".
-func itemText(i holdfast.CostItem, before string) string {
-	quantity := i.Quantity
-	switch {
-	case before != "":
-		quantity = before + " → " + quantity
-	case quantity == "1":
-		return i.Name + ": " + i.SKU
-	}
-	if strings.ContainsAny(i.Quantity[len(i.Quantity)-1:], "0123456789") {
-		quantity += " ×"
-	}
-	return i.Name + ": " + quantity + " " + i.SKU
-}
-
-// unpricedRows name each resource once.
-func unpricedRows(unpriced []holdfast.UnpricedCost) (rows [][]table.Cell) {
-	last := ""
-	for _, u := range unpriced {
-		detail := u.Detail
-		if u.Gap == holdfast.CostNoPrice {
-			detail = "no price of " + detail
-		}
-		address := u.Address
-		if address == last {
-			address = ""
-		}
-		last = u.Address
-		name := cmp.Or(u.Name, "all of it")
-		if u.Gone {
-			name = "no longer: " + name
-		}
-		rows = append(rows, table.Cells(address, name, detail))
-	}
-	return rows
-}
-
-func usageRows(usage []holdfast.UsageCost) (rows [][]table.Cell) {
-	for _, u := range usage {
-		text := "not known"
-		if u.Price != "" {
-			text = fmt.Sprintf("%s %s per %s", u.Price, u.Currency, u.Unit)
-		}
-		rows = append(rows, table.Cells(u.Address, text, u.Name))
-	}
-	return rows
-}
-
-// changesText is what is added, in each currency.
-func changesText(totals []holdfast.CostTotal) string {
-	parts := make([]string, len(totals))
-	for i, t := range totals {
-		low, high := signed(t.Change.Low), signed(t.Change.High)
-		parts[i] = low + " " + t.Currency
-		if low != high {
-			parts[i] = low + " to " + high + " " + t.Currency
-		}
-	}
-	return strings.Join(parts, " and ")
-}
-
-func signed(a holdfast.Amount) string {
-	text := a.Rounded()
-	if text == "0.00" || strings.HasPrefix(text, "-") {
-		return text
-	}
-	return "+" + text
-}
-
-// pricesText says which prices these are, and how old.
-func (a *app) pricesText(p holdfast.CostPrices) string {
-	var names []string
-	for _, part := range p.Parts {
-		names = append(names, part.Name+" "+part.ID)
-	}
-	text := "Prices: " + strings.Join(names, ", ")
-	switch p.Oldest {
-	case "":
-		return text
-	case p.Newest:
-		return text + "; as of " + a.dated(p.Oldest)
-	}
-	return text + "; as of " + a.dated(p.Oldest) + " to " + a.dated(p.Newest)
-}
-
-// dated is a date with its age.
-func (a *app) dated(date string) string {
-	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
-		if t, err := time.Parse(layout, date); err == nil {
-			return date + " (" + a.Age(t) + " ago)"
-		}
-	}
-	return date
 }

@@ -33,6 +33,9 @@ func Check(ctx context.Context, cfg *config.Config, now time.Time) error {
 	if _, err := redisTLS(cfg.Lock.Redis.TLS); err != nil {
 		wrong = append(wrong, err)
 	}
+	if _, err := priceBooks(cfg); err != nil {
+		wrong = append(wrong, err)
+	}
 	s := &services{cfg: cfg, logger: slog.New(slog.DiscardHandler)}
 	wrong = append(wrong, s.exposed(ctx)...)
 	for i, f := range cfg.Forges {
@@ -93,6 +96,9 @@ func eachSetting(v reflect.Value, at, key string, visit func(at, key string, v r
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if v.Type().Field(i).Anonymous {
+				eachSetting(v.Field(i), at, key, visit)
+			}
 			if name != "" && name != "-" {
 				eachSetting(v.Field(i), strings.TrimPrefix(at+"."+name, "."), name, visit)
 			}

@@ -6,6 +6,16 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
 )
 
+// gateMinimums are what holdfast.yaml asks of applies.
+func gateMinimums(cfg *config.Config) (out []reconciler.GateMinimum) {
+	for _, g := range cfg.Gates {
+		least := reconciler.GateMinimum{Scope: policies.Scope{Projects: g.Projects, Environments: g.Environments}}
+		least.Requires, least.Terms = g.Terms()
+		out = append(out, least)
+	}
+	return out
+}
+
 // policyGrants are the policies that holdfast.yaml binds.
 func policyGrants(cfg *config.Config) reconciler.PolicyGrants {
 	branches := make(map[string]string)

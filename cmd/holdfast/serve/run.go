@@ -132,6 +132,9 @@ func besides(intake, reconcile, agents context.Context, s *services, g *errgroup
 	if s.issuer != nil {
 		part(func() { s.issuer.Run(agents) })
 	}
+	if s.prices != nil {
+		part(func() { s.refresh(intake, s.logger) })
+	}
 	if s.redis != nil {
 		part(func() { s.redis.run(reconcile) })
 	}

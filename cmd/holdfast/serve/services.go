@@ -27,16 +27,15 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/issuer"
-	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
 
 // services is a server's parts, put together.
 type services struct {
-	cfg        *config.Config
-	logger     *slog.Logger
-	version    string
+	cfg    *config.Config
+	logger *slog.Logger
+	self
 	clock      *clock
 	metrics    *metrics
 	tracer     *tracer // nil: nothing is traced
@@ -51,10 +50,13 @@ type services struct {
 	launched   *launch.Pool   // the runs of runners that start something for each
 	accounts   *accounts      // that local agents run as; nil: as we do
 	agents     []*localAgent
-	identity   string      // names us in leases, and our agent
 	redis      *redisWatch // nil: locks are in memory
 	closers    []func() error
+	pricing
 }
+
+// self is what a server says of itself: the identity names it in leases, and its agent.
+type self struct{ version, identity string }
 
 // folders below dataDir. Only the agent's is reachable for another user.
 func (s *services) path(elem ...string) string {
@@ -63,7 +65,7 @@ func (s *services) path(elem ...string) string {
 
 func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
 	clock := newClock(opts.Now)
-	s := &services{cfg: cfg, logger: logger, version: opts.Version, clock: clock, metrics: newMetrics(clock.Now)}
+	s := &services{cfg: cfg, logger: logger, self: self{version: opts.Version}, clock: clock, metrics: newMetrics(clock.Now)}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openIssuer, s.openServer,
 	} {
@@ -289,6 +291,9 @@ func (s *services) openGit(context.Context) error {
 }
 
 func (s *services) openReconciler(ctx context.Context) error {
+	if err := openPrices(s); err != nil {
+		return err
+	}
 	runs := s.cfg.Runs
 	opts := reconciler.Options{
 		Store:   s.store,
@@ -299,14 +304,14 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Grants: reconciler.Grants{
 			Isolation: s.demanded(), Allow: bindings(s.cfg), Credentials: credentials(s.cfg, s.logger), Varied: varied(s.cfg),
 			SameCredential: sameCredential(s.cfg),
-			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg), Runners: runnerGrants(s.cfg), Policies: policyGrants(s.cfg),
+			SecretSources:  secretSources(s.cfg), Limits: limits(s.cfg), Runners: runnerGrants(s.cfg), Policies: policyGrants(s.cfg), Cost: s.estimate, Gates: gateMinimums(s.cfg),
 		},
 		Limits: reconciler.Limits{
 			Runs: runs.Max, Timeout: runs.Timeout, Lease: runs.Lease, Retries: runs.Retries, RetryDelay: runs.RetryDelay,
 			Break: runs.Break, LockTimeout: runs.LockTimeout, Provider: runs.MaxPerProvider, Project: runs.MaxPerProject, Drift: s.cfg.Drift.Max,
 			First: s.cfg.Adopt.MaxPerHour,
 		},
-		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues},
+		Reports:   reconciler.Reports{Issues: s.cfg.Drift.MaxIssues, PolicyStatus: s.cfg.Policies.Status},
 		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
 		Now:       s.clock.Now,
 	}
@@ -462,39 +467,4 @@ func (s *services) openServer(context.Context) error {
 type hooks struct {
 	*webhook.Handler
 	seen *recorder
-}
-
-func (s *services) webhooks() (*webhook.Handler, error) {
-	s.hooks.seen = &recorder{store: s.store, logger: s.logger, waiting: make(chan holdfast.Delivery, deliveriesWaiting)}
-	opts := webhook.Options{
-		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.clock.Now,
-		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered, Delivered: s.hooks.seen.add},
-	}
-	for _, r := range s.cfg.Repositories {
-		if r.Forge == "local" {
-			continue
-		}
-		opts.Repositories = append(opts.Repositories, webhook.Repository{
-			Name: r.Name, FullName: r.FullName(), Branch: r.Branch,
-			Secret: func() []byte {
-				if r.WebhookSecret.IsZero() {
-					return nil
-				}
-				secret, err := r.WebhookSecret.Value()
-				if err != nil {
-					s.logger.Error("webhook secret was not read", "repo", r.Name, "err", err)
-					return nil
-				}
-				return []byte(secret)
-			},
-		})
-	}
-	return webhook.New(opts)
-}
-
-func (s *services) enqueue(req holdfast.SourceRequest) {
-	if s.tracer != nil {
-		req = s.tracer.delivered(req)
-	}
-	s.reconciler.Enqueue(req)
 }

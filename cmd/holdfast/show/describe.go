@@ -119,6 +119,7 @@ func (a *app) runText(d runDescription) string {
 	}, rows)
 	out += table.Section("Failure", table.Clean(report.FailureText(r.Run())))
 	out += a.policiesText(r.Policies)
+	out += a.costText(d)
 	if d.Plan != nil {
 		out += table.Section("Plan", a.planText(*d.Plan))
 	}

@@ -5,8 +5,8 @@
 //
 //	provider "cloud" { folder = "/the/world" }
 //
-// Its resources are cloud_network, cloud_cluster and cloud_node_pool, all of
-// the same kind. The object web of type cloud_cluster is the file
+// Its resources are cloud_network, cloud_cluster, cloud_node_pool and linode_volume, which
+// has a price, all of the same kind. The object web of type cloud_cluster is the file
 // cloud_cluster.web.json:
 //
 //	{"id": "cloud_cluster-web", "name": "web", "size": 3, "tags": {"team": "a"},
@@ -80,7 +80,7 @@ func (cloud) DataSources(context.Context) []func() datasource.DataSource { retur
 // Resources are all of one kind.
 func (cloud) Resources(context.Context) []func() resource.Resource {
 	var list []func() resource.Resource
-	for _, kind := range []string{"cloud_network", "cloud_cluster", "cloud_node_pool"} {
+	for _, kind := range []string{"cloud_network", "cloud_cluster", "cloud_node_pool", "linode_volume"} {
 		list = append(list, func() resource.Resource { return &thing{kind: kind} })
 	}
 	return list

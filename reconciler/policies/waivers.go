@@ -1,0 +1,90 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/policy"
+	"github.com/holdfast-dev/holdfast/policy/waiver"
+)
+
+// waiversDir is the folder of a set with documents that waive its policies, and the shipped ones.
+const waiversDir = "waivers"
+
+// isWaiver reports whether a file in the folder root of a set has waivers.
+func isWaiver(root, name string) bool {
+	ext := path.Ext(name)
+	return path.Dir(name) == path.Join(root, waiversDir) && (ext == ".yaml" || ext == ".yml")
+}
+
+// waiversIn reads the waivers among the files of a set. One that waives what is not there, or
+// what nobody may waive, is an error, as is one that cannot be read.
+func (r *Reader) waiversIn(sources []holdfast.PolicySource) (all []waiver.Waiver, err error) {
+	var faults holdfast.Faults
+	for _, source := range sources {
+		if isWaiver(".", source.Path) {
+			found, wrong := waiver.Parse(path.Join(source.From, source.Path), []byte(source.Text))
+			all, faults = append(all, found...), append(faults, wrong...)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	known := make(map[string]holdfast.Policy)
+	for _, part := range [][]holdfast.PolicySource{r.ours, sources} {
+		for _, p := range policy.Compile(part, nil).Policies() {
+			known[p.ID] = p
+		}
+	}
+	for _, w := range all {
+		switch p, ok := known[w.Policy]; {
+		case !ok:
+			faults = append(faults, w.Fault(fmt.Sprintf("there is no policy %q", w.Policy), "name one of this folder, or a shipped one"))
+		case p.Strict:
+			faults = append(faults, w.Fault(fmt.Sprintf("the policy %q says waivable: false", w.Policy), ""))
+		}
+	}
+	return all, faults.Err()
+}
+
+const (
+	soon     = 7 * 24 * time.Hour  // before its end a waiver says so
+	recently = 30 * 24 * time.Hour // after its end
+)
+
+// Waivers are the documents that waive policies for a cluster at a time, with those that have
+// expired lately.
+func (r *Reader) Waivers(ctx context.Context, c holdfast.Cluster, now time.Time) (all []holdfast.PolicyWaiver, err error) {
+	sets, _, err := r.located(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range sets {
+		found, err := r.read(ctx, set.key, set.Set, set.rev)
+		if err != nil {
+			return nil, fmt.Errorf("policies %s: %w", set.Name, err)
+		}
+		for _, w := range found.waivers {
+			left := w.Until.Sub(now)
+			if !w.Is(c) || left <= -recently {
+				continue
+			}
+			last := w.Until.AddDate(0, 0, -1).Format(time.DateOnly)
+			words := []string{fmt.Sprintf("%s until %s (%s)", w.Reason, last, w.Fault("", "").Position())}
+			if left > 0 && left <= soon {
+				words = append(words, "which is within a week")
+			}
+			all = append(all, holdfast.PolicyWaiver{
+				Waiver: holdfast.Waiver{Waives: w.Policy, Why: strings.Join(words, ", ")}, By: w.By, Expired: left <= 0,
+			})
+		}
+	}
+	return all, nil
+}
