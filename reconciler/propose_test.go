@@ -13,7 +13,7 @@ import (
 // it: it affects that cluster alone, and changes nothing else of its file.
 func TestClustersAreProposed(t *testing.T) {
 	t.Parallel()
-	two := "# both\n" + webCluster("one", "1.0.0", "") + "---\n# the second\n" + webCluster("two", "1.0.0", "") + "  variables:\n    size: small # of nodes\n    zone: a\n"
+	two := "# both\n" + webCluster("one", "1.0.0", "") + "  variables: {size: small, zone: a}\n---\n# the second\n" + webCluster("two", "1.0.0", "") + "  variables:\n    size: small # of nodes\n    zone: a\n"
 	u := newUpgradeFleet(t, map[string]string{"old": webCluster("old", "1.0.0", "") + "  variables: {size: small, zone: a}\n"})
 	u.push("Release", webVersion("1.1.0", "size", "zone"))
 	u.repo.Tag("web/v1.1.0", master)
@@ -70,6 +70,21 @@ func TestClustersAreProposed(t *testing.T) {
 		}
 		if got := u.at(made.PullRequest.Branch, tc.path); strings.TrimSpace(got) != strings.TrimSpace(tc.want) {
 			t.Errorf("%s: %s is\n%s\nwant\n%s", name, tc.path, got, tc.want)
+		}
+	}
+}
+
+// TestFaultsOfOthersStopNoProposal: what is wrong with another cluster of the same file was
+// wrong before.
+func TestFaultsOfOthersStopNoProposal(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{"pair": webCluster("even", "1.0.0", "") + "---\n" + webCluster("odd", "9.9.9", "")})
+	u.look()
+	u.executeAll(good)
+	for set, want := range map[string]bool{`drift.schedule="0 4 * * *"`: false, `template.version="8.8.8"`: true} {
+		made, err := u.r.ProposeCluster(t.Context(), holdfast.ClusterProposal{Name: "even", Change: "update", By: "anna", DryRun: true, Set: []string{set}})
+		if err != nil || (len(made.Faults) > 0) != want || strings.Contains(made.Faults.Error(), "9.9.9") {
+			t.Errorf("%s: %+v, %v", set, made, err)
 		}
 	}
 }

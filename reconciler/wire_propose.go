@@ -19,7 +19,7 @@ func newProposals(r *Reconciler) *propose.Desk {
 			})
 		}
 	}
-	return propose.New(propose.Options{Fleet: proposer{r}, Repositories: repositories})
+	return propose.New(propose.Options{Fleet: proposer{r}, Catalogs: r.catalogs, Repositories: repositories})
 }
 
 // proposer is the reconciler as the desk for proposals sees it.
@@ -33,11 +33,6 @@ func (p proposer) Cluster(ctx context.Context, name string) (holdfast.ClusterRec
 // Tracked returns what the tracked branch of a repository says, and its head.
 func (p proposer) Tracked(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error) {
 	return p.r.intake.Tracked(ctx, repo)
-}
-
-// Edited is the catalog of a tree with one file as it would be.
-func (p proposer) Edited(ctx context.Context, base *catalog.Catalog, path string, data []byte) (*catalog.Catalog, error) {
-	return p.r.catalogs.Edited(ctx, base, path, data)
 }
 
 // Foresee says what a pull request would be said to change.

@@ -14,11 +14,17 @@ type Fleet interface {
 	// Tracked returns what the tracked branch of a repository says, and its head; nil if
 	// there is no such branch.
 	Tracked(ctx context.Context, repo string) (*catalog.Catalog, holdfast.Revision, error)
-	// Edited is the catalog of a tree with one file as it would be; nil data: without it.
-	Edited(ctx context.Context, base *catalog.Catalog, path string, data []byte) (*catalog.Catalog, error)
 	// Foresee says what a pull request from one tree to another would be said to change, with
 	// what is wrong with it.
 	Foresee(ctx context.Context, from, to *catalog.Catalog) (holdfast.PullRequestRecord, error)
+}
+
+// Catalogs are what trees say; a catalog.Reader is one.
+type Catalogs interface {
+	// Edited is the catalog of a tree with one file as it would be; nil data: without it.
+	Edited(ctx context.Context, base *catalog.Catalog, path string, data []byte) (*catalog.Catalog, error)
+	// Resolve returns what a cluster of a tree resolves to; nil if it has no document there.
+	Resolve(ctx context.Context, cat *catalog.Catalog, cluster string) (*catalog.Resolution, error)
 }
 
 // Forge makes pull requests; its contract is that of reconciler.Forge.
@@ -37,5 +43,6 @@ type Repository struct {
 // Options are what a Desk needs. All are required.
 type Options struct {
 	Fleet        Fleet
+	Catalogs     Catalogs
 	Repositories []Repository
 }

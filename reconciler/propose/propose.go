@@ -49,7 +49,7 @@ func (d *Desk) Propose(ctx context.Context, p holdfast.ClusterProposal) (made ho
 		return made, err
 	}
 	made = holdfast.ProposedCluster{Repo: r.repo.Name, Path: r.path, Document: string(text), Line: lineOf(file, text)}
-	to, err := d.opts.Fleet.Edited(ctx, r.cat, r.path, file)
+	to, err := d.opts.Catalogs.Edited(ctx, r.cat, r.path, file)
 	if err != nil {
 		return made, err
 	}
@@ -60,7 +60,9 @@ func (d *Desk) Propose(ctx context.Context, p holdfast.ClusterProposal) (made ho
 	if err != nil {
 		return made, err
 	}
-	made.Faults = r.faults(seen)
+	if made.Faults, err = d.faults(ctx, r, seen); err != nil {
+		return made, err
+	}
 	if len(made.Faults) > 0 || p.DryRun {
 		return made, nil
 	}
@@ -215,11 +217,22 @@ func (r *draft) within(to *catalog.Catalog) error {
 
 // faults are those that the change brings: of its file, and of the cluster. What is wrong
 // elsewhere was wrong before.
-func (r *draft) faults(seen holdfast.PullRequestRecord) holdfast.Faults {
-	var out holdfast.Faults
-	var before holdfast.Faults
+func (d *Desk) faults(ctx context.Context, r *draft, seen holdfast.PullRequestRecord) (holdfast.Faults, error) {
+	var out, before holdfast.Faults
 	if was := r.cat.File(r.path); was != nil {
-		before = was.Faults
+		before = slices.Clone(was.Faults)
+	}
+	for _, fault := range seen.Faults {
+		if fault.File != r.path || fault.Cluster == "" || fault.Cluster == r.Name {
+			continue
+		}
+		was, err := d.opts.Catalogs.Resolve(ctx, r.cat, fault.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		if was != nil {
+			before = append(before, was.Faults...)
+		}
 	}
 	known := func(f holdfast.Fault) bool {
 		return slices.ContainsFunc(before, func(b holdfast.Fault) bool { return b.Message == f.Message && b.Cluster == f.Cluster })
@@ -229,7 +242,7 @@ func (r *draft) faults(seen holdfast.PullRequestRecord) holdfast.Faults {
 			out = append(out, fault)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // propose asks the code host for the pull request.

@@ -128,7 +128,8 @@ func (c change) apply(root *yaml.Node) error {
 	return nil
 }
 
-// child is the value of a key, a new mapping if it is absent or null.
+// child is the value of a key, a new mapping if it is absent, null or empty: what comes into
+// it is written in lines.
 func child(mapping *yaml.Node, key string) *yaml.Node {
 	_, value := decode.Lookup(mapping, key)
 	if value == nil {
@@ -136,6 +137,8 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, value)
 	} else if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
 		*value = yaml.Node{Kind: yaml.MappingNode}
+	} else if value.Kind == yaml.MappingNode && len(value.Content) == 0 {
+		value.Style = 0
 	}
 	return value
 }
