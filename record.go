@@ -253,6 +253,7 @@ const (
 	PostReaction PostKind = "reaction" // an acknowledgement under a comment
 	PostCheck    PostKind = "check"    // a check run: a status whose faults are shown at their lines
 	PostIssue    PostKind = "issue"    // an issue, updated, closed and opened again in place
+	PostLabels   PostKind = "labels"   // our labels of a pull request: Body has one on each line
 )
 
 // Post is a row of the outbox: what we want to be seen on the forge, and what

@@ -61,6 +61,7 @@ type Store struct {
 	*AccessStore
 	*PlaceStore
 	*RunnerStore
+	*NotificationStore
 	*ArtefactStore
 	*LogStore
 	*ReplicaStore
@@ -109,23 +110,24 @@ func newStore(opts Options) *Store {
 	}
 	artefacts := &ArtefactStore{r}
 	return &Store{
-		ClusterStore:     &ClusterStore{r},
-		RunStore:         &RunStore{r},
-		StateStore:       &StateStore{records: r, artefacts: artefacts, keep: opts.Retention.States, quarantine: maxQuarantinedBytes},
-		PullRequestStore: &PullRequestStore{r},
-		PostStore:        &PostStore{r},
-		LocalStore:       newLocalStore(r, opts.Retention.Ended),
-		TemplateStore:    &TemplateStore{r},
-		RepositoryStore:  &RepositoryStore{r},
-		IssuerStore:      &IssuerStore{r},
-		AccessStore:      &AccessStore{r},
-		PlaceStore:       &PlaceStore{placing{r}},
-		RunnerStore:      &RunnerStore{r},
-		ArtefactStore:    artefacts,
-		LogStore:         &LogStore{r},
-		ReplicaStore:     &ReplicaStore{records: r},
-		sweeper:          &sweeper{records: r, retention: opts.Retention},
-		records:          r,
+		ClusterStore:      &ClusterStore{r},
+		RunStore:          &RunStore{r},
+		StateStore:        &StateStore{records: r, artefacts: artefacts, keep: opts.Retention.States, quarantine: maxQuarantinedBytes},
+		PullRequestStore:  &PullRequestStore{r},
+		PostStore:         &PostStore{r},
+		LocalStore:        newLocalStore(r, opts.Retention.Ended),
+		TemplateStore:     &TemplateStore{r},
+		RepositoryStore:   &RepositoryStore{r},
+		IssuerStore:       &IssuerStore{r},
+		AccessStore:       &AccessStore{r},
+		PlaceStore:        &PlaceStore{placing{r}},
+		RunnerStore:       &RunnerStore{r},
+		NotificationStore: &NotificationStore{r},
+		ArtefactStore:     artefacts,
+		LogStore:          &LogStore{r},
+		ReplicaStore:      &ReplicaStore{records: r},
+		sweeper:           &sweeper{records: r, retention: opts.Retention},
+		records:           r,
 	}
 }
 

@@ -56,6 +56,7 @@ func TestStore(t *testing.T) {
 		"posts left":      testPostsLeft,
 		"retried posts":   testRetriedPosts,
 		"dropped posts":   testDroppedPosts,
+		"notifications":   testNotifications,
 		"commands":        testCommands,
 		"artefacts":       testArtefacts,
 		"bundles":         testBundles,

@@ -128,7 +128,7 @@ func TestPullRequestsOfAFormerVersion(t *testing.T) {
 		CREATE TABLE former AS SELECT repo, number, state, version, doc, ended_at, shown_since FROM pull_requests;
 		DROP TABLE pull_requests;
 		ALTER TABLE former RENAME TO pull_requests;
-		DROP TABLE runners; DROP TABLE runner_rules; DROP TABLE environments; DROP TABLE tickets; DROP TABLE issuer; DROP TABLE issuer_keys; DROP TABLE state_places; DROP TABLE breakers; DROP TABLE deliveries;
+		DROP TABLE runners; DROP TABLE runner_rules; DROP TABLE environments; DROP TABLE tickets; DROP TABLE issuer; DROP TABLE issuer_keys; DROP TABLE state_places; DROP TABLE breakers; DROP TABLE deliveries; DROP TABLE notifications;
 		DROP TABLE people; DROP TABLE person_links; DROP TABLE sessions; DROP TABLE personal_tokens; DROP TABLE login_requests; DROP TABLE requesters; ALTER TABLE audit DROP COLUMN origin;
 		DELETE FROM goose_db_version WHERE version_id >= 18`)
 	store = openAt(t, datastore.Options{Path: row.path})

@@ -130,7 +130,7 @@ func TestPlacesOfAFormerVersion(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, dir, `DROP TABLE state_places; DROP TABLE breakers; DROP TABLE deliveries; DROP TABLE people; DROP TABLE person_links; DROP TABLE sessions; DROP TABLE personal_tokens; DROP TABLE login_requests; DROP TABLE requesters; ALTER TABLE audit DROP COLUMN origin; DELETE FROM goose_db_version WHERE version_id >= 26`)
+	execute(t, dir, `DROP TABLE state_places; DROP TABLE breakers; DROP TABLE deliveries; DROP TABLE notifications; DROP TABLE people; DROP TABLE person_links; DROP TABLE sessions; DROP TABLE personal_tokens; DROP TABLE login_requests; DROP TABLE requesters; ALTER TABLE audit DROP COLUMN origin; DELETE FROM goose_db_version WHERE version_id >= 26`)
 	store = openAt(t, datastore.Options{Path: dir})
 	for name, want := range map[string]string{"applied": "s3:bucket=b,key=k", "own": "clusters/own", "failed": "clusters/failed", "never": ""} {
 		if got := placeAt(t, store, name); got != want {

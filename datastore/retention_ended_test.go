@@ -53,6 +53,8 @@ var kept = map[string]string{
 	"changes":              "a row for each cluster, run and pull request, and for the newest 10,000 that were deleted",
 	"unsaved_states":       "a row for each location with a state that is to be saved",
 
+	"notifications": "those that wait, 1,000 of each channel; others for 30 days after they were noticed last",
+
 	"runs":           "retention.runs, retention.driftRuns; of clusters that are gone retention.pullRequests",
 	"attempts":       "as runs",
 	"tickets":        "as runs",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -133,6 +134,9 @@ type Reports struct {
 	Issues int
 	// PolicyStatus: what policies say of a pull request is a status of its own.
 	PolicyStatus bool
+	// Decided is called after each decision about a cluster; it must not block. Nil:
+	// nobody else wants to know.
+	Decided func(in decision.Input)
 }
 
 // maxIssues is the default of Reports.Issues.
@@ -161,6 +165,7 @@ type Repository struct {
 	Local  bool
 	Forks  bool // plan pull requests from forks: their code is executed
 	Drafts bool // plan drafts too
+	Labels bool // label pull requests, where the code host has labels
 	// Samples is how many clusters are planned to show what a pull request's
 	// change of a template would do, with the plan credentials of each; zero means
 	// 10, negative none.

@@ -26,7 +26,7 @@ func newLoop(r *Reconciler) *act.Loop {
 			Deciding: &r.deciding,
 		},
 		Peers: act.Peers{
-			Drift: r.drift, Dispatcher: r.dispatcher, Publisher: r.publish, Impacts: r.impacts, Rescue: r.rescue,
+			Drift: r.drift, Dispatcher: r.dispatcher, Publisher: announcing{r}, Impacts: r.impacts, Rescue: r.rescue,
 			Intake: r.intake, Decided: r.opts.Telemetry.Metrics.Decided, Ended: r.ended,
 		},
 		Grants: act.Grants{
@@ -38,6 +38,17 @@ func newLoop(r *Reconciler) *act.Loop {
 			Resumes: decision.Resumes{Most: r.opts.Limits.Retries, Backoff: r.opts.Limits.RetryDelay}, Templates: folders,
 		},
 	})
+}
+
+// announcing shows what was decided, and calls who notifies others of it.
+type announcing struct{ r *Reconciler }
+
+// Decided is called after each decision.
+func (a announcing) Decided(ctx context.Context, in decision.Input) {
+	a.r.publish.Decided(ctx, in)
+	if also := a.r.opts.Reports.Decided; also != nil {
+		also(in)
+	}
 }
 
 // patientStore is the Store for decisions, which are to be made whatever is damaged: what

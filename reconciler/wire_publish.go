@@ -21,6 +21,11 @@ func newPublisher(r *Reconciler) *publish.Publisher {
 			LogURL: r.opts.Reports.LogURL, PullRequestURL: r.opts.Reports.PullRequestURL, Now: r.opts.Now,
 		},
 	}
+	labeled := make(map[string]bool)
+	for _, repo := range r.opts.Sources.Repositories {
+		labeled[repo.Name] = repo.Labels
+	}
+	opts.Settings.Labels = func(repo string) bool { return labeled[repo] }
 	for name, forge := range r.opts.Sources.Forges {
 		if forge != nil {
 			opts.Forges[name] = forge

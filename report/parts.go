@@ -36,3 +36,6 @@ func Hunks(a holdfast.AttributeChange) []Hunk {
 // ReasonText says in words why an engine replaces or deletes a resource, given its
 // action_reason.
 func ReasonText(reason string) string { return strings.ReplaceAll(plain(reasonWords(reason)), `\`, "") }
+
+// CountsText says in words what an apply has done: "1 replaced, 2 created".
+func CountsText(c holdfast.Counts) string { return countsInWords(c, true) }

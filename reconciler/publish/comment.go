@@ -142,6 +142,9 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if told, err := p.toldBefore(ctx, view, posted); told || err != nil {
 		return err
 	}
+	if err := p.wantLabels(ctx, view); err != nil {
+		return err
+	}
 	p.noteApplies(view)
 	view.Had = posted.Wanted > 0
 	plan := report.PlanStatus(view)

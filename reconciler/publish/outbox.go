@@ -51,6 +51,8 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 		if checker, ok := forge.(Checker); ok {
 			err = checker.PutCheck(call, post.Repo, post.Status, post.Faults)
 		}
+	case holdfast.PostLabels:
+		err = putLabels(call, forge, post)
 	case holdfast.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
 	case holdfast.PostComment, holdfast.PostReply:

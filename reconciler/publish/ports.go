@@ -154,6 +154,13 @@ type Checker interface {
 	PutCheck(ctx context.Context, repo string, status holdfast.CommitStatus, faults holdfast.Faults) error
 }
 
+// Labeler is a Forge whose pull requests have labels.
+type Labeler interface {
+	// SetLabels gives a pull request the labels that are wanted of ours, takes the others
+	// of ours off it, and leaves all others alone.
+	SetLabels(ctx context.Context, ref holdfast.PullRequestRef, ours, wanted []string) error
+}
+
 // Fleet is who knows the clusters: the reconciler.
 type Fleet interface {
 	// Foresee gathers what the merge of an open pull request would have to wait

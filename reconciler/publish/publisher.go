@@ -35,6 +35,7 @@ type Settings struct {
 	LogURL       func(run string) string // nil: comments name runs without a link
 	// PullRequestURL returns what statuses link to; nil: nothing.
 	PullRequestURL func(ref holdfast.PullRequestRef) string
+	Labels         func(repo string) bool // whether its pull requests get labels; nil: none do
 	Now            func() time.Time
 	// Leads reports whether this replica writes to a repository; what is asked of the one
 	// that does goes by HandOver. Nil: it writes to all.

@@ -37,6 +37,7 @@ func (d contradictions) check(c *Config) {
 	d.checkPolicies(c)
 	d.checkCost(c.Cost)
 	d.checkGates(c.Gates)
+	d.checkNotifications(c.Notifications)
 	d.oneOf("engines.validation", c.Engines.Validation, "signature", "sha")
 	d.oneOf("lock.type", c.Lock.Type, "memory", "redis")
 	d.checkRedis(c.Lock)

@@ -33,11 +33,12 @@ type Config struct {
 	dir string // of the file, for relative paths
 }
 
-// Review is what judges plans. Its keys are keys of holdfast.yaml.
+// Review is what judges plans, and who is notified of the results. Its keys are keys of holdfast.yaml.
 type Review struct {
-	Policies Policies `yaml:"policies" doc:"Policies that are evaluated for plans before they are applied: see [policies](policies.md). Clusters with policies always have the condition policy, whatever their documents say."`
-	Cost     Cost     `yaml:"cost" doc:"Estimates of how plans change the monthly price: see [cost](cost.md)."`
-	Gates    []Gate   `yaml:"gates" doc:"Conditions that applies have to meet, whatever the documents of the clusters say: documents can only ask for more. All entries that match a cluster hold."`
+	Policies      Policies  `yaml:"policies" doc:"Policies that are evaluated for plans before they are applied: see [policies](policies.md). Clusters with policies always have the condition policy, whatever their documents say."`
+	Cost          Cost      `yaml:"cost" doc:"Estimates of how plans change the monthly price: see [cost](cost.md)."`
+	Gates         []Gate    `yaml:"gates" doc:"Conditions that applies have to meet, whatever the documents of the clusters say: documents can only ask for more. All entries that match a cluster hold."`
+	Notifications []Channel `yaml:"notifications" doc:"Channels outside of code hosts, such as chat rooms, to which events of clusters are sent: see [notifications](notifications.md)."`
 }
 
 // Upkeep is what happens to clusters that nobody changes. Its keys are keys of holdfast.yaml.
@@ -170,6 +171,7 @@ type Repository struct {
 	Allow              []Allow           `yaml:"allow" doc:"The documents that the repository can define. Left out: any cluster, no runners and no rules. Otherwise each document must match an entry that lists its kind."`
 	Forks              bool              `yaml:"forks" doc:"Plan pull requests from forks, too: a plan executes the code of the person who opened the pull request. Ignored with isolation: none, even if agents isolate engines."`
 	Drafts             bool              `yaml:"drafts" doc:"Plan drafts, too."`
+	Labels             bool              `yaml:"labels" doc:"Label open pull requests on GitHub by what their plans do: see [comments](comments.md#labels)."`
 	Poll               time.Duration     `yaml:"poll" doc:"How often it is polled, ±20 %. Left out: 5m, and 1s with forge: local."`
 }
 

@@ -30,6 +30,7 @@ func Check(ctx context.Context, cfg *config.Config, now time.Time) error {
 		wrong = append(wrong, slotUsersFault(cfg.Agent, accounts))
 	}
 	wrong = append(wrong, unreadable(cfg)...)
+	wrong = append(wrong, templateSecrets(cfg)...)
 	if _, err := redisTLS(cfg.Lock.Redis.TLS); err != nil {
 		wrong = append(wrong, err)
 	}

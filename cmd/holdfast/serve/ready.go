@@ -80,6 +80,7 @@ func (s *services) lacks() []string {
 		out = append(out, "the server's disk is full: repository "+repo+" cannot be fetched")
 	}
 	out = append(out, s.reconciler.RunnerFaults()...)
+	out = append(out, silentChannels(s.notifier.Problems())...)
 	passedBy := s.reconciler.PassedBy()
 	for _, repo := range passedBy {
 		out = append(out, "repository "+repo+" was not read yet"+cmp.Or(s.whyUnread(repo), ": its host has not answered")+"; its clusters wait, others do not")

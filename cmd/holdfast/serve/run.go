@@ -138,6 +138,9 @@ func besides(intake, reconcile, agents context.Context, s *services, g *errgroup
 	if s.redis != nil {
 		part(func() { s.redis.run(reconcile) })
 	}
+	if s.notifier != nil {
+		g.Go(func() error { return s.notifier.Run(reconcile) })
+	}
 	part(func() { s.identify(intake, s.hooks.Handler) })
 }
 

@@ -36,9 +36,8 @@ type services struct {
 	cfg    *config.Config
 	logger *slog.Logger
 	self
-	clock      *clock
-	metrics    *metrics
-	tracer     *tracer // nil: nothing is traced
+	clock *clock
+	signals
 	store      *datastore.Store
 	keys       *seal.Keyring
 	git        *gitsource.Source
@@ -65,7 +64,7 @@ func (s *services) path(elem ...string) string {
 
 func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
 	clock := newClock(opts.Now)
-	s := &services{cfg: cfg, logger: logger, self: self{version: opts.Version}, clock: clock, metrics: newMetrics(clock.Now)}
+	s := &services{cfg: cfg, logger: logger, self: self{version: opts.Version}, clock: clock, signals: signals{metrics: newMetrics(clock.Now)}}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openIssuer, s.openServer,
 	} {
@@ -315,10 +314,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 		Telemetry: reconciler.Telemetry{Metrics: s.metrics, Logger: s.logger},
 		Now:       s.clock.Now,
 	}
-	if site := strings.TrimRight(s.cfg.Server.API.URL, "/"); site != "" {
-		opts.Reports.LogURL = func(run string) string { return site + server.RunPage(run) }
-		opts.Reports.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
-	}
+	linkPages(s.cfg.Server.API.URL, &opts.Reports)
 	if s.tracer != nil {
 		opts.Telemetry.Tracer = s.tracer
 	}
@@ -335,6 +331,9 @@ func (s *services) openReconciler(ctx context.Context) error {
 		opts.Replica.Peers = peers
 	}
 	if err := s.openLock(ctx, &opts); err != nil {
+		return err
+	}
+	if err := openNotifier(s, &opts); err != nil {
 		return err
 	}
 	branches := make(map[string]string)
@@ -369,12 +368,22 @@ func (s *services) openReconciler(ctx context.Context) error {
 	return nil
 }
 
+// linkPages has reports lead to pages of this server, if holdfast.yaml says where it is.
+func linkPages(url string, reports *reconciler.Reports) {
+	site := strings.TrimRight(url, "/")
+	if site == "" {
+		return
+	}
+	reports.LogURL = func(run string) string { return site + server.RunPage(run) }
+	reports.PullRequestURL = func(ref holdfast.PullRequestRef) string { return site + server.PullRequestPage(ref) }
+}
+
 // watched is a repository as the reconciler watches it.
 func (s *services) watched(r config.Repository) reconciler.Repository {
 	repo := reconciler.Repository{
 		Name: r.Name, Branch: r.Branch, Clusters: r.Clusters, Runners: runnerPaths(r), Templates: r.Templates,
 		UpgradeGroups: r.Upgrades.GroupBy,
-		Local:         r.Forge == "local", Forks: r.Forks && isolates(s.cfg), Drafts: r.Drafts, Poll: r.Poll,
+		Local:         r.Forge == "local", Forks: r.Forks && isolates(s.cfg), Drafts: r.Drafts, Labels: r.Labels, Poll: r.Poll,
 		Samples: r.Samples, SampleEnvironments: r.SampleEnvironments,
 		Entries: entriesOf(s.cfg.Repositories, r),
 	}

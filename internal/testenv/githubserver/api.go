@@ -49,7 +49,7 @@ func (s *Server) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, handle)
 	}
-	for _, routes := range []map[string]http.HandlerFunc{s.gitRoutes(), s.proposalRoutes(), s.checkRoutes()} {
+	for _, routes := range []map[string]http.HandlerFunc{s.gitRoutes(), s.proposalRoutes(), s.checkRoutes(), s.labelRoutes()} {
 		for pattern, handle := range routes {
 			mux.HandleFunc(pattern, handle)
 		}

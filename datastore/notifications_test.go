@@ -1,0 +1,73 @@
+package datastore_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// testNotifications: each notification is handed out once, by many at once, too, the oldest
+// first; what has failed waits with all that is for the same channel, until it is given up.
+func testNotifications(t *testing.T, open opener) {
+	store, ctx := open(t), t.Context()
+	of := func(channel string, n int) holdfast.Notification {
+		return holdfast.Notification{
+			ID: fmt.Sprintf("%s/%04d", channel, n), Channel: channel, Event: holdfast.NotifyApplied, Cluster: "prod-eu", Title: "applied", At: noon,
+		}
+	}
+	for _, want := range []int{2, 0} { // the same again is nothing new
+		if got := must[int](t)(store.Notify(ctx, 0, of("ops", 1), of("ops", 2))); got != want {
+			t.Errorf("Notify() = %d, want %d", got, want)
+		}
+	}
+	must[int](t)(store.Notify(ctx, time.Hour, of("ops", 3))) // not due yet
+	var mu sync.Mutex
+	var claimed []holdfast.Notification
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			got, err := store.ClaimNotifications(ctx, "ops", time.Minute, 10)
+			mu.Lock()
+			defer mu.Unlock()
+			claimed = append(claimed, got...)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(claimed) != 2 || claimed[0] != of("ops", 1) || claimed[1] != of("ops", 2) {
+		t.Fatalf("%d notifications were claimed by all: %+v", len(claimed), claimed)
+	}
+	if err := store.NotificationsSent(ctx, claimed[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	waiting, givenUp, err := store.NotificationsFailed(ctx, "ops", "it answered 404", noon, time.Hour)
+	if waiting != 2 || givenUp != 0 || err != nil {
+		t.Errorf("NotificationsFailed() = %d, %d, %v; two wait", waiting, givenUp, err)
+	}
+	if got := must[[]holdfast.Notification](t)(store.ClaimNotifications(ctx, "ops", time.Minute, 10)); len(got) != 2 || got[0].ID != "ops/0002" {
+		t.Errorf("%+v is claimed after a failure: that which failed, and that which was to wait", got)
+	}
+	if waiting, givenUp, err := store.NotificationsFailed(ctx, "ops", "it answered 404", noon, 0); waiting != 0 || givenUp != 2 || err != nil {
+		t.Errorf("NotificationsFailed() = %d, %d, %v without patience", waiting, givenUp, err)
+	}
+	for n := range 1003 {
+		if _, err := store.Notify(ctx, 0, of("crowded", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := must[[]holdfast.Notification](t)(store.ClaimNotifications(ctx, "crowded", time.Minute, 2000)); len(got) != 1000 || got[0].ID != "crowded/0003" {
+		t.Errorf("%d notifications wait, want the newest 1,000", len(got))
+	}
+	if err := errors.Join(store.ForgetNotifications(ctx, noon), store.ForgetNotifications(ctx, noon.Add(time.Second))); err != nil {
+		t.Error(err)
+	}
+	if got := must[int](t)(store.Notify(ctx, 0, of("ops", 1))); got != 1 {
+		t.Errorf("what is forgotten is not new")
+	}
+}
