@@ -382,7 +382,7 @@ func TestAMergeOntoAFault(t *testing.T) {
 			if len(f.pullRequest(2).Clusters) > 0 && (len(told) == 0 || !strings.Contains(told[len(told)-1], test.reason)) {
 				t.Errorf("its status is %q, the cluster waits for %q\n%s", told, f.cluster("prod").Waiting, f.forge.comment(2))
 			}
-			if comment := f.forge.comment(2); len(f.pullRequest(2).Clusters) > 0 && !strings.Contains(comment, "**"+string(test.reason)+"**") {
+			if comment := f.forge.comment(2); len(f.pullRequest(2).Clusters) > 0 && !strings.Contains(comment, "**"+test.reason+"**") {
 				t.Errorf("it says\n%s", comment)
 			}
 		})

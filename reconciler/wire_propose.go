@@ -45,7 +45,7 @@ func (p proposer) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdf
 func (r *Reconciler) ProposeCluster(ctx context.Context, p holdfast.ClusterProposal) (holdfast.ProposedCluster, error) {
 	made, err := r.proposals.Propose(ctx, p)
 	if err == nil && made.PullRequest.Number != 0 {
-		r.records.Audit(ctx, p.By, "cluster.propose", p.Name, p.Change+" by pull request "+made.PullRequest.PullRequestRef.String())
+		r.records.Audit(ctx, p.By, "cluster.propose", p.Name, p.Change+" by pull request "+made.PullRequest.String())
 		r.Enqueue(holdfast.SourceRequest{Repo: made.PullRequest.Repo, PullRequest: made.PullRequest.Number})
 	}
 	return made, err

@@ -126,7 +126,7 @@ func broken() report.Cluster {
 func faulty() report.PullRequest {
 	r := open(stage(), report.Cluster{Name: "prod-eu", Document: holdfast.Cluster{Name: "prod-eu", Environment: "production"}})
 	r.PullRequest.Faults = holdfast.Faults{
-		{File: "clusters/prod-eu.yaml", Line: 14, Column: 3, Cluster: "prod-eu", Message: `unknown key "vairables"`, Hint: `did you mean "variables"?`},
+		{File: "clusters/prod-eu.yaml", Line: 14, Column: 3, Cluster: "prod-eu", Message: `unknown key "vars"`, Hint: `did you mean "variables"?`},
 		{File: "clusters/prod-eu.yaml", Line: 9, Column: 15, Cluster: "prod-eu", Message: `there is no version 1.7.0 of the template kubernetes`, Hint: "the newest one is 1.5.0"},
 	}
 	return r

@@ -194,6 +194,7 @@ func (v *visit) runActs(run v1.Run) ([]console.Act, error) {
 			act.Confirm = &console.Confirm{Title: "Cancel this run", Why: "The engine is asked to stop and given time to store what it did. What it has changed so far stays changed.", Button: "Cancel the run"}
 		}
 		return []console.Act{act}, nil
+	case holdfast.RunPlanned, holdfast.RunApplied, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunInterrupted:
 	}
 	if run.Kind != holdfast.RunPlan && run.Kind != holdfast.RunDrift || run.Sample || v.who.FormToken == "" {
 		return nil, nil

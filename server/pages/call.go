@@ -129,18 +129,18 @@ type answer struct {
 	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (w *answer) Header() http.Header { return w.header }
 
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+func (w *answer) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
 	}
 }
 
-func (a *answer) Write(data []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return a.body.Write(data)
+func (w *answer) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(data)
 }
 
 // Flush is for handlers that stream.
-func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
+func (w *answer) Flush() { w.WriteHeader(http.StatusOK) }
