@@ -69,6 +69,8 @@ func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) holdfast
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
+	// Its claim may still wait when the next run is assigned, and would take that with it.
+	server.until(t, "the agent's claim is over", func() bool { return server.waiting == 0 })
 	apply := assigned("run-2", holdfast.RunApply)
 	apply.Reviews = review("run-1", planned)
 	return apply

@@ -32,6 +32,7 @@ type fakeServer struct {
 	changed  chan struct{} // closed and replaced at every change
 	queue    []holdfast.Assignment
 	claims   []holdfast.ClaimRequest
+	waiting  int                     // claims that have not been answered, be it to an agent that is gone
 	present  []holdfast.ClaimRequest // agents that say that they are there
 	beating  []holdfast.Heartbeat
 	down     bool                                              // every connection is broken off
@@ -61,8 +62,25 @@ func newFakeServer(t testing.TB) *fakeServer {
 	}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
+	t.Cleanup(func() { f.explain(t) })
 	f.url = server.URL
 	return f
+}
+
+// explain says, of a test that has failed, how runs ended and what they logged: a test that waits
+// for something else does not see it.
+func (f *fakeServer) explain(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, result := range f.results {
+		t.Logf("%s ended: %s %s, failure %+v", id, result.Status, result.Reason, result.Failure)
+	}
+	for id, log := range f.logs {
+		t.Logf("%s logged:\n%s", id, log)
+	}
 }
 
 // overSocket makes f listen on a Unix socket too, and returns its URL.
@@ -181,7 +199,8 @@ func (f *fakeServer) claim(w http.ResponseWriter, r *http.Request, token string,
 		refuse(w, http.StatusUnauthorized, "unknown token")
 		return
 	}
-	f.set(func() { f.claims = append(f.claims, req) })
+	f.set(func() { f.claims, f.waiting = append(f.claims, req), f.waiting+1 })
+	defer f.set(func() { f.waiting-- })
 	wait, cancel := context.WithTimeout(r.Context(), req.Wait)
 	defer cancel()
 	for {
