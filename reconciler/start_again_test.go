@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -77,38 +76,6 @@ func TestAStartAsksForNoUnchangedPullRequest(t *testing.T) {
 	}
 	if fetchedFew+fetchedMany > 0 {
 		t.Errorf("%d of 2 are fetched, %d of 9", fetchedFew, fetchedMany)
-	}
-}
-
-// TestManyPullRequestsAreFetchedOnce: of pull requests that are found at once, whose branches
-// were fetched just now, none is fetched for itself; what merging them gives is found out all
-// the same. Later, each is fetched.
-func TestManyPullRequestsAreFetchedOnce(t *testing.T) {
-	t.Parallel()
-	fetched, files := 0, map[string]string{}
-	for i := range 6 {
-		name := fmt.Sprintf("c%d", i+1)
-		files["clusters/"+name+".yaml"], files["infra/"+name+"/main.tf"] = document(name), module("one")
-	}
-	f := newFleet(t, files, withoutTemplates, func(o *reconciler.Options) { o.Sources.Git = fetchedGit{o.Sources.Git, &fetched} })
-	f.adopt()
-	for i := range 5 {
-		f.openUnnoticed(i+1, map[string]string{fmt.Sprintf("infra/c%d/main.tf", i+1): module("two")})
-	}
-	f.look()
-	for i := range 5 {
-		f.lookAt(i + 1)
-		if clusters := f.pullRequest(i + 1).Clusters; len(clusters) != 1 || clusters[0].Name != fmt.Sprintf("c%d", i+1) {
-			t.Errorf("pull request %d changes %+v", i+1, clusters)
-		}
-	}
-	if fetched > 0 {
-		t.Errorf("%d of 5 were fetched, whose branches were there", fetched)
-	}
-	f.clock.Advance(time.Minute)
-	f.open(6, map[string]string{"infra/c6/main.tf": module("two")})
-	if fetched != 1 {
-		t.Errorf("a pull request that comes later is fetched %d times, want once", fetched)
 	}
 }
 

@@ -456,7 +456,7 @@ func (w *drawnWorld) pullRequests(git *gitsource.Source) *pullRequests {
 		Rooms: Rooms{Catalogs: catalogs, Lineage: lineage.NewReader(store, catalogs), Places: places.NewKeeper(places.Options{Store: drawnPlaces{}})},
 		Peers: Peers{Impacts: drawnImpacts{}, Runners: drawnRunners{}},
 		opts:  Options{Store: store, Sources: Sources{Git: drawnGit{git, refs}}, Logger: slog.New(slog.DiscardHandler), Now: time.Now},
-		marks: newMarks(), origins: newOrigins(), mirror: &mirror{refs: refs, at: make(map[string]time.Time), now: time.Now, git: drawnGit{git, refs}, outages: newOutages()},
+		marks: newMarks(), origins: newOrigins(), mirror: &mirror{refs: refs, git: drawnGit{git, refs}, outages: newOutages()},
 	}}
 }
 

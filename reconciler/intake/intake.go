@@ -110,7 +110,7 @@ func New(opts Options) *Intake {
 	s.mirror = &mirror{
 		git: opts.Sources.Git, now: opts.Now, publishes: publishes, retagged: s.tagsMoved, failed: s.marks.progress.Send,
 		judges: judges, judged: s.policiesMoved,
-		outages: newOutages(), refs: make(map[string]holdfast.Refs), at: make(map[string]time.Time),
+		outages: newOutages(), refs: make(map[string]holdfast.Refs),
 	}
 	i := &Intake{shared: s, pullRequests: &pullRequests{s}}
 	i.branches = &branches{shared: s, pullRequests: i.pullRequests}

@@ -4,27 +4,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
 // mergeResult returns the tree that merging a pull request gives. The forge's
 // own merge is taken if it is that of the present base and head; a pull request
-// of which only the base has moved is merged by us, without asking the forge. So is one whose
-// head is a branch that was fetched a moment ago: of many that are found at once, each would
-// have all refs of the repository sent again.
+// of which only the base has moved is merged by us, without asking the forge.
 func (p *pullRequests) mergeResult(
 	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord, known bool,
 ) (head, base holdfast.Revision, tree string, err error) {
-	refs, lately := p.mirror.lately(repo.Name)
-	ours := known || lately && isBranch(refs, pr.Head)
+	refs := p.mirror.last(repo.Name)
 	if repo.Local && (!known || refs == nil) {
 		if refs, err = p.mirror.fetch(ctx, repo.Name); err != nil {
 			return "", "", "", err
 		}
 	}
-	if repo.Local || ours && refs != nil {
+	if repo.Local || known && refs != nil {
 		if base, err = trackedHead(repo, refs); err != nil {
 			return "", "", "", err
 		}
@@ -51,16 +47,6 @@ func (p *pullRequests) mergeResult(
 	}
 	tree, err = p.opts.Sources.Git.Merge(ctx, repo.Name, base, head)
 	return head, base, tree, err
-}
-
-// isBranch reports whether a branch is at a commit.
-func isBranch(refs holdfast.Refs, commit holdfast.Revision) bool {
-	for name, at := range refs {
-		if at == commit && strings.HasPrefix(name, "refs/heads/") {
-			return true
-		}
-	}
-	return false
 }
 
 func trackedHead(repo Repository, refs holdfast.Refs) (holdfast.Revision, error) {

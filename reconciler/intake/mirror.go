@@ -23,12 +23,10 @@ type mirror struct {
 
 	mu   sync.Mutex
 	refs map[string]holdfast.Refs // of the last fetch, by repository
-	at   map[string]time.Time     // when that began
 }
 
 // fetch brings a repository up to date and remembers its refs.
 func (m *mirror) fetch(ctx context.Context, repo string) (holdfast.Refs, error) {
-	began := m.now()
 	refs, err := m.git.Fetch(ctx, repo)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -37,26 +35,25 @@ func (m *mirror) fetch(ctx context.Context, repo string) (holdfast.Refs, error) 
 		}
 		return nil, fmt.Errorf("fetch %s: %w", repo, err)
 	}
-	m.saw(repo, refs, began)
+	m.saw(repo, refs)
 	return refs, nil
 }
 
 // fetchPullRequest fetches what a forge keeps of a pull request, with all else.
 func (m *mirror) fetchPullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRefs, error) {
-	began := m.now()
 	refs, err := m.git.FetchPullRequest(ctx, ref.Repo, ref.Number)
 	if err != nil {
 		return refs, fmt.Errorf("fetch pull request %s: %w", ref, err)
 	}
-	m.saw(ref.Repo, refs.Refs, began)
+	m.saw(ref.Repo, refs.Refs)
 	return refs, nil
 }
 
-// saw remembers the refs that a repository had when a fetch began.
-func (m *mirror) saw(repo string, refs holdfast.Refs, began time.Time) {
+// saw remembers the refs that a repository has.
+func (m *mirror) saw(repo string, refs holdfast.Refs) {
 	m.mu.Lock()
 	former, seen := m.refs[repo]
-	m.refs[repo], m.at[repo] = refs, began
+	m.refs[repo] = refs
 	m.mu.Unlock()
 	back := m.outages.end(repo)
 	if moved := catalog.MovedTags(former, refs); m.publishes[repo] && (back || seen && len(moved) > 0) {
@@ -83,14 +80,4 @@ func (m *mirror) last(repo string) holdfast.Refs {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refs[repo]
-}
-
-// justNow is how long ago a fetch may have begun whose refs are taken for the present ones.
-const justNow = 10 * time.Second
-
-// lately returns what the last fetch saw, and whether that was just now.
-func (m *mirror) lately(repo string) (holdfast.Refs, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.refs[repo], m.now().Sub(m.at[repo]) < justNow
 }
