@@ -66,7 +66,7 @@ func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n h
 			return err
 		}
 		_, err = q.exec(ctx, `UPDATE notifications SET ended_at = ?, last_error = 'too many wait for the channel' WHERE ended_at = 0 AND channel = ?
-			AND id NOT IN (SELECT id FROM notifications WHERE ended_at = 0 AND channel = ? ORDER BY created_at DESC, id DESC LIMIT ?)`,
+			AND id NOT IN (SELECT id FROM notifications WHERE ended_at = 0 AND channel = ? ORDER BY created_at DESC, id DESC LIMIT ? + 0)`,
 			nanos(now), n.Channel, n.Channel, maxNotifications)
 		return err
 	})
@@ -107,7 +107,7 @@ func (s *NotificationStore) ClaimNotifications(ctx context.Context, channel stri
 			}
 			claimed = append(claimed, n)
 			return nil
-		}, `SELECT id, doc`+due+` ORDER BY created_at, id LIMIT ?`, append(args, limit)...)
+		}, `SELECT id, doc`+due+` ORDER BY created_at, id LIMIT ? + 0`, append(args, limit)...)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ var kept = map[string]string{
 	"runner_rules":      "a row for each document",
 	"environments":      "a row for each environment that has ever run: it stays where it is",
 	"breakers":          "a row for each provider that has throttled",
+	"deliveries":        "the newest 5,000",
 	"state_places":      "a row for each cluster that is applied",
 	"upgrades":          "a row for each version that was proposed: what people declined is not proposed again",
 
