@@ -17,13 +17,14 @@ func TestCostGate(t *testing.T) {
 	w.start()
 
 	cheap := w.fleet().open(w.volumes("alpha", 20))
-	cheap.untilComment("✅ **cost**, required for `alpha`", "2.00 USD a month")
+	cheap.untilComment("| ✅ | **cost** | \\+2.00 USD a month |", "**Cost:** +2.00 USD a month.", "**Next:** merge to apply")
 	cheap.merge()
 	cheap.untilApplied("created")
 
 	dear := w.fleet().open(w.volumes("alpha", 200))
 	dear.untilPlanned("cost not allowed")
-	dear.untilComment("**cost** is required for `alpha`: it adds", "18.00 USD a month, and at most 5.00 USD more a month")
+	dear.untilComment("**Blocked by:** ⏳ cost not allowed", "| ⏳ | **cost** | it adds +18.00 USD a month, and at most 5.00 USD more a month. Needed: an approval of lead, or a plan that adds at most 5.00 USD more a month |",
+		"**Cost:** +18.00 USD a month.", "get what is required, then merge to apply")
 	dear.merge()
 	w.untilWaiting("alpha", holdfast.ReasonCostExceeded)
 	refused := dear.say(dev, "/holdfast apply")
@@ -40,9 +41,11 @@ func TestGatesOfTheServer(t *testing.T) {
 	w.start()
 
 	pr := w.fleet().open(join(cluster("alpha", "nodes: 1"), cluster("beta", "nodes: 1", "apply: {requires: [{approvals: {count: 2}}]}")))
-	pr.untilComment("**approved** is required for all clusters: nobody has approved it")
+	pr.untilComment("**Blocked by:** ⏳ approval missing", "| ⏳ | **approved** | all clusters | nobody has approved it. Needed: an approving review or `/holdfast approve` from anyone with write permission, except dev |",
+		"get what is required, then merge to apply")
 	pr.review(lead, "APPROVED")
-	pr.untilComment("✅ **approved**, required for `alpha`", "**approved** is required for `beta`: 1 of 2 approvals")
+	pr.untilComment("| ✅ | **approved** | `alpha` | lead approved in a review |",
+		"| ⏳ | **approved** | `beta` | 1 of 2 approvals. Needed: an approving review or `/holdfast approve` from anyone else with write permission, except dev. Given: lead approved in a review |")
 	pr.merge()
 	w.untilWaiting("beta", holdfast.ReasonNotApproved)
 }

@@ -81,7 +81,7 @@ func TestPoliciesChange(t *testing.T) {
 	pr.untilPlanned("policy denies")
 	policies.push(fewNodes("3"))
 	pr.untilPlanned("1 cluster: 3 to create")
-	pr.untilComment("✅ **policy**")
+	pr.untilComment("| ✅ | **policy** | 2 policies deny nothing |")
 	pr.merge()
 	w.untilWaiting("alpha", holdfast.ReasonManual)
 
@@ -116,7 +116,7 @@ func TestHostilePolicies(t *testing.T) {
 	pr.untilComment("`bad.deny` |  | could not be evaluated: platform/bad.rego:3: it took longer than 5s")
 
 	policies.push(files{"rules/bad.rego": deleted, "rules/good.rego": "package good\n\nwarn contains \"look\" if true\n"})
-	pr.untilComment("✅ **policy**", "| ⚠️ warn | `good.warn` |  | look |")
+	pr.untilComment("| ✅ | **policy** | 1 policy denies nothing |", "| ⚠️ warn | `good.warn` |  | look |")
 	pr.merge()
 	pr.untilApplied("1 created")
 }
@@ -149,7 +149,7 @@ func TestWaiver(t *testing.T) {
 	pr.untilReacted(pr.say(lead, "/holdfast waive many-nodes --reason agreed"), holdfast.ReactionRefused)
 	pr.untilReply("it has no policy `many-nodes`")
 	pr.say(lead, "/holdfast waive few-nodes --reason agreed until the migration is over")
-	pr.untilComment("✅ **policy**", "lead waived few-nodes: agreed until the migration is over")
+	pr.untilComment("| ✅ | **policy** | lead waived few-nodes: agreed until the migration is over |")
 	pr.untilPlanned("3 to create")
 	untilPolicy(holdfast.StatusSuccess, "policies let the plans of 1 cluster pass")
 
@@ -164,7 +164,7 @@ func TestWaiver(t *testing.T) {
 	more.untilPlanned("policy denies")
 	policies.push(files{"rules/waivers/migration.yaml": "apiVersion: holdfast.dev/v1\nkind: Waiver\nmetadata: {name: migration}\nspec:\n" +
 		"  policy: few-nodes\n  reason: migration\n  by: alice\n  until: 2099-12-31\n  scope: {clusters: [be*]}\n"})
-	more.untilComment("✅ **policy**", "alice waived few-nodes: migration until 2099-12-31")
+	more.untilComment("| ✅ | **policy** | alice waived few-nodes: migration until 2099-12-31 (platform/waivers/migration.yaml:")
 	more.merge()
 	more.untilApplied("3 created")
 }

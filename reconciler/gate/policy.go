@@ -26,7 +26,10 @@ func policies(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, 
 		g.From = "a new plan"
 	case !plan.Policies.Denies():
 		g.Met = true
-		g.Given = []string{fmt.Sprintf("%d policies deny nothing", plan.Policies.Evaluated)}
+		g.Given = []string{"1 policy denies nothing"}
+		if n := plan.Policies.Evaluated; n != 1 {
+			g.Given = []string{fmt.Sprintf("%d policies deny nothing", n)}
+		}
 	default:
 		waivers := waiversOf(pr, cluster, func(a holdfast.Approval) bool { return covers(a, pr, plan, runs) })
 		waived, words := names(waivers)
