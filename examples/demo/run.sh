@@ -233,7 +233,7 @@ chapter "A cluster is removed: its destroy plan, the merge, the end"
 in_fleet checkout -q -b goodbye
 in_fleet rm -q clusters/dev-eu.yaml
 commit "dev-eu is no longer needed"
-wait_for 20 "the plan of pull request 5" shows 5 "destroys the cluster"
+wait_for 20 "the plan of pull request 5" shows 5 "destroys dev-eu"
 comment 5 13
 ok "the comment shows what would be destroyed; nothing has been destroyed yet"
 merge goodbye
