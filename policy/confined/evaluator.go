@@ -110,7 +110,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, policies holdfast.AssignedPoli
 }
 
 // noMemory is how the runtime of Go says that it was refused memory, be it for a thread.
-var noMemory = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "newosproc"}
+var noMemory = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "newosproc", "pthread_create failed"}
 
 // unchecked is what it says when its collector was refused memory for its own queues: it uses
 // them unchecked. A pointer that is nil in any other code is a panic, which says so first.
