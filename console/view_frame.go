@@ -15,6 +15,7 @@ type Frame struct {
 	Version string
 	Alone   bool   // without navigation: signing in, errors before it
 	Stream  bool   // changes are followed
+	Seen    int64  // the number of the newest change when it was made
 	Form    string // what forms must have that change something; empty: nothing
 	Said    *Alert // what came of the form that was sent from this page; nil: none was
 }

@@ -68,6 +68,14 @@ func TestNewClusterForm(t *testing.T) {
 	if got := post(bad, "propose"); got.status != 200 || !strings.Contains(got.body, "clusters/<wbr>new.<wbr>yaml:6:12") {
 		t.Errorf("with faults = %d %.9000s", got.status, got.body[strings.Index(got.body, "<main"):])
 	}
+	veiled, before := url.Values{}, len(p.asked)
+	for name, values := range typed {
+		veiled[name] = values
+	}
+	veiled.Set("v.key", "(sensitive value)")
+	if got := post(veiled, "propose"); got.status != 200 || !strings.Contains(got.body, "is not shown here") || len(p.asked) != before {
+		t.Errorf("what only stands for a value = %d %.9000s, asked for %+v", got.status, got.body, p.asked[before:])
+	}
 	if len(p.requesters) > 0 {
 		t.Errorf("something was proposed: %q", p.requesters)
 	}

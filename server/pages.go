@@ -33,7 +33,7 @@ func (s *pageAPI) routes(e *gin.Engine) error {
 	if err != nil {
 		return err
 	}
-	shown, err := pages.New(pages.Options{API: e, Console: look, Version: s.version, Logger: s.log, Now: s.now})
+	shown, err := pages.New(pages.Options{API: e, Console: look, Version: s.version, Logger: s.log, Now: s.now, Newest: s.opts.Records.LastChange})
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,6 @@ func (s *pageAPI) askPassword(c *gin.Context) {
 // showLogin is the login page of the console, for a request.
 func (s *apiServer) showLogin(r *http.Request) session.Show {
 	return func(w http.ResponseWriter, status int, page session.Page) {
-		s.pages.Login(w, r, status, console.LoginView{Next: page.Next, Failed: page.Error, Insecure: page.Insecure, Provider: page.Provider})
+		s.pages.Login(w, r, status, console.LoginView{Next: page.Next, Failed: page.Error, Insecure: page.Insecure, Provider: page.Provider, Code: page.Code})
 	}
 }

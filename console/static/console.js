@@ -8,6 +8,7 @@
 
   let stale = false; // something has changed while nobody looked
   let lost = null; // whether something may have been missed; null: it was never live
+  let seen = Number(document.body.dataset.seen); // the newest change that the page knew when it was made; NaN: all after it are told
 
   function show(state) {
     for (const element of all('[data-live]')) {
@@ -17,6 +18,13 @@
     }
     if (state === 'live' && lost) refresh();
     if (state === 'live') lost = false; else if (lost === false) lost = true;
+  }
+
+  // What changes while the page is under way nobody tells: the first number heard says whether something did.
+  function heard(id) {
+    const missed = Number(id) > seen;
+    seen = NaN;
+    if (missed) refresh();
   }
 
   class SharedSource extends EventTarget {
@@ -38,9 +46,11 @@
         this.readyState = message.state === 'live' ? 1 : 0;
         show(message.state);
         if (this.readyState === 1 && this.onopen) this.onopen(new Event('open'));
+        if (this.readyState === 1 && message.id) heard(message.id);
       } else if (message.kind === 'reset') {
         refresh();
       } else {
+        if (message.kind === 'ready') heard(message.id);
         this.dispatchEvent(new MessageEvent(message.kind, { data: message.data, lastEventId: message.id }));
       }
     }
@@ -56,6 +66,7 @@
     const source = new EventSource(url);
     source.addEventListener('open', () => show('live'));
     source.addEventListener('error', () => show('reconnecting'));
+    source.addEventListener('ready', (event) => heard(event.lastEventId));
     return source;
   }
 

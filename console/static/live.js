@@ -6,6 +6,7 @@ const silent = 60000; // a tab that has said nothing for so long is gone
 const tabs = new Map(); // its port, and when it was last heard of
 let source = null;
 let state = 'reconnecting';
+let last = null; // the number of the newest change that was told
 
 function tell(message) {
   for (const port of tabs.keys()) port.postMessage(message);
@@ -27,7 +28,10 @@ function connect() {
     // A refusal, such as of a session that has ended, closes it for good: try later.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (tabs.size) connect(); }, 5000 + Math.random() * 5000);
   };
-  for (const kind of kinds) source.addEventListener(kind, (event) => tell({ kind, data: event.data, id: event.lastEventId }));
+  for (const kind of kinds) source.addEventListener(kind, (event) => {
+    last = event.lastEventId;
+    tell({ kind, data: event.data, id: last });
+  });
 }
 
 function leave(port) {
@@ -50,7 +54,7 @@ self.onconnect = (event) => {
       connect();
     }
   };
-  port.postMessage({ state });
+  port.postMessage({ state, id: last });
   connect();
 };
 

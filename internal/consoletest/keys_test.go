@@ -3,7 +3,10 @@ package consoletest_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +69,44 @@ func TestKeys(t *testing.T) {
 	run(t, tab, chromedp.KeyEvent("X"), chromedp.Evaluate(`document.querySelectorAll('details.change[open]').length`, &folded))
 	if complaints := tab.Complaints(); len(complaints) > 0 {
 		t.Errorf("the browser says: %s", strings.Join(complaints, "\n"))
+	}
+}
+
+// TestNothingIsMissed: what changes after a page is made and before its stream begins is asked
+// for again, once.
+func TestNothingIsMissed(t *testing.T) {
+	for _, missed := range []bool{false, true} {
+		handler, err := consoletest.Site(world.Options{Missed: missed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("HX-Request") != "" {
+				again.Add(1)
+			}
+			handler.ServeHTTP(w, r)
+		}))
+		t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+		tab := open(t, looks["wide light"])
+		for visit := int64(1); visit <= 2; visit++ {
+			run(t, tab, chromedp.Navigate(server.URL+"/"), until(`document.querySelector('[data-live].live').dataset.state === 'live'`), until(`document.body.dataset.seen`))
+			want := int64(0)
+			if missed {
+				want = visit
+			}
+			run(t, tab, chromedp.ActionFunc(func(ctx context.Context) error {
+				for again.Load() < want {
+					if err := chromedp.Sleep(50 * time.Millisecond).Do(ctx); err != nil {
+						return fmt.Errorf("asked again %d times, want %d: %w", again.Load(), want, err)
+					}
+				}
+				return chromedp.Sleep(500 * time.Millisecond).Do(ctx)
+			}))
+			if n := again.Load(); n != want {
+				t.Errorf("missed %t: visit %d asked again %d times, want %d", missed, visit, n, want)
+			}
+		}
 	}
 }
 

@@ -26,7 +26,8 @@ type proposal struct {
 	change  string
 	cluster v1.Cluster // that is changed
 	detail  v1.TemplateDetail
-	gone    string // why the version that was chosen cannot be used
+	gone    string   // why the version that was chosen cannot be used
+	veiled  []string // variables with what only stands for a value, and must not become one
 	view    console.NewView
 
 	to   string // the page of the pull request that was made; empty: none was
@@ -245,6 +246,12 @@ func (p *proposal) ask(dry bool) (*v1.ProposedCluster, error) {
 		return nil, nil // nothing can be made of it yet
 	}
 	req := p.request()
+	if len(p.veiled) > 0 {
+		for _, name := range p.veiled {
+			p.view.Faults = append(p.view.Faults, console.FaultRow{Message: name + " has changed, but a part of it is not shown here: " + holdfast.SensitiveValue, Hint: "Change it in its document, or say where the secret is, such as secret: {env: NAME}"})
+		}
+		return nil, nil
+	}
 	req.DryRun = dry
 	token := p.form.Get("csrf")
 	if dry {

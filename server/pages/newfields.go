@@ -260,6 +260,8 @@ func (p *proposal) request() v1.ClusterProposal {
 		case p.change == holdfast.ProposeUpdate && had && sameText(text, written(was)), !had && strings.TrimSpace(text) == "":
 		case strings.TrimSpace(text) == "":
 			req.Set = append(req.Set, "variables."+name+"=")
+		case strings.Contains(text, holdfast.SensitiveValue):
+			p.veiled = append(p.veiled, name)
 		default:
 			req.Set = append(req.Set, "variables."+name+"="+p.asYAML(name, text))
 		}

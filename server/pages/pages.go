@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -19,8 +20,9 @@ type Options struct {
 	API     http.Handler     // answers /api/v1, and decides who may see what
 	Console *console.Console // how pages look
 	Version string
-	Logger  *slog.Logger     // nil discards
-	Now     func() time.Time // nil means time.Now
+	Logger  *slog.Logger                         // nil discards
+	Now     func() time.Time                     // nil means time.Now
+	Newest  func(context.Context) (int64, error) // the number of the newest change, as events have it
 }
 
 // Pages answers with pages. It is safe for concurrent use.
@@ -32,8 +34,8 @@ type Pages struct {
 
 // New returns the pages, or an error that names what is missing.
 func New(opts Options) (*Pages, error) {
-	if opts.API == nil || opts.Console == nil {
-		return nil, errors.New("pages: no API, or no console")
+	if opts.API == nil || opts.Console == nil || opts.Newest == nil {
+		return nil, errors.New("pages: no API, no console, or no newest change")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -112,6 +114,9 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) 
 		v.frame.Who, v.frame.Form = console.Who{Name: v.who.Name, Role: role(v.who)}, v.who.FormToken
 		v.navigate()
 		v.frame.Said = saidTo(w, r)
+		v.frame.Seen, err = p.opts.Newest(r.Context()) // before reading: what changes meanwhile is asked for again
+	}
+	if err == nil {
 		view, err = show(v)
 	}
 	switch {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"time"
@@ -47,8 +46,9 @@ func (s *Sessions) Once(ctx context.Context, who access.Principal) (path string,
 
 // getOnce asks before it uses up a code: programs that look at links must not.
 func (p pages) getOnce(w http.ResponseWriter, r *http.Request) {
-	Harmless(w.Header())
-	_ = once.Execute(w, r.URL.Query().Get("code")) // the peer has gone
+	page := p.page(r, "", "")
+	page.Code = r.URL.Query().Get("code")
+	p.show(w, http.StatusOK, page)
 }
 
 // postOnce begins the session of a code.
@@ -98,10 +98,3 @@ func (s *Sessions) claim(ctx context.Context, code string) (access.Session, erro
 	}
 	return session, s.opts.Store.EndSession(ctx, session.ID)
 }
-
-var once = template.Must(template.New("once").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sign in · Holdfast</title></head>
-<body><main><h1>Holdfast</h1>
-<form method="post" action="/login/once"><input type="hidden" name="code" value="{{.}}"><p><button autofocus>Sign in to Holdfast</button></p></form>
-</main></body></html>
-`))

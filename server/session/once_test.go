@@ -34,7 +34,7 @@ func TestOnce(t *testing.T) {
 
 	code := once(who)
 	b := s.browser(t)
-	if got := b.do("GET", session.OncePath+"?code="+code, nil); got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" {
+	if got := b.do("GET", session.OncePath+"?code="+code, nil); got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" || !strings.Contains(got.body, `name="code" value="`+code) {
 		t.Fatalf("a look at the link: %d", got.status)
 	}
 	if got := s.browser(t).do("GET", "/", nil, "Cookie", cookieName+"="+code); got.status != http.StatusUnauthorized {

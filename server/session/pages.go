@@ -25,6 +25,7 @@ type Page struct {
 	Next     string // the path to go on to
 	Provider string // the identity provider's name; empty: there is none
 	Insecure bool   // browsers refuse the cookie here: it is plain HTTP, and not this machine
+	Code     string // begins a session once somebody says so, without anything else; empty: there is none
 }
 
 // Show writes the login page with a status.
@@ -144,12 +145,13 @@ var plain = template.Must(template.New("login").Parse(`<!doctype html>
 <body><main><h1>Holdfast</h1>
 {{with .Error}}<p role="alert">{{.}}</p>{{end}}
 {{if .Insecure}}<p role="alert">Browsers refuse to log in over plain HTTP: use https, or localhost.</p>{{end}}
-{{if .Provider}}<p><a href="/login/provider?next={{.Next}}">Log in with {{.Provider}}</a></p>{{end}}
+{{if .Code}}<form method="post" action="/login/once"><input type="hidden" name="code" value="{{.Code}}"><p><button autofocus>Sign in to Holdfast</button></p></form>
+{{else}}{{if .Provider}}<p><a href="/login/provider?next={{.Next}}">Log in with {{.Provider}}</a></p>{{end}}
 <form method="post" action="/login">
 <input type="hidden" name="next" value="{{.Next}}">
 <p><label>Token <input type="password" name="token" autocomplete="off" required></label></p>
 <p><button>Log in</button></p>
-</form></main></body></html>
+</form>{{end}}</main></body></html>
 `))
 
 // ShowPlain is a login page without any style.

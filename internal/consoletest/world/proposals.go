@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,6 +45,9 @@ func propose(out http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 		refuse(out, v1.ProblemOf(http.StatusBadRequest, err.Error(), ""))
 		return
+	}
+	if req.Change == holdfast.ProposeUpdate {
+		req.Project, req.Environment, req.Version = "payments", "prod", cmp.Or(req.Version, "4.2.0")
 	}
 	made := v1.ProposedCluster{Repo: "fleet", Path: "clusters/" + req.Cluster + ".yaml", Line: 1}
 	variables := map[string]string{}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 // World is the fleet at one moment. Its handler answers below /api/v1.
 type World struct {
 	Now   time.Time
+	seen  int64
 	lines []holdfast.ClusterSummary
 	runs  []v1.Run
 	plans map[string]v1.Plan
@@ -34,6 +36,7 @@ type Options struct {
 	Now      time.Time
 	Clusters int  // how many; zero: 240
 	Hostile  bool // names, values and logs are what somebody would write to deceive
+	Missed   bool // something changes between a page and its stream
 }
 
 // New invents a fleet.
@@ -41,7 +44,10 @@ func New(opts Options) *World {
 	if opts.Clusters == 0 {
 		opts.Clusters = 240
 	}
-	w := &World{Now: opts.Now, plans: map[string]v1.Plan{}, logs: map[string]string{}, mux: http.NewServeMux()}
+	w := &World{Now: opts.Now, seen: 1, plans: map[string]v1.Plan{}, logs: map[string]string{}, mux: http.NewServeMux()}
+	if opts.Missed {
+		w.seen--
+	}
 	w.clusters(opts.Clusters)
 	w.allRuns()
 	w.pullRequests()
@@ -51,6 +57,9 @@ func New(opts Options) *World {
 	w.routes()
 	return w
 }
+
+// Newest is the number of the newest change that pages know.
+func (w *World) Newest(context.Context) (int64, error) { return w.seen, nil }
 
 func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/v1/events" {
