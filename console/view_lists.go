@@ -162,7 +162,7 @@ type LoginView struct {
 	Failed   string // why it did not work
 	Provider string // name of the identity provider; empty: there is none
 	Insecure bool   // the browser would refuse the cookie
-	Code     string // begins a session by itself, once somebody says so; empty: there is none
+	Code     string // begins a session without a token, once somebody confirms it; empty: there is none
 }
 
 func (LoginView) page() string { return "login" }

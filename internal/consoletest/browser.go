@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +95,9 @@ func (t *Tab) listen(event any) {
 	var text string
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelInfo && strings.HasPrefix(e.Entry.Text, "Clear-Site-Data header on ") {
+			return // the browser says that it has cleared what a log-out asks it to
+		}
 		text = string(e.Entry.Source) + ": " + e.Entry.Text + " " + e.Entry.URL
 	case *runtime.EventConsoleAPICalled:
 		text = "console." + string(e.Type)
