@@ -18,7 +18,7 @@ func (s *services) openGitHub() error {
 	s.githubs = make(map[string]*github.Client)
 	for _, f := range s.cfg.Forges {
 		opts := github.Options{
-			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.called, Logger: s.logger, Now: s.clock.Now,
+			BaseURL: f.URL, Repositories: make(map[string]string), Observe: s.metrics.Called, Logger: s.logger, Now: s.clock.Now,
 			MayCommand: func(body string) bool { return len(webhook.ParseCommands(body)) > 0 },
 		}
 		opts.Writes = f.WritesPerMinute

@@ -27,7 +27,7 @@ func (s *services) openIssuer(ctx context.Context) error {
 	s.issuer, err = issuer.New(ctx, issuer.Options{
 		URL: c.URL, Replaces: c.Replaces, Store: s.store, Runs: issuedRuns{s.cfg},
 		Times:  issuer.Times{Token: c.Lifetime, Rotate: c.Rotate, Announce: c.Announce},
-		Issued: recordTokens(s), Refused: func(reason string) { s.metrics.tokens.WithLabelValues("", "", reason).Inc() },
+		Issued: recordTokens(s), Refused: s.metrics.TokenRefused,
 		Logger: s.logger,
 	})
 	var moved *issuer.MovedError
@@ -41,7 +41,7 @@ func (s *services) openIssuer(ctx context.Context) error {
 // recordTokens counts tokens and puts them on record, without what is secret of them.
 func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
 	return func(ctx context.Context, token issuer.Issued) {
-		s.metrics.tokens.WithLabelValues(token.Kind, token.Phase, "").Inc()
+		s.metrics.TokenIssued(token.Kind, token.Phase)
 		actor, object := fmt.Sprintf("run %s, attempt %d", token.Run, token.Attempt), "cluster "+token.Cluster
 		if token.Phase == claims.PhaseRunner {
 			actor, object = "server", "runner "+token.Runner

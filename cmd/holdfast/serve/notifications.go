@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
 	"github.com/holdfast-dev/holdfast/notify"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	notifying "github.com/holdfast-dev/holdfast/reconciler/notify"
@@ -16,8 +17,8 @@ import (
 
 // signals is what is seen of a server elsewhere: its counts, traces and messages.
 type signals struct {
-	metrics  *metrics
-	tracer   *tracer             // nil: nothing is traced
+	metrics  *telemetry.Metrics
+	tracer   *telemetry.Tracer   // nil: nothing is traced
 	notifier *notifying.Notifier // nil: there are no channels
 }
 

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,43 +79,5 @@ func TestRepositoryThatIsBeingRead(t *testing.T) {
 		if got := unread("shop", test.progress, test.why); got != test.want {
 			t.Errorf("it is said that %q, want %q", got, test.want)
 		}
-	}
-}
-
-func TestAgentMetric(t *testing.T) {
-	t.Parallel()
-	m := newMetrics(time.Now)
-	m.watchAgents(func() []holdfast.AgentStatus {
-		return []holdfast.AgentStatus{
-			{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
-			{ID: "b", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
-			{ID: "c", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "made up"},
-			{ID: "d", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
-			{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "none", Refused: "isolation none is weaker"},
-			{ID: "f", Living: true, Kinds: []holdfast.RunKind{"drift"}, Isolation: "unavailable"},
-		}
-	})
-	got := map[string]float64{}
-	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != "holdfast_agents" {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			key := ""
-			for _, label := range series.GetLabel() {
-				key += label.GetValue() + " "
-			}
-			got[key] = series.GetGauge().GetValue()
-		}
-	}
-	want := map[string]float64{
-		"slots plan ": 2, "other plan ": 1, "unavailable apply ": 0, "unavailable drift ": 1, "unavailable destroy ": 0,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -121,6 +121,18 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	return s.finishWork(graceful, &g, abort)
 }
 
+// newLogger writes to w as the configuration says.
+func newLogger(w io.Writer, t config.Telemetry) *slog.Logger {
+	level := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[t.LogLevel]
+	opts := &slog.HandlerOptions{Level: level}
+	if t.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
 // besides has those parts run whose end is not the server's.
 func besides(intake, reconcile, agents context.Context, s *services, g *errgroup.Group) {
 	part := func(run func()) {

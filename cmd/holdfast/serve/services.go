@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
@@ -64,7 +65,7 @@ func (s *services) path(elem ...string) string {
 
 func build(ctx context.Context, cfg *config.Config, opts Options, logger *slog.Logger) (*services, error) {
 	clock := newClock(opts.Now)
-	s := &services{cfg: cfg, logger: logger, self: self{version: opts.Version}, clock: clock, signals: signals{metrics: newMetrics(clock.Now)}}
+	s := &services{cfg: cfg, logger: logger, self: self{version: opts.Version}, clock: clock, signals: signals{metrics: telemetry.New(clock.Now)}}
 	for _, step := range []func(context.Context) error{
 		s.openTraces, s.openFolders, s.openStore, s.openGit, s.openReconciler, s.openIssuer, s.openServer,
 	} {
@@ -90,10 +91,10 @@ func (s *services) openTraces(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if s.tracer, err = newTracer(ctx, s.cfg.Telemetry.Traces); err != nil {
+	if s.tracer, err = telemetry.OpenTracer(ctx, s.cfg.Telemetry.Traces); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.tracer.close)
+	s.closers = append(s.closers, s.tracer.Close)
 	return nil
 }
 
@@ -234,7 +235,7 @@ func (s *services) openStore(ctx context.Context) (err error) {
 	if address.URL != "" {
 		s.clock.set(s.store.Now)
 	}
-	s.metrics.watch(s.store, s.logger)
+	s.metrics.Watch(s.store, s.logger)
 	return nil
 }
 
@@ -364,7 +365,7 @@ func (s *services) openReconciler(ctx context.Context) error {
 	if s.reconciler, err = reconciler.New(opts); err != nil {
 		return err
 	}
-	s.metrics.watchAgents(s.reconciler.Dispatcher().Heard)
+	s.metrics.WatchAgents(s.reconciler.Dispatcher().Heard)
 	return nil
 }
 
@@ -419,11 +420,11 @@ func (s *services) openServer(context.Context) error {
 			Local: s.store, Posts: s.shownPosts(), Runners: server.Runners{Records: s.store, Operator: s.reconciler}, Proposer: s.reconciler, Deliveries: s.store, Asked: s.store,
 		},
 		Agents: server.Agents{
-			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.claimRefused,
+			Dispatcher: agents, Registry: agents, Runs: s.store, Blobs: s.store, States: s.store, Tickets: dispatch.Launches{Dispatcher: agents}, Refused: s.metrics.ClaimRefused,
 			Keys: server.Keys{Runners: s.store, Address: s.cfg.Server.Agents.URL}, Launches: launches{s}.newDesk(),
 		},
 		Webhooks: hooks, Audit: s.store,
-		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.handler()},
+		Health: server.Health{Ready: s.waitsFor, Lacking: s.lacks, Metrics: s.metrics.Handler()},
 		Listen: server.Listeners{Socket: server.Socket{Path: s.path("run", "agent.sock")}},
 		Limits: server.Limits{Drain: min(max(s.cfg.Server.Grace, time.Second), 10*time.Second)},
 		System: server.System{Version: s.version, Logger: s.logger, Now: s.clock.Now},

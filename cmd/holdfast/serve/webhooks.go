@@ -10,7 +10,7 @@ func (s *services) webhooks() (*webhook.Handler, error) {
 	s.hooks.seen = &recorder{store: s.store, logger: s.logger, waiting: make(chan holdfast.Delivery, deliveriesWaiting)}
 	opts := webhook.Options{
 		Store: s.store, Enqueue: s.enqueue, Logger: s.logger, Now: s.clock.Now,
-		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.delivered, Delivered: s.hooks.seen.add},
+		Notify: webhook.Notify{Stored: s.reconciler.CommandStored, Verified: lobby.Known, Answered: s.metrics.Delivered, Delivered: s.hooks.seen.add},
 	}
 	for _, r := range s.cfg.Repositories {
 		if r.Forge == "local" {
@@ -36,7 +36,7 @@ func (s *services) webhooks() (*webhook.Handler, error) {
 
 func (s *services) enqueue(req holdfast.SourceRequest) {
 	if s.tracer != nil {
-		req = s.tracer.delivered(req)
+		req = s.tracer.Delivered(req)
 	}
 	s.reconciler.Enqueue(req)
 }

@@ -1,4 +1,4 @@
-package serve
+package telemetry_test
 
 import (
 	"context"
@@ -16,12 +16,13 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(time.Now)
+	m := telemetry.New(time.Now)
 	m.RunEnded(holdfast.RunApply, holdfast.RunApplied, "")
 	m.RunClaimed(holdfast.RunPlan, 2*time.Second)
 	m.Step("plan", time.Second)
@@ -30,10 +31,10 @@ func TestMetrics(t *testing.T) {
 	m.Decided(decision.ActionPlan, holdfast.ReasonUnreviewed)
 	m.Posted(holdfast.PostComment, true)
 	m.GaveUp(holdfast.PostStatus)
-	m.delivered("push", http.StatusOK, time.Millisecond)
+	m.Delivered("push", http.StatusOK, time.Millisecond)
 
 	answer := httptest.NewRecorder()
-	m.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	body := answer.Body.String()
 	for _, want := range []string{
 		`holdfast_attempts_total{kind="apply",reason="",status="applied"} 1`,
@@ -79,16 +80,16 @@ func TestTraces(t *testing.T) {
 	}))
 	defer server.Close()
 
-	tr, err := newTracer(context.Background(), server.URL)
+	tr, err := telemetry.OpenTracer(context.Background(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	delivery := tr.delivered(holdfast.SourceRequest{Repo: "acme/clusters", TraceParent: sender})
+	delivery := tr.Delivered(holdfast.SourceRequest{Repo: "acme/clusters", TraceParent: sender})
 	now := time.Now()
 	run := tr.Span(delivery.TraceParent, "run", now, now.Add(time.Second), map[string]string{"cluster": "prod-eu"}, nil)
 	tr.Span(run, "plan", now, now.Add(time.Second), nil, io.ErrUnexpectedEOF)
-	if err := tr.close(); err != nil {
+	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
 

@@ -1,4 +1,4 @@
-package serve
+package telemetry
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// clusterCounter counts clusters; *datastore.Store is one.
-type clusterCounter interface {
+// Counter counts what the store has; *datastore.Store is one.
+type Counter interface {
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
 	Replicas(ctx context.Context) ([]holdfast.Replica, error)
 }
 
-// watch adds what is counted in the store whenever the metrics are read. A fleet
+// Watch adds what is counted in the store whenever the metrics are read. A fleet
 // changes less often than that, and a replica sees what the others do.
-func (m *metrics) watch(store clusterCounter, logger *slog.Logger) {
+func (m *Metrics) Watch(store Counter, logger *slog.Logger) {
 	m.registry.MustRegister(&fleetCollector{
 		store: store, logger: logger,
 		phases: prometheus.NewDesc("holdfast_clusters", "Clusters by phase.", []string{"phase"}, nil),
@@ -36,7 +36,7 @@ func (m *metrics) watch(store clusterCounter, logger *slog.Logger) {
 const countTime = 5 * time.Second
 
 type fleetCollector struct {
-	store    clusterCounter
+	store    Counter
 	logger   *slog.Logger
 	phases   *prometheus.Desc
 	drift    *prometheus.Desc
@@ -108,8 +108,8 @@ func (f *fleetCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// watchAgents adds the living agents, whenever the metrics are read.
-func (m *metrics) watchAgents(heard func() []holdfast.AgentStatus) {
+// WatchAgents adds the living agents, whenever the metrics are read.
+func (m *Metrics) WatchAgents(heard func() []holdfast.AgentStatus) {
 	m.registry.MustRegister(&agentCollector{heard: heard, desc: prometheus.NewDesc("holdfast_agents",
 		"Living agents that get runs, by a kind of runs that they execute and how they isolate engines.", []string{"kind", "isolation"}, nil)})
 }

@@ -1,4 +1,4 @@
-package serve
+package telemetry_test
 
 import (
 	"context"
@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
 )
 
 // countedFleet has clusters by phase and by drift.
@@ -41,12 +43,12 @@ func (f *countedFleet) Replicas(context.Context) ([]holdfast.Replica, error) {
 func TestFleetMetrics(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := newMetrics(func() time.Time { return clock })
+	m := telemetry.New(func() time.Time { return clock })
 	f := &countedFleet{
 		phases: map[holdfast.Phase]int{holdfast.PhaseActive: 7, holdfast.PhaseDeleted: 2},
 		drift:  map[holdfast.DriftStatus]int{holdfast.DriftFound: 1, holdfast.DriftNone: 4}, all: 8,
 	}
-	m.watch(f, slog.New(slog.DiscardHandler))
+	m.Watch(f, slog.New(slog.DiscardHandler))
 	m.ProviderHeld("aws", clock.Add(time.Minute))
 	m.ProviderHeld("google", clock.Add(2*time.Minute))
 	m.ProviderHeld("azurerm", clock.Add(time.Minute))
@@ -55,7 +57,7 @@ func TestFleetMetrics(t *testing.T) {
 	scrape := func() string {
 		t.Helper()
 		answer := httptest.NewRecorder()
-		m.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if answer.Code != http.StatusOK {
 			t.Fatalf("/metrics = %d %s", answer.Code, answer.Body)
 		}
@@ -86,4 +88,36 @@ func TestFleetMetrics(t *testing.T) {
 	body = scrape()
 	is(body, false, "holdfast_clusters")
 	is(body, true, "process_resident_memory_bytes")
+}
+
+func TestAgentMetric(t *testing.T) {
+	t.Parallel()
+	m := telemetry.New(time.Now)
+	m.WatchAgents(func() []holdfast.AgentStatus {
+		return []holdfast.AgentStatus{
+			{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
+			{ID: "b", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
+			{ID: "c", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "made up"},
+			{ID: "d", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},
+			{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "none", Refused: "isolation none is weaker"},
+			{ID: "f", Living: true, Kinds: []holdfast.RunKind{"drift"}, Isolation: "unavailable"},
+		}
+	})
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var got []string
+	for line := range strings.Lines(answer.Body.String()) {
+		if strings.HasPrefix(line, "holdfast_agents{") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		`holdfast_agents{isolation="other",kind="plan"} 1`, `holdfast_agents{isolation="slots",kind="plan"} 2`,
+		`holdfast_agents{isolation="unavailable",kind="apply"} 0`, `holdfast_agents{isolation="unavailable",kind="destroy"} 0`,
+		`holdfast_agents{isolation="unavailable",kind="drift"} 1`,
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("/metrics has %q, want %q", got, want)
+	}
 }

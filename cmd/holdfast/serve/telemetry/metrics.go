@@ -1,48 +1,22 @@
-package serve
+package telemetry
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/forge/github"
-	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// newLogger writes to w as the configuration says.
-func newLogger(w io.Writer, t config.Telemetry) *slog.Logger {
-	level := map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-	}[t.LogLevel]
-	opts := &slog.HandlerOptions{Level: level}
-	if t.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
-	}
-	return slog.New(slog.NewTextHandler(w, opts))
-}
-
-// metrics are what Prometheus reads. Their labels are words from fixed lists,
+// Metrics are what Prometheus reads. Their labels are words from fixed lists,
 // never a cluster's or a person's name.
-type metrics struct {
+type Metrics struct {
 	registry   *prometheus.Registry
 	runs       *prometheus.CounterVec
 	waits      *prometheus.HistogramVec
@@ -60,9 +34,8 @@ type metrics struct {
 	held       *heldProviders
 }
 
-var _ reconciler.Metrics = (*metrics)(nil)
-
-func newMetrics(now func() time.Time) *metrics {
+// New makes metrics in which nothing has happened. The time is that of the records.
+func New(now func() time.Time) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "holdfast", Name: name, Help: help}, labels)
 	}
@@ -72,7 +45,7 @@ func newMetrics(now func() time.Time) *metrics {
 		}, labels)
 	}
 	long := prometheus.ExponentialBuckets(0.05, 2, 16) // 50 ms to 27 min
-	m := &metrics{
+	m := &Metrics{
 		registry:   prometheus.NewRegistry(),
 		runs:       counter("attempts_total", "Attempts that ended, by kind, status and reason.", "kind", "status", "reason"),
 		waits:      histogram("queue_wait_seconds", "Time between the creation of a run and its claim.", long, "kind"),
@@ -99,100 +72,64 @@ func newMetrics(now func() time.Time) *metrics {
 	return m
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler answers with all metrics, in the format of Prometheus.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason) {
+// RunEnded counts the end of an attempt.
+func (m *Metrics) RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason) {
 	m.runs.WithLabelValues(string(kind), string(status), string(reason)).Inc()
 }
 
-func (m *metrics) RunClaimed(kind holdfast.RunKind, waited time.Duration) {
+// RunClaimed adds how long a run waited for an agent.
+func (m *Metrics) RunClaimed(kind holdfast.RunKind, waited time.Duration) {
 	m.waits.WithLabelValues(string(kind)).Observe(waited.Seconds())
 }
 
-func (m *metrics) Step(name string, took time.Duration) {
+// Step adds how long a step of an attempt took.
+func (m *Metrics) Step(name string, took time.Duration) {
 	m.steps.WithLabelValues(name).Observe(took.Seconds())
 }
 
-func (m *metrics) LockRefused() { m.locks.Inc() }
+// LockRefused counts a lock that somebody else held.
+func (m *Metrics) LockRefused() { m.locks.Inc() }
 
-func (m *metrics) Depth(queue string, n int) { m.depth.WithLabelValues(queue).Set(float64(n)) }
+// Depth says how many requests wait in a queue.
+func (m *Metrics) Depth(queue string, n int) { m.depth.WithLabelValues(queue).Set(float64(n)) }
 
-func (m *metrics) Decided(action decision.Action, reason holdfast.Reason) {
+// Decided counts a decision.
+func (m *Metrics) Decided(action decision.Action, reason holdfast.Reason) {
 	m.decisions.WithLabelValues(string(action), string(reason)).Inc()
 }
 
-func (m *metrics) Posted(kind holdfast.PostKind, ok bool) {
+// Posted counts an attempt to post something to a code host.
+func (m *Metrics) Posted(kind holdfast.PostKind, ok bool) {
 	m.posts.WithLabelValues(string(kind), strconv.FormatBool(ok)).Inc()
 }
 
-func (m *metrics) GaveUp(kind holdfast.PostKind) { m.givenUp.WithLabelValues(string(kind)).Inc() }
+// GaveUp counts what a code host refused for good.
+func (m *Metrics) GaveUp(kind holdfast.PostKind) { m.givenUp.WithLabelValues(string(kind)).Inc() }
 
-func (m *metrics) ProviderHeld(provider string, until time.Time) { m.held.hold(provider, until) }
+// ProviderHeld says until when runs wait for a cloud; with the zero time, none do.
+func (m *Metrics) ProviderHeld(provider string, until time.Time) { m.held.hold(provider, until) }
 
-func (m *metrics) delivered(event string, status int, took time.Duration) {
+// Delivered counts a webhook delivery, and adds how long its answer took.
+func (m *Metrics) Delivered(event string, status int, took time.Duration) {
 	m.deliveries.WithLabelValues(event, strconv.Itoa(status)).Inc()
 	m.answers.Observe(took.Seconds())
 }
 
-func (m *metrics) claimRefused(why string) { m.refusals.WithLabelValues(why).Inc() }
+// ClaimRefused counts a claim of an agent that was refused.
+func (m *Metrics) ClaimRefused(why string) { m.refusals.WithLabelValues(why).Inc() }
 
-func (m *metrics) called(call github.Call) {
+// TokenIssued counts a token for a cloud or a secret store that a run asked for.
+func (m *Metrics) TokenIssued(kind, phase string) { m.tokens.WithLabelValues(kind, phase, "").Inc() }
+
+// TokenRefused counts a token that a run did not get.
+func (m *Metrics) TokenRefused(reason string) { m.tokens.WithLabelValues("", "", reason).Inc() }
+
+// Called counts a call to a code host.
+func (m *Metrics) Called(call github.Call) {
 	m.calls.WithLabelValues(call.Method, strconv.Itoa(call.Status)).Inc()
-}
-
-// tracer sends the reconciler's spans to an OpenTelemetry collector.
-type tracer struct {
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
-}
-
-var _ reconciler.Tracer = (*tracer)(nil)
-
-// newTracer exports spans to endpoint, over HTTP.
-func newTracer(ctx context.Context, endpoint string) (*tracer, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("parse trace endpoint: %w", err)
-	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.JoinPath("v1/traces").String()))
-	if err != nil {
-		return nil, fmt.Errorf("export traces: %w", err)
-	}
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "holdfast"))),
-	)
-	return &tracer{provider, provider.Tracer("github.com/holdfast-dev/holdfast")}, nil
-}
-
-// close sends what is left.
-func (t *tracer) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return t.provider.Shutdown(ctx)
-}
-
-func (t *tracer) Span(parent, name string, start, end time.Time, attributes map[string]string, err error) string {
-	carrier := propagation.MapCarrier{"traceparent": parent}
-	ctx := propagation.TraceContext{}.Extract(context.Background(), carrier)
-	ctx, span := t.tracer.Start(ctx, name, trace.WithTimestamp(start))
-	for key, value := range attributes {
-		span.SetAttributes(attribute.String("holdfast."+key, value))
-	}
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
-	}
-	span.End(trace.WithTimestamp(end))
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier["traceparent"]
-}
-
-// delivered makes a delivery the beginning of a trace, or a part of its
-// sender's.
-func (t *tracer) delivered(req holdfast.SourceRequest) holdfast.SourceRequest {
-	now := time.Now()
-	req.TraceParent = t.Span(req.TraceParent, "delivery", now, now, map[string]string{"repo": req.Repo}, nil)
-	return req
 }
