@@ -64,7 +64,7 @@ TESTS := $(ENGINE) internal/testenv/in-memory.sh
 RACE := CGO_ENABLED=1 $(TESTS) $(GO) test -race -gcflags='modernc.org/...=-race=false'
 # What is built has no paths of this folder in it: it serves every clone. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
-TESTFLAGS := -trimpath -ldflags=-w -vet=off -timeout 80m
+TESTFLAGS := -trimpath -ldflags="-s -w" -vet=off -timeout 80m
 unit: needs tools packages ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 

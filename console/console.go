@@ -16,24 +16,29 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Console renders pages. It is safe for concurrent use.
-type Console struct {
+//
+// Its templates and assets are in the program. They are parsed and compressed when somebody
+// looks at a page for the first time: most processes are started and end without that.
+type Console struct{}
+
+// New returns the console.
+func New() *Console { return &Console{} }
+
+// look is how pages look.
+type look struct {
 	assets *assets
 	pages  map[string]*template.Template
 }
 
-// New returns the console. Its templates and assets are in the program and are read once: an
-// error is a mistake in them.
-func New() (*Console, error) { return loaded() }
-
-// loaded is the same for all servers of a process: tests start hundreds.
+// loaded is the same for the whole process. An error is a mistake in what is in the program.
 var loaded = sync.OnceValues(load) //nolint:gochecknoglobals // what is in the program does not change
 
-func load() (*Console, error) {
+func load() (*look, error) {
 	static, err := loadAssets()
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &Console{assets: static, pages: map[string]*template.Template{}}
+	l := &look{assets: static, pages: map[string]*template.Template{}}
 	names, err := files.ReadDir("templates")
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
@@ -43,17 +48,26 @@ func load() (*Console, error) {
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
-		page := template.New(entry.Name()).Funcs(c.funcs()).Option("missingkey=error")
+		page := template.New(entry.Name()).Funcs(l.funcs()).Option("missingkey=error")
 		if _, err := page.ParseFS(files, "templates/_*.html", "templates/"+entry.Name()); err != nil {
 			return nil, fmt.Errorf("console: page %s: %w", name, err)
 		}
-		c.pages[name] = page
+		l.pages[name] = page
 	}
-	return c, nil
+	return l, nil
 }
 
 // Assets serves what pages refer to, at AssetPath.
-func (c *Console) Assets() http.Handler { return c.assets }
+func (c *Console) Assets() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, err := loaded()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		l.assets.ServeHTTP(w, r)
+	})
+}
 
 // View is what a page shows. Each kind of page has its own model, in view_*.go.
 type View interface {
@@ -63,7 +77,11 @@ type View interface {
 
 // Render writes a whole page. Nothing is written if that does not work.
 func (c *Console) Render(w io.Writer, frame Frame, view View) error {
-	page, ok := c.pages[view.page()]
+	l, err := loaded()
+	if err != nil {
+		return err
+	}
+	page, ok := l.pages[view.page()]
 	if !ok {
 		return fmt.Errorf("console: there is no page %q", view.page())
 	}
@@ -79,6 +97,6 @@ func (c *Console) Render(w io.Writer, frame Frame, view View) error {
 	if err := page.ExecuteTemplate(&b, part, data); err != nil {
 		return fmt.Errorf("console: render page %q: %w", view.page(), err)
 	}
-	_, err := w.Write(b.Bytes())
+	_, err = w.Write(b.Bytes())
 	return err
 }

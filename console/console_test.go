@@ -18,10 +18,7 @@ var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 func render(t *testing.T, view console.View) string {
 	t.Helper()
-	c, err := console.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := console.New()
 	var b bytes.Buffer
 	if err := c.Render(&b, console.Frame{Title: "Fleet", Now: now, Self: "/", Stream: true}, view); err != nil {
 		t.Fatal(err)
@@ -66,10 +63,7 @@ func TestTemplatesKeepThePolicy(t *testing.T) {
 // TestAssets: an address names its content, and what a page names is there.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	c, err := console.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := console.New()
 	page := render(t, console.FleetView{})
 	get := func(path, encoding string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)

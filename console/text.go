@@ -199,22 +199,22 @@ func initials(name string) string {
 }
 
 // icon draws one of the sprite. Words next to it say the same.
-func (c *Console) icon(name string, classes ...string) template.HTML {
+func (l *look) icon(name string, classes ...string) template.HTML {
 	class := "icon"
 	if len(classes) > 0 {
 		class += " " + strings.Join(classes, " ")
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="%s" aria-hidden="true"><use href="%s#%s"/></svg>`, //nolint:gosec // escaped pieces
-		template.HTMLEscapeString(class), c.assets.byName["sprite.svg"].address, template.HTMLEscapeString(name)))
+		template.HTMLEscapeString(class), l.assets.byName["sprite.svg"].address, template.HTMLEscapeString(name)))
 }
 
 // funcs are what templates call.
-func (c *Console) funcs() template.FuncMap {
+func (l *look) funcs() template.FuncMap {
 	return template.FuncMap{
 		"text": text, "address": address, "plain": plain, "count": count, "plural": Plural, "ago": ago, "since": since, "took": Took,
-		"size": size, "short": short, "initials": initials, "icon": c.icon, "log": logLine, "bar": bar, "int64": func(n int) int64 { return int64(n) },
+		"size": size, "short": short, "initials": initials, "icon": l.icon, "log": logLine, "bar": bar, "int64": func(n int) int64 { return int64(n) },
 		"asset": func(name string) (string, error) {
-			one, ok := c.assets.byName[name]
+			one, ok := l.assets.byName[name]
 			if !ok {
 				return "", fmt.Errorf("there is no asset %q", name)
 			}

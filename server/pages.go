@@ -29,11 +29,7 @@ func PullRequestPage(ref holdfast.PullRequestRef) string {
 
 // routes are those of the console.
 func (s *pageAPI) routes(e *gin.Engine) error {
-	look, err := console.New()
-	if err != nil {
-		return err
-	}
-	shown, err := pages.New(pages.Options{API: e, Console: look, Version: s.version, Logger: s.log, Now: s.now, Newest: s.opts.Records.LastChange})
+	shown, err := pages.New(pages.Options{API: e, Console: console.New(), Version: s.version, Logger: s.log, Now: s.now, Newest: s.opts.Records.LastChange})
 	if err != nil {
 		return err
 	}
