@@ -11,7 +11,8 @@
 //	             tests are for the race detector.
 //	mixed        Some of their tests start goroutines, to call at once what has to bear
 //	             it. These tests are for the race detector: the kind "tests" lists them,
-//	             as an expression for -run, or for -skip where the others are run.
+//	             as an expression for -run, or for -skip where the others are run. Small
+//	             packages of that kind are raced as a whole.
 //	apart        They are raced, except for the tests in files that are built without the
 //	             race detector only (//go:build !race): tests of what an engine does, of
 //	             memory, or of a story that is replayed from each of its steps. The kind
@@ -155,6 +156,9 @@ var (
 	// Most tests of these packages call one thing after the other; with the race detector
 	// each takes five times as long. What their code starts is met by those that are raced.
 	large = regexp.MustCompile(`/(cmd/holdfast|gitsource|reconciler)$`)
+	// The tests of these packages take less time with the race detector than a second
+	// test binary takes to be linked.
+	small = regexp.MustCompile(`/(cost/cache|datastore/(peers|seal)|forge/local|internal/flock|reconciler/breaker|runner/(ecs|engine)|server/(fleet|session))$`)
 )
 
 // kinds says how the tests of the package are run.
@@ -173,6 +177,8 @@ func (p *testedPackage) kinds() []string {
 			return []string{raced, apart}
 		}
 		return []string{raced}
+	case len(p.concurrent()) > 0 && small.MatchString(p.path):
+		return []string{raced}
 	case len(p.concurrent()) > 0:
 		return []string{mixed}
 	default:
@@ -184,7 +190,10 @@ func (p *testedPackage) kinds() []string {
 func (p *testedPackage) reason(kinds []string) string {
 	switch {
 	case slices.Contains(kinds, raced):
-		return ", starts something at " + p.start
+		if p.start != "" {
+			return ", starts something at " + p.start
+		}
+		return ", small, started by " + strings.Join(p.concurrent(), ", ")
 	case slices.Contains(kinds, mixed):
 		return ", started by " + strings.Join(p.concurrent(), ", ")
 	default:

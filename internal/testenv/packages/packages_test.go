@@ -64,6 +64,7 @@ func TestOthers(t *testing.T) { each(t, others) }`,
 		"a.go":      "func main() { go call() }",
 		"a_test.go": "func TestA(t *testing.T) {}\n\nfunc TestB(t *testing.T) { go call() }",
 	},
+	"m/server/fleet":   {"a.go": "func Run() {}", "a_test.go": "func TestFew(t *testing.T) { go call() }"},
 	"m/runner/sandbox": {"a.go": "func Run() { go call() }", "a_test.go": "func TestA(t *testing.T) { go call() }"},
 }
 
@@ -100,7 +101,7 @@ func TestPackages(t *testing.T) {
 	want := map[string]string{
 		"m/docs": "servers ", "m/agent": "raced apart ", "m/timer": "raced ", "m/group": "raced ", "m/each": "raced ",
 		"m/handler": "raced ", "m/loops": "plain ", "m/bare": "plain ", "m/locked": "mixed ",
-		"m/cmd/holdfast": "mixed ", "m/runner/sandbox": "plain ",
+		"m/cmd/holdfast": "mixed ", "m/runner/sandbox": "plain ", "m/server/fleet": "raced ",
 		"^(TestB|TestAtOnce|TestElsewhere|TestHelped|TestSuite)$": "tests ",
 		"^(TestEngine|FuzzEngine)$":                               "apart-tests ",
 	}
@@ -108,7 +109,7 @@ func TestPackages(t *testing.T) {
 		t.Errorf("packages and tests by kind (-want +got):\n%s", diff)
 	}
 	lines, err := list(all, shell)
-	if err != nil || !slices.Contains(lines, "apart_tests='^(TestEngine|FuzzEngine)$'") || !slices.Contains(lines, "raced='m/agent m/each m/group m/handler m/timer'") {
+	if err != nil || !slices.Contains(lines, "apart_tests='^(TestEngine|FuzzEngine)$'") || !slices.Contains(lines, "raced='m/agent m/each m/group m/handler m/server/fleet m/timer'") {
 		t.Errorf("for a shell: %v\n%s", err, strings.Join(lines, "\n"))
 	}
 	if _, err := list(all, "fast"); err == nil {
