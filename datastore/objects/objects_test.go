@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,18 +37,41 @@ func everywhere(t *testing.T, test func(t *testing.T, at place)) {
 	elsewhere(t, test)
 }
 
-// elsewhere runs a test with each kind of store that is a server.
+// shared are the stores of all tests that need none of their own.
+var shared objectserver.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// elsewhere runs a test with a bucket in each kind of store that is a server.
 func elsewhere(t *testing.T, test func(t *testing.T, at place)) {
+	t.Helper()
+	withServers(t, shared.Start, test)
+}
+
+// apart is elsewhere with stores of the test's own, which it may stop.
+func apart(t *testing.T, test func(t *testing.T, at place)) {
+	t.Helper()
+	withServers(t, func(t testing.TB, kind string) *objectserver.Server { return objectserver.Starts[kind](t) }, test)
+}
+
+func withServers(t *testing.T, start func(testing.TB, string) *objectserver.Server, test func(t *testing.T, at place)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	for name, start := range objectserver.Starts {
-		t.Run(name, func(t *testing.T) {
+	for kind := range objectserver.Starts {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			server := start(t)
+			server := start(t, kind)
 			test(t, place{server, objects.Options{
-				URL: server.MakeBucket("holdfast"), AccessKey: server.AccessKey, Dir: t.TempDir(),
+				URL: server.MakeBucket(fmt.Sprintf("holdfast-%x", rand.Uint64())), AccessKey: server.AccessKey, Dir: t.TempDir(),
 				Secret: func() (string, error) { return server.Secret, nil },
 			}})
 		})
@@ -284,7 +308,7 @@ func (w waits) Handle(_ context.Context, r slog.Record) error {
 // TestOutage stops a store in the middle of uploads and starts it again.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	elsewhere(t, func(t *testing.T, at place) {
+	apart(t, func(t *testing.T, at place) {
 		again := make(chan struct{}, 1)
 		at.opts.Logger = slog.New(waits{slog.DiscardHandler, again})
 		b := openAt(t, at.opts)
@@ -333,7 +357,7 @@ func TestStoreIsAway(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			elsewhere(t, func(t *testing.T, at place) {
+			apart(t, func(t *testing.T, at place) {
 				kept := noise(1, 100<<10)
 				if err := write(t.Context(), openAt(t, at.opts), "store/state/kept", kept); err != nil {
 					t.Fatal(err)
