@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Cluster is one YAML document of kind Cluster: the unit of planning, locking
 // and applying, with one Terraform state.
@@ -99,4 +102,12 @@ type ApplyWindow struct {
 // DeletionSettings guards a cluster against destruction.
 type DeletionSettings struct {
 	Protected bool `json:"protected,omitempty"`
+}
+
+// ClusterRunner is what a cluster's document asks of the runner of its environment, within
+// what that allows.
+type ClusterRunner struct {
+	Resources      RunLimits       `json:"resources,omitzero"`
+	ServiceAccount string          `json:"serviceAccount,omitempty"`
+	PodTemplate    json.RawMessage `json:"podTemplate,omitempty"`
 }

@@ -110,14 +110,6 @@ type StateMove struct {
 	Copied bool `json:"copied,omitempty"`
 }
 
-// Names of files in a root module whose state is to be elsewhere than its code says: the
-// block that counts, which engines read last, and the one that counted before a migration,
-// which they do not read.
-const (
-	StateOverrideFile       = "zz_holdfast_state_override.tf"
-	FormerStateOverrideFile = StateOverrideFile + ".former"
-)
-
 // StateMigration asks for the migration of a cluster's state to where it is to be, and says
 // what comes of it.
 type StateMigration struct {
@@ -136,4 +128,17 @@ func (s *StoredState) In(storage *StateStorage) bool {
 		return storage == nil
 	}
 	return s.SameStore(storage)
+}
+
+// StateStorage is where the states of a runner's environments are, each under a key of
+// its own below Prefix. The credentials are the Job's own identity.
+type StateStorage struct {
+	Type           string `json:"type"`                     // kubernetes, s3, gcs or azurerm
+	Namespace      string `json:"namespace,omitempty"`      // kubernetes
+	Bucket         string `json:"bucket,omitempty"`         // s3, gcs
+	Region         string `json:"region,omitempty"`         // s3
+	ResourceGroup  string `json:"resourceGroup,omitempty"`  // azurerm
+	StorageAccount string `json:"storageAccount,omitempty"` // azurerm
+	Container      string `json:"container,omitempty"`      // azurerm
+	Prefix         string `json:"prefix,omitempty"`         // s3, gcs, azurerm
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/objectserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/redisserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -168,16 +169,16 @@ type claimer struct {
 
 // step claims a run and ends it; false if there was none.
 func (a claimer) step() (bool, error) {
-	var run holdfast.Assignment
-	claim := holdfast.ClaimRequest{
-		Agent: a.id, Process: "process of " + a.id, Folder: "folder of " + a.id, Protocol: holdfast.Protocol, Isolation: holdfast.IsolationNone,
+	var run protocol.Assignment
+	claim := protocol.ClaimRequest{
+		Agent: a.id, Process: "process of " + a.id, Folder: "folder of " + a.id, Protocol: protocol.Version, Isolation: protocol.IsolationNone,
 		Wait: time.Second,
 	}
 	status, err := a.post("/agent/v1/claims", "the token of all agents", claim, &run)
 	if err != nil || status == http.StatusNoContent {
 		return false, err
 	}
-	_, err = a.post(fmt.Sprintf("/agent/v1/runs/%s/attempts/%d/result", run.Run, run.Attempt), run.Token, holdfast.Result{
+	_, err = a.post(fmt.Sprintf("/agent/v1/runs/%s/attempts/%d/result", run.Run, run.Attempt), run.Token, protocol.Result{
 		Fence: run.Fence, Status: holdfast.RunErrored, Failure: &holdfast.Failure{Step: "plan", Summary: "nothing was executed"},
 	}, nil)
 	return err == nil, err

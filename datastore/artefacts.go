@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // ArtefactStore keeps what runs start from and leave behind: bundles, plan documents, artefacts.
@@ -31,12 +32,12 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
 	old, write := content{}, s.db.write
-	relaxed := name == holdfast.ArtefactPlan || name != holdfast.ArtefactErrored && s.mayRelax(ctx, ref.Run)
+	relaxed := name == protocol.ArtefactPlan || name != protocol.ArtefactErrored && s.mayRelax(ctx, ref.Run)
 	if relaxed {
 		write = s.db.writeRelaxed
 	}
 	err = write(ctx, func(ctx context.Context, q querier) error {
-		if name == holdfast.ArtefactErrored {
+		if name == protocol.ArtefactErrored {
 			if err := holdState(ctx, q, ref.Run); err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if name == holdfast.ArtefactErrored && errors.Is(err, sql.ErrNoRows) {
+		if name == protocol.ArtefactErrored && errors.Is(err, sql.ErrNoRows) {
 			if err := s.noteLate(ctx, q, ref); err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 }
 
 func mayLeave(ctx context.Context, q querier, ref holdfast.AttemptRef, name, suffix string) error {
-	if name != holdfast.ArtefactErrored {
+	if name != protocol.ArtefactErrored {
 		_, err := running(ctx, q, ref, suffix)
 		return err
 	}
@@ -107,7 +108,7 @@ func (s *ArtefactStore) Artefact(ctx context.Context, run, name string) (io.Read
 
 // Plan returns what a run would change or has changed, as its last attempt that planned found it.
 func (s *ArtefactStore) Plan(ctx context.Context, run string) (holdfast.Plan, error) {
-	r, err := s.Artefact(ctx, run, holdfast.ArtefactPlan)
+	r, err := s.Artefact(ctx, run, protocol.ArtefactPlan)
 	if err != nil {
 		return holdfast.Plan{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // ClaimRun makes a queued run (or a retrying one whose time has come) running
@@ -17,7 +19,7 @@ import (
 // state location has a running run, or limit runs are running already. A limit
 // of zero means none. While a state stands that could not be saved, only a run that
 // puts it right is claimable at its location. A state lock of an attempt that has ended is released.
-func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
+func (s *RunStore) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	run, err := s.claimRun(ctx, id, agent, now, claimLimit{most: limit})
 	if errors.Is(err, errCrowded) {
 		run, err = s.claimRun(ctx, id, agent, now, claimLimit{most: limit, alone: true})
@@ -29,7 +31,7 @@ func (s *RunStore) ClaimRun(ctx context.Context, id string, agent holdfast.Agent
 	return run, nil
 }
 
-func (s *RunStore) claimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit claimLimit) (run holdfast.Run, err error) {
+func (s *RunStore) claimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit claimLimit) (run holdfast.Run, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		if run, err = s.readRun(ctx, q, id, q.forUpdate); err != nil {
 			return err
@@ -193,7 +195,7 @@ func (s *RunStore) EndSilent(
 }
 
 // EndUnlocked is EndAttempt for an attempt that may still be executed: a
-// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
+// *statelock.StateLockedError, and nothing is stored, if it holds the state's
 // lock in Holdfast's own backend.
 func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error) {
 	return s.endAttempt(ctx, ref, run, resources, func(ctx context.Context, q querier, _ holdfast.Run) error {
@@ -201,7 +203,7 @@ func (s *RunStore) EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run
 	})
 }
 
-// unlocked is a *holdfast.StateLockedError if an attempt holds a state's lock.
+// unlocked is a *statelock.StateLockedError if an attempt holds a state's lock.
 func unlocked(ctx context.Context, q querier, ref holdfast.AttemptRef, location string) error {
 	held, err := readLock(ctx, q, location)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && held.By != ref {
@@ -209,7 +211,7 @@ func unlocked(ctx context.Context, q querier, ref holdfast.AttemptRef, location 
 	} else if err != nil {
 		return err
 	}
-	return &holdfast.StateLockedError{Lock: held}
+	return &statelock.StateLockedError{Lock: held}
 }
 
 func (s *RunStore) endAttempt(

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkClaimRun(b *testing.B) {
 				create(b, store, newRun(100_000+i))
 				b.StartTimer()
 				id := must[[]string](b)(store.Claimable(b.Context(), holdfast.ClaimFilter{Now: noon, Limit: 1}))[0]
-				run := must[holdfast.Run](b)(store.ClaimRun(b.Context(), id, holdfast.AgentRef{ID: "agent"}, noon, 10))
+				run := must[holdfast.Run](b)(store.ClaimRun(b.Context(), id, protocol.AgentRef{ID: "agent"}, noon, 10))
 				end(b, store, run, holdfast.RunPlanned)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/durable"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // TestWhatWaitsForTheDisk: what the attempts of runs that do not write leave and lock is
@@ -22,7 +24,7 @@ func TestWhatWaitsForTheDisk(t *testing.T) {
 	plan, apply := newRun(1), newRun(2)
 	apply.Kind = holdfast.RunApply
 	plan, apply = claim(t, store, plan), claim(t, store, apply)
-	held := holdfast.StateLock{ID: "held", By: apply.Ref()}
+	held := statelock.StateLock{ID: "held", By: apply.Ref()}
 	if err := store.LockState(ctx, apply.StateLocation, held); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,7 @@ func TestWhatWaitsForTheDisk(t *testing.T) {
 	}
 	lock := func(run holdfast.Run) func() error {
 		return func() error {
-			return store.LockState(ctx, run.StateLocation, holdfast.StateLock{ID: "l", By: run.Ref()})
+			return store.LockState(ctx, run.StateLocation, statelock.StateLock{ID: "l", By: run.Ref()})
 		}
 	}
 	end := func(run holdfast.Run) func() error {
@@ -49,16 +51,16 @@ func TestWhatWaitsForTheDisk(t *testing.T) {
 		waits bool
 		do    func() error
 	}{
-		{"the document of a plan", false, put(plan, holdfast.ArtefactDocument)},
+		{"the document of a plan", false, put(plan, protocol.ArtefactDocument)},
 		{"the lock of a plan", false, lock(plan)},
 		{"the end of that lock", false, func() error { return store.UnlockState(ctx, plan.StateLocation, "l", plan.Ref()) }},
-		{"a state that a plan cannot save", true, put(plan, holdfast.ArtefactErrored)},
+		{"a state that a plan cannot save", true, put(plan, protocol.ArtefactErrored)},
 		{"the end of a plan", true, end(plan)},
 		{"the end of an apply's lock", false, func() error { return store.UnlockState(ctx, apply.StateLocation, "held", apply.Ref()) }},
 		{"the lock of an apply", true, lock(apply)},
-		{"the document of an apply", true, put(apply, holdfast.ArtefactDocument)},
-		{"the resources of an apply", true, put(apply, holdfast.ArtefactResources)},
-		{"the plan of an apply, which is made of that document", false, put(apply, holdfast.ArtefactPlan)},
+		{"the document of an apply", true, put(apply, protocol.ArtefactDocument)},
+		{"the resources of an apply", true, put(apply, protocol.ArtefactResources)},
+		{"the plan of an apply, which is made of that document", false, put(apply, protocol.ArtefactPlan)},
 		{"the state of an apply", true, func() error {
 			_, err := store.PutState(ctx, holdfast.StateWrite{Location: apply.StateLocation, By: apply.Ref(), Data: stateJSON(1, "l", "")})
 			return err
@@ -97,7 +99,7 @@ func TestPowerCut(t *testing.T) {
 	onDisk := must[[]byte](t)(os.ReadFile(path))
 
 	store = open()
-	putArtefact(t, store, first.Ref(), holdfast.ArtefactDocument, []byte("{}"))
+	putArtefact(t, store, first.Ref(), protocol.ArtefactDocument, []byte("{}"))
 	if unknown := durable.Boot() == ""; store.MayLack(first.Ref()) != unknown {
 		t.Errorf("after a restart of the server the attempt may lack something: %t", !unknown)
 	}
@@ -115,7 +117,7 @@ func TestPowerCut(t *testing.T) {
 	execute(t, path, `UPDATE counters SET value = value + 1 WHERE name = 'boot'`)
 	for range 2 { // it stays so
 		store = open()
-		if _, err := store.Artefact(t.Context(), first.ID, holdfast.ArtefactDocument); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := store.Artefact(t.Context(), first.ID, protocol.ArtefactDocument); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Fatalf("the document is there: %v", err)
 		}
 		if !store.MayLack(first.Ref()) {

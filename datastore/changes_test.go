@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // testChanges: each write of a cluster, a run or a pull request is a change, a
@@ -42,7 +43,7 @@ func testChanges(t *testing.T, open opener) {
 	ofRun := holdfast.Change{Kind: holdfast.ChangeRun, Name: run.ID, Cluster: run.Cluster}
 	create(t, store, run)
 	expect("a new run", ofRun)
-	claimed := must[holdfast.Run](t)(store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent-a"}, noon, 2))
+	claimed := must[holdfast.Run](t)(store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent-a"}, noon, 2))
 	expect("a claim", ofRun)
 	_ = must[holdfast.Run](t)(store.Beat(ctx, claimed.Ref(), "init", noon.Add(time.Second)))
 	expect("a step", ofRun)

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // commitsIn counts the transactions that the write-ahead log of a database has.
@@ -63,7 +65,7 @@ func TestCommitsOfARun(t *testing.T) {
 		return err
 	})
 	step("claim", 1, func() (err error) {
-		run, err = store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+		run, err = store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 		return err
 	})
 	step("beat", 1, func() error {
@@ -71,7 +73,7 @@ func TestCommitsOfARun(t *testing.T) {
 		return err
 	})
 	step("artefact", 1, func() error {
-		return store.PutArtefact(ctx, run.Ref(), holdfast.ArtefactPlan, strings.NewReader("{}"))
+		return store.PutArtefact(ctx, run.Ref(), protocol.ArtefactPlan, strings.NewReader("{}"))
 	})
 	step("end", 1, func() error {
 		run.Status = holdfast.RunPlanned
@@ -83,14 +85,14 @@ func TestCommitsOfARun(t *testing.T) {
 		_, err := store.RecordCluster(ctx, holdfast.ClusterRecord{Name: run.Cluster}, entry, holdfast.Transition{What: "phase", To: "Active"})
 		return err
 	})
-	comment := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: "r", Body: "applied"}
-	status := holdfast.Post{
-		Key: "status", Kind: holdfast.PostStatus, Repo: "r", After: comment.Key,
+	comment := outgoing.Post{Key: "comment", Kind: outgoing.PostComment, Repo: "r", Body: "applied"}
+	status := outgoing.Post{
+		Key: "status", Kind: outgoing.PostStatus, Repo: "r", After: comment.Key,
 		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextApply, State: holdfast.StatusSuccess},
 	}
 	step("show", 1, func() error { return store.Want(ctx, comment, status) })
 	step("show again", 0, func() error { return store.Want(ctx, comment, status) })
-	due := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "us", noon, time.Minute, 10))
+	due := must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "us", noon, time.Minute, 10))
 	if len(due) != 1 || due[0].Key != comment.Key {
 		t.Errorf("%d posts are due, want the comment before the status that comes after it", len(due))
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // noise returns n bytes that no compression makes smaller.
@@ -70,7 +72,7 @@ func testArtefacts(t *testing.T, open opener) {
 	}
 
 	plan := holdfast.Plan{Counts: holdfast.Counts{Create: 1}, Text: "+ x", Fingerprint: "sha256:f"}
-	putArtefact(t, store, run.Ref(), holdfast.ArtefactPlan, []byte(`{"counts":{"create":1},"text":"+ x","fingerprint":"sha256:f"}`))
+	putArtefact(t, store, run.Ref(), protocol.ArtefactPlan, []byte(`{"counts":{"create":1},"text":"+ x","fingerprint":"sha256:f"}`))
 	if diff := differ(plan, must[holdfast.Plan](t)(store.Plan(ctx, run.ID))); diff != "" {
 		t.Errorf("Plan() (-want +got):\n%s", diff)
 	}
@@ -83,10 +85,10 @@ func testArtefacts(t *testing.T, open opener) {
 	if err := store.PutArtefact(ctx, run.Ref(), "plan", strings.NewReader("late")); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("PutArtefact of an attempt that is over = %v, want ErrFenced", err)
 	}
-	putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, []byte(`{"serial":1}`))
-	next := must[holdfast.Run](t)(store.ClaimRun(ctx, retry.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	putArtefact(t, store, run.Ref(), protocol.ArtefactErrored, []byte(`{"serial":1}`))
+	next := must[holdfast.Run](t)(store.ClaimRun(ctx, retry.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 	putArtefact(t, store, next.Ref(), "plan", []byte("second"))
-	for name, want := range map[string]string{"plan": "second", holdfast.ArtefactErrored: `{"serial":1}`} {
+	for name, want := range map[string]string{"plan": "second", protocol.ArtefactErrored: `{"serial":1}`} {
 		if got := artefact(t, store, run.ID, name); string(got) != want {
 			t.Errorf("Artefact(%s) = %d bytes, want %q", name, len(got), want)
 		}
@@ -163,12 +165,12 @@ func testLogs(t *testing.T, open opener) {
 		}
 	}
 	// "t\nplan" in two chunks, and what is beyond the end.
-	if err := store.MaskLog(ctx, run.Ref(), []holdfast.LogSpan{{From: 3, To: 8}, {From: 14, To: 99}}); err != nil {
+	if err := store.MaskLog(ctx, run.Ref(), []protocol.LogSpan{{From: 3, To: 8}, {From: 14, To: 99}}); err != nil {
 		t.Errorf("MaskLog() = %v", err)
 	}
 	whole = "ini*\n***n\ndone\n"
 	run = end(t, store, run, holdfast.RunPlanned)
-	if err := store.MaskLog(ctx, run.Ref(), []holdfast.LogSpan{{To: 5}}); !errors.Is(err, holdfast.ErrFenced) {
+	if err := store.MaskLog(ctx, run.Ref(), []protocol.LogSpan{{To: 5}}); !errors.Is(err, holdfast.ErrFenced) {
 		t.Errorf("MaskLog of an attempt that is over = %v, want ErrFenced", err)
 	}
 	if got := readLog(t, store, run.ID, 0, 0); !got.Done || string(got.Data) != whole {
@@ -199,7 +201,7 @@ func testLogWaits(t *testing.T, open opener) {
 	}
 
 	waiting := follow(0) // from before the claim
-	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: "agent"}, noon, 0))
+	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", protocol.AgentRef{ID: "agent"}, noon, 0))
 	must[int64](t)(store.AppendLog(ctx, run.Ref(), 0, []byte("hello")))
 	if got := <-waiting; got.err != nil || string(got.part.Data) != "hello" || got.part.Done {
 		t.Errorf("Log() that waited for a line = %+v", got)
@@ -289,7 +291,7 @@ func testStateRefusals(t *testing.T, open opener) {
 	put := func(by holdfast.AttemptRef, lockID string, data []byte) (holdfast.StateVersion, error) {
 		return store.PutState(ctx, holdfast.StateWrite{Location: location, LockID: lockID, By: by, Data: data})
 	}
-	lock := holdfast.StateLock{ID: "lock-1", Who: "root@agent", Created: noon, Info: []byte(`{"ID":"lock-1"}`), By: run.Ref()}
+	lock := statelock.StateLock{ID: "lock-1", Who: "root@agent", Created: noon, Info: []byte(`{"ID":"lock-1"}`), By: run.Ref()}
 	if err := store.LockState(ctx, location, lock); err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +423,7 @@ func testStateLocks(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	run := claim(t, store, newRun(1))
 	location := run.StateLocation
-	lock := holdfast.StateLock{
+	lock := statelock.StateLock{
 		ID: "lock-1", Operation: "OperationTypeApply", Who: "root@agent", Version: "1.11.4", Created: noon,
 		Info: []byte(`{"ID":"lock-1","Path":""}`), By: run.Ref(),
 	}
@@ -430,12 +432,12 @@ func testStateLocks(t *testing.T, open opener) {
 			t.Fatalf("LockState() = %v", err)
 		}
 	}
-	if diff := differ(lock, must[holdfast.StateLock](t)(store.StateLock(ctx, location))); diff != "" {
+	if diff := differ(lock, must[statelock.StateLock](t)(store.StateLock(ctx, location))); diff != "" {
 		t.Errorf("StateLock() (-want +got):\n%s", diff)
 	}
 	other := lock
 	other.ID = "lock-2"
-	var locked *holdfast.StateLockedError
+	var locked *statelock.StateLockedError
 	if err := store.LockState(ctx, location, other); !errors.As(err, &locked) || !same(locked.Lock, lock) {
 		t.Errorf("LockState() of what is locked = %v", err)
 	}

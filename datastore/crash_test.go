@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestMain lets the test binary be the server that is killed, and the one whose
@@ -93,7 +94,7 @@ func writeOne(ctx context.Context, store *datastore.Store, n int) error {
 		return err
 	}
 	fmt.Println("created", n)
-	run, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+	run, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func fillDisk(dir string) error {
 	if err := store.CreateRun(ctx, newRun(0)); err != nil {
 		return err
 	}
-	run, err := store.ClaimRun(ctx, newRun(0).ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+	run, err := store.ClaimRun(ctx, newRun(0).ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // What is damaged, gone or sealed with a key that is gone does not stop what comes after
@@ -114,7 +116,7 @@ func TestADamagedPostHoldsUpNoOther(t *testing.T) {
 	want(t, store, commentPost("a plan", "abc"))
 	posted(t, store, claimPosts(t, store, noon)[0], noon)
 	want(t, store, commentPost("another plan", "abc"))
-	reply := holdfast.Post{Key: "reply:1", Kind: holdfast.PostReply, Repo: "other", Body: "done"}
+	reply := outgoing.Post{Key: "reply:1", Kind: outgoing.PostReply, Repo: "other", Body: "done"}
 	want(t, store, reply)
 	execute(t, path, `UPDATE posts SET doc = x'00' WHERE post_key = 'comment:fleet#7'`)
 	if got := claimPosts(t, store, noon); len(got) != 1 || got[0].Key != reply.Key {
@@ -124,12 +126,12 @@ func TestADamagedPostHoldsUpNoOther(t *testing.T) {
 	if got := claimPosts(t, store, later); len(got) != 1 || got[0].Key != reply.Key {
 		t.Errorf("ClaimPosts() an hour later = %+v, want the reply", got)
 	}
-	if got := must[holdfast.Post](t)(store.Post(t.Context(), "comment:fleet#7")); !got.GivenUp || got.LastError != "it cannot be read" {
+	if got := must[outgoing.Post](t)(store.Post(t.Context(), "comment:fleet#7")); !got.GivenUp || got.LastError != "it cannot be read" {
 		t.Errorf("Post() = %+v, want it to be given up", got)
 	}
 	want(t, store, commentPost("another plan", "abc"))
 	got := claimPosts(t, store, later)
-	if len(got) != 1 || got[0].Body != "another plan" || got[0].Posted != 1 || got[0].Kind != holdfast.PostComment {
+	if len(got) != 1 || got[0].Body != "another plan" || got[0].Posted != 1 || got[0].Kind != outgoing.PostComment {
 		t.Errorf("ClaimPosts() once it is wanted again = %+v", got)
 	}
 }
@@ -178,24 +180,24 @@ func TestADamagedCommandHoldsUpNoRetention(t *testing.T) {
 // TestDamagedImpactsAreReplaced: they are assessed again with each start.
 func TestDamagedImpactsAreReplaced(t *testing.T) {
 	t.Parallel()
-	for name, now := range map[string][]holdfast.Impact{"as before": {{Template: "web"}}, "by others": {{Template: "db"}}, "by none": nil} {
+	for name, now := range map[string][]rollout.Impact{"as before": {{Template: "web"}}, "by others": {{Template: "db"}}, "by none": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()
 			store := openAt(t, datastore.Options{Path: path})
-			put := func(impacts []holdfast.Impact) {
+			put := func(impacts []rollout.Impact) {
 				t.Helper()
 				if err := store.SaveImpacts(ctx, thePullRequest, impacts); err != nil {
 					t.Fatal(err)
 				}
 			}
-			put([]holdfast.Impact{{Template: "web"}})
+			put([]rollout.Impact{{Template: "web"}})
 			execute(t, path, `UPDATE impacts SET doc = x'00'`)
 			if _, err := store.Impacts(ctx, thePullRequest); err == nil {
 				t.Fatal("what is damaged is read without an error")
 			}
 			put(now)
-			if diff := differ(now, must[[]holdfast.Impact](t)(store.Impacts(ctx, thePullRequest))); diff != "" {
+			if diff := differ(now, must[[]rollout.Impact](t)(store.Impacts(ctx, thePullRequest))); diff != "" {
 				t.Errorf("Impacts() (-want +got):\n%s", diff)
 			}
 		})

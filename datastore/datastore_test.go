@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/emptystore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // noon is when the tests' clocks stand.
@@ -257,7 +258,7 @@ func create(t testing.TB, store *datastore.Store, runs ...holdfast.Run) {
 func claim(t testing.TB, store *datastore.Store, run holdfast.Run) holdfast.Run {
 	t.Helper()
 	create(t, store, run)
-	claimed, err := store.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+	claimed, err := store.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

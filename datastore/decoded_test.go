@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // pullRequestRow is the ciphertext of thePullRequest in a database, past the store.
@@ -184,7 +185,7 @@ func TestPullRequestsOfOthers(t *testing.T) {
 
 	post := commentPost("plans", "abc")
 	want(t, store, post)
-	seen := must[holdfast.Post](t)(store.Post(t.Context(), post.Key))
+	seen := must[outgoing.Post](t)(store.Post(t.Context(), post.Key))
 	version := read().Version
 	must[bool](t)(store.PostUnshown(t.Context(), seen, noon.Add(time.Second)))
 	if got := read(); len(got.Unshown) != 1 || len(listed(t, store).Unshown) != 1 || got.Version != version {

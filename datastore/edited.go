@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // notShown is when a comment that somebody has edited will be there again: nobody knows.
@@ -48,7 +49,7 @@ func (s *PostStore) turn(ctx context.Context, q querier, ref holdfast.PullReques
 
 // PostUnshown records that a comment shows none of the plans on the forge since at, where the
 // end of writing it is not on record, and reports whether nobody has noticed that before.
-func (s *PostStore) PostUnshown(ctx context.Context, post holdfast.Post, at time.Time) (turned bool, err error) {
+func (s *PostStore) PostUnshown(ctx context.Context, post outgoing.Post, at time.Time) (turned bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (s *PostStore) PostTried(ctx context.Context, key string, attempts []string
 }
 
 // attemptsAfter are those that were made after the one that is on record as posted now.
-func attemptsAfter(attempts []string, post holdfast.Post) []string {
+func attemptsAfter(attempts []string, post outgoing.Post) []string {
 	return attempts[slices.Index(attempts, post.Attempt())+1:]
 }
 
@@ -85,7 +86,7 @@ func attemptsAfter(attempts []string, post holdfast.Post) []string {
 // to be, since post was read. It was found under post.ExternalID, or under none. Of the
 // runs of its pull request, and of those that it showed, what counts as posted later than
 // seen does so since another time or, if that is zero, from when it is there again.
-func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (edited bool, err error) {
+func (s *Store) PostEdited(ctx context.Context, post outgoing.Post, seen, since time.Time) (edited bool, err error) {
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
 			return err
@@ -115,7 +116,7 @@ func (s *Store) PostEdited(ctx context.Context, post holdfast.Post, seen, since 
 
 // postUnseen has what counts as posted in a comment later than seen do so since another
 // time: the runs of its pull request, and those that it showed, of the tracked branch, too.
-func (s *Store) postUnseen(ctx context.Context, q querier, row holdfast.Post, seen, since time.Time) error {
+func (s *Store) postUnseen(ctx context.Context, q querier, row outgoing.Post, seen, since time.Time) error {
 	var runs string
 	if err := q.row(ctx, `SELECT posted_runs FROM posts WHERE post_key = ?`, row.Key).Scan(&runs); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (s *Store) postUnseen(ctx context.Context, q querier, row holdfast.Post, se
 // postAgain has a comment written again that is on the forge under id, or not at all if
 // that is empty. What is being written may be there before the edit. What was given up is
 // tried once more: it may not be refused any longer.
-func (s *Store) postAgain(ctx context.Context, q querier, row holdfast.Post, id string) error {
+func (s *Store) postAgain(ctx context.Context, q querier, row outgoing.Post, id string) error {
 	again := row.Wanted == row.Posted || slices.Contains(row.Attempts, row.Attempt())
 	_, err := q.exec(ctx, `UPDATE posts SET wanted = wanted + ?, wanted_at = ?, external_id = ?, posted_runs = '[]', posted_head = ''
 		WHERE post_key = ?`, map[bool]int{true: 1}[again], nanos(s.now()), id, row.Key)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // save stores a record, over the one that is there.
@@ -185,7 +187,7 @@ func testDriftDue(t *testing.T, open opener) {
 			t.Errorf("DriftDue() with a run that is %s (-want +got):\n%s", status, diff)
 		}
 	}
-	busy = must[holdfast.Run](t)(store.ClaimRun(ctx, busy.ID, holdfast.AgentRef{ID: "agent"}, noon.Add(time.Hour), 0))
+	busy = must[holdfast.Run](t)(store.ClaimRun(ctx, busy.ID, protocol.AgentRef{ID: "agent"}, noon.Add(time.Hour), 0))
 	if diff := differ([]string{"never-checked", "c006"}, due(noon, 2)); diff != "" {
 		t.Errorf("DriftDue() with a running run (-want +got):\n%s", diff)
 	}
@@ -384,7 +386,7 @@ func testClaimFilters(t *testing.T, open opener) {
 	check(map[string]int{}, 0)
 	var running []holdfast.Run
 	for _, id := range []string{"run-0001", "run-0003", "run-0005", "run-0006"} {
-		running = append(running, must[holdfast.Run](t)(store.ClaimRun(ctx, id, holdfast.AgentRef{ID: "agent"}, noon, 0)))
+		running = append(running, must[holdfast.Run](t)(store.ClaimRun(ctx, id, protocol.AgentRef{ID: "agent"}, noon, 0)))
 	}
 	check(map[string]int{"aws": 2, "gcp": 1, "": 1}, 2)
 	for _, run := range slices.Backward(running) {
@@ -456,9 +458,9 @@ func testUnlocksGoFirst(t *testing.T, open opener) {
 
 func testIssues(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	issue := holdfast.Post{Key: "issue:drift:prod-eu", Kind: holdfast.PostIssue, Repo: "fleet", Title: "Drift in prod-eu", Body: "2 changed"}
+	issue := outgoing.Post{Key: "issue:drift:prod-eu", Kind: outgoing.PostIssue, Repo: "fleet", Title: "Drift in prod-eu", Body: "2 changed"}
 	want(t, store, issue)
-	post := func() holdfast.Post {
+	post := func() outgoing.Post {
 		t.Helper()
 		claimed := claimPosts(t, store, noon)
 		if len(claimed) != 1 {
@@ -483,7 +485,7 @@ func testIssues(t *testing.T, open opener) {
 	issue.Title = "Drift in prod"
 	want(t, store, issue)
 	post()
-	if got := must[holdfast.Post](t)(store.Post(ctx, issue.Key)); got.Title != issue.Title || !got.Closed || got.Posted != 3 {
+	if got := must[outgoing.Post](t)(store.Post(ctx, issue.Key)); got.Title != issue.Title || !got.Closed || got.Posted != 3 {
 		t.Errorf("Post() = %+v", got)
 	}
 }

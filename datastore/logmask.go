@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // MaskLog overwrites parts of what an attempt's log has by now, each with as many bytes,
 // so that who follows it reads on where they were. ErrFenced if ref is not the run's
 // running attempt.
-func (s *LogStore) MaskLog(ctx context.Context, ref holdfast.AttemptRef, spans []holdfast.LogSpan) error {
+func (s *LogStore) MaskLog(ctx context.Context, ref holdfast.AttemptRef, spans []protocol.LogSpan) error {
 	all := spans
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		spans := all
@@ -40,7 +41,7 @@ func (s *LogStore) MaskLog(ctx context.Context, ref holdfast.AttemptRef, spans [
 
 // maskChunk masks spans in the chunk that has the byte at an offset, and returns where
 // that chunk ends; zero if there is none.
-func (s *LogStore) maskChunk(ctx context.Context, q querier, ref holdfast.AttemptRef, at int64, spans []holdfast.LogSpan) (end int64, err error) {
+func (s *LogStore) maskChunk(ctx context.Context, q querier, ref holdfast.AttemptRef, at int64, spans []protocol.LogSpan) (end int64, err error) {
 	var sealed []byte
 	err = q.each(ctx, func(row scanner) error { return row.Scan(&end, &sealed) },
 		`SELECT end_at, data FROM log_chunks WHERE run = ? AND attempt = ? AND end_at > ? ORDER BY end_at LIMIT 1`, ref.Run, ref.Attempt, at)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // NotificationStore is the outbox of notifications: those that are to be sent, and those
@@ -26,7 +26,7 @@ func ofChannel(name string) string { return "channel " + name }
 // Notify stores notifications that are to be sent after a delay, and reports how many of
 // them are new. One that is on record was sent, or will be; it stays there as long as it is noticed.
 // Where too much waits for a channel, the oldest is given up.
-func (s *NotificationStore) Notify(ctx context.Context, delay time.Duration, notifications ...holdfast.Notification) (fresh int, err error) {
+func (s *NotificationStore) Notify(ctx context.Context, delay time.Duration, notifications ...outgoing.Notification) (fresh int, err error) {
 	for _, n := range notifications {
 		isNew, err := s.notify(ctx, delay, n)
 		if err != nil {
@@ -39,7 +39,7 @@ func (s *NotificationStore) Notify(ctx context.Context, delay time.Duration, not
 	return fresh, nil
 }
 
-func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n holdfast.Notification) (isNew bool, err error) {
+func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n outgoing.Notification) (isNew bool, err error) {
 	now := s.now()
 	var seen int64
 	err = s.db.reader().row(ctx, `SELECT seen_at FROM notifications WHERE id = ?`, n.ID).Scan(&seen)
@@ -75,7 +75,7 @@ func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n h
 
 // ClaimNotifications returns up to limit notifications of a channel that wait and are due,
 // the oldest first, and hides them from other claims for ttl.
-func (s *NotificationStore) ClaimNotifications(ctx context.Context, channel string, ttl time.Duration, limit int) ([]holdfast.Notification, error) {
+func (s *NotificationStore) ClaimNotifications(ctx context.Context, channel string, ttl time.Duration, limit int) ([]outgoing.Notification, error) {
 	now := s.now()
 	const due = ` FROM notifications WHERE ended_at = 0 AND channel = ? AND (not_before <= ? OR not_before > ?) AND (claimed_until <= ? OR claimed_until > ?)`
 	args := []any{channel, nanos(now), nanos(now.Add(longestPause)), nanos(now), nanos(now.Add(ttl + maxSkew))}
@@ -86,7 +86,7 @@ func (s *NotificationStore) ClaimNotifications(ctx context.Context, channel stri
 	if waiting == 0 {
 		return nil, nil // most looks find nothing: they cost no write
 	}
-	var claimed []holdfast.Notification
+	var claimed []outgoing.Notification
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		claimed = nil
 		if err := q.alone(ctx, ofChannel(channel)); err != nil {
@@ -100,10 +100,10 @@ func (s *NotificationStore) ClaimNotifications(ctx context.Context, channel stri
 				return err
 			}
 			ids = append(ids, id)
-			n := holdfast.Notification{}
+			n := outgoing.Notification{}
 			if err := s.keys.UnsealJSON("notification", id, doc, &n); err != nil {
 				s.log.Warn("a notification cannot be read, and is given up", "notification", id, "err", err)
-				n = holdfast.Notification{ID: id}
+				n = outgoing.Notification{ID: id}
 			}
 			claimed = append(claimed, n)
 			return nil

@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // testNotifications: each notification is handed out once, by many at once, too, the oldest
 // first; what has failed waits with all that is for the same channel, until it is given up.
 func testNotifications(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	of := func(channel string, n int) holdfast.Notification {
-		return holdfast.Notification{
-			ID: fmt.Sprintf("%s/%04d", channel, n), Channel: channel, Event: holdfast.NotifyApplied, Cluster: "prod-eu", Title: "applied", At: noon,
+	of := func(channel string, n int) outgoing.Notification {
+		return outgoing.Notification{
+			ID: fmt.Sprintf("%s/%04d", channel, n), Channel: channel, Event: outgoing.NotifyApplied, Cluster: "prod-eu", Title: "applied", At: noon,
 		}
 	}
 	for _, want := range []int{2, 0} { // the same again is nothing new
@@ -26,7 +26,7 @@ func testNotifications(t *testing.T, open opener) {
 	}
 	must[int](t)(store.Notify(ctx, time.Hour, of("ops", 3))) // not due yet
 	var mu sync.Mutex
-	var claimed []holdfast.Notification
+	var claimed []outgoing.Notification
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -50,7 +50,7 @@ func testNotifications(t *testing.T, open opener) {
 	if waiting != 2 || givenUp != 0 || err != nil {
 		t.Errorf("NotificationsFailed() = %d, %d, %v; two wait", waiting, givenUp, err)
 	}
-	if got := must[[]holdfast.Notification](t)(store.ClaimNotifications(ctx, "ops", time.Minute, 10)); len(got) != 2 || got[0].ID != "ops/0002" {
+	if got := must[[]outgoing.Notification](t)(store.ClaimNotifications(ctx, "ops", time.Minute, 10)); len(got) != 2 || got[0].ID != "ops/0002" {
 		t.Errorf("%+v is claimed after a failure: that which failed, and that which was to wait", got)
 	}
 	if waiting, givenUp, err := store.NotificationsFailed(ctx, "ops", "it answered 404", noon, 0); waiting != 0 || givenUp != 2 || err != nil {
@@ -61,7 +61,7 @@ func testNotifications(t *testing.T, open opener) {
 			t.Fatal(err)
 		}
 	}
-	if got := must[[]holdfast.Notification](t)(store.ClaimNotifications(ctx, "crowded", time.Minute, 2000)); len(got) != 1000 || got[0].ID != "crowded/0003" {
+	if got := must[[]outgoing.Notification](t)(store.ClaimNotifications(ctx, "crowded", time.Minute, 2000)); len(got) != 1000 || got[0].ID != "crowded/0003" {
 		t.Errorf("%d notifications wait, want the newest 1,000", len(got))
 	}
 	if err := errors.Join(store.ForgetNotifications(ctx, noon), store.ForgetNotifications(ctx, noon.Add(time.Second))); err != nil {

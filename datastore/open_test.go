@@ -19,6 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/objects"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -204,8 +207,8 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 	run.Failure = &holdfast.Failure{Detail: secret}
 	run = claim(t, store, run)
 	for _, name := range []string{
-		holdfast.ArtefactPlan, holdfast.ArtefactDocument, holdfast.ArtefactInfo,
-		holdfast.ArtefactOutputs, holdfast.ArtefactErrored,
+		protocol.ArtefactPlan, protocol.ArtefactDocument, protocol.ArtefactInfo,
+		protocol.ArtefactOutputs, protocol.ArtefactErrored,
 	} {
 		putArtefact(t, store, run.Ref(), name, []byte(secret))
 	}
@@ -226,11 +229,11 @@ func plant(t testing.TB, store *datastore.Store, planted int, secret string) {
 		PullRequest: holdfast.PullRequest{PullRequestRef: ref, Title: secret}, Detail: secret,
 		Clusters: []holdfast.PullRequestCluster{{Name: "c", Document: document}},
 	}))
-	if err := store.SaveImpacts(ctx, ref, []holdfast.Impact{{Template: "kubernetes", Refused: []holdfast.ImpactRefusal{{Faults: holdfast.Faults{{Message: secret}}}}}}); err != nil {
+	if err := store.SaveImpacts(ctx, ref, []rollout.Impact{{Template: "kubernetes", Refused: []rollout.ImpactRefusal{{Faults: holdfast.Faults{{Message: secret}}}}}}); err != nil {
 		t.Fatal(err)
 	}
-	must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{Repo: "fleet", Key: fmt.Sprint(planted), Trouble: secret}))
-	want(t, store, holdfast.Post{Key: fmt.Sprint("comment:", planted), Kind: holdfast.PostComment, PullRequest: ref, Title: secret, Body: secret})
+	must[rollout.Upgrade](t)(store.SaveUpgrade(ctx, rollout.Upgrade{Repo: "fleet", Key: fmt.Sprint(planted), Trouble: secret}))
+	want(t, store, outgoing.Post{Key: fmt.Sprint("comment:", planted), Kind: outgoing.PostComment, PullRequest: ref, Title: secret, Body: secret})
 	if err := store.Suspend(ctx, holdfast.Suspension{Project: fmt.Sprint(planted), By: "ana", Reason: secret}); err != nil {
 		t.Fatal(err)
 	}

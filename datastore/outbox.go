@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // PostStore is the outbox: what the forges should show, and what they show.
@@ -19,7 +20,7 @@ const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, poste
 
 // storedPost is a post with what is for the outbox alone.
 type storedPost struct {
-	holdfast.Post
+	outgoing.Post
 	abandoned int64
 }
 
@@ -30,7 +31,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		wantedAt, postedAt int64
 		notBefore, claimed int64
 		doc                []byte
-		meta               holdfast.Post
+		meta               outgoing.Post
 	)
 	if err := row.Scan(&key, &runs, &meta.Head, &meta.ExternalID, &meta.Wanted, &wantedAt, &meta.Posted, &postedAt, &p.abandoned,
 		&notBefore, &meta.Failures, &meta.Refusal, &meta.Refusals, &meta.LastError, &meta.After, &claimed, &meta.Echo, &tried, &doc); err != nil {
@@ -39,7 +40,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
 		// Nobody can be shown it, and whatever is wanted next is something else.
 		s.log.Warn("a post cannot be read", "post", key, "err", err)
-		p.Post = holdfast.Post{Key: key}
+		p.Post = outgoing.Post{Key: key}
 	}
 	list, err := decodeList(runs)
 	if err == nil {
@@ -63,14 +64,14 @@ func (s *PostStore) readPost(ctx context.Context, q querier, key, suffix string)
 }
 
 // Post returns a post with the content that is wanted.
-func (s *PostStore) Post(ctx context.Context, key string) (holdfast.Post, error) {
+func (s *PostStore) Post(ctx context.Context, key string) (outgoing.Post, error) {
 	p, err := s.readPost(ctx, s.db.reader(), key, "")
 	return p.Post, err
 }
 
 // Posts returns the posts that match, by key. One that cannot be read has no content and
 // no Kind; it is given up until something is wanted of it again.
-func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+func (s *PostStore) Posts(ctx context.Context, filter outgoing.PostFilter) ([]outgoing.Post, error) {
 	query, args := `SELECT `+postColumns+` FROM posts WHERE 1 = 1`, []any(nil)
 	if filter.Kind != "" {
 		query, args = query+` AND kind = ?`, append(args, string(filter.Kind))
@@ -78,7 +79,7 @@ func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]ho
 	if !filter.PullRequest.IsZero() {
 		query, args = query+` AND pr_repo = ? AND pr_number = ?`, append(args, filter.PullRequest.Repo, filter.PullRequest.Number)
 	}
-	var posts []holdfast.Post
+	var posts []outgoing.Post
 	err := s.db.reader().each(ctx, func(row scanner) error {
 		p, err := s.scanPost(row)
 		posts = append(posts, p.Post)
@@ -90,7 +91,7 @@ func (s *PostStore) Posts(ctx context.Context, filter holdfast.PostFilter) ([]ho
 	return posts, nil
 }
 
-func sameContent(a, b holdfast.Post) bool {
+func sameContent(a, b outgoing.Post) bool {
 	return a.Title == b.Title && a.Closed == b.Closed && a.Body == b.Body && a.Status == b.Status && a.Reaction == b.Reaction &&
 		a.Unshown == b.Unshown && slices.Equal(a.Faults, b.Faults)
 }
@@ -99,8 +100,8 @@ func sameContent(a, b holdfast.Post) bool {
 // Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and Head are stored in any case; if
 // the content they go with is on the forge already, the runs count as posted. With After it is posted when the post of
 // that key has posted what is wanted of it now. What was given up is tried again when it shows other runs.
-func (s *PostStore) Want(ctx context.Context, posts ...holdfast.Post) error {
-	news := slices.DeleteFunc(slices.Clone(posts), func(post holdfast.Post) bool {
+func (s *PostStore) Want(ctx context.Context, posts ...outgoing.Post) error {
+	news := slices.DeleteFunc(slices.Clone(posts), func(post outgoing.Post) bool {
 		old, err := s.readPost(ctx, s.db.reader(), post.Key, "")
 		return err == nil && wantedAlready(old.Post, post) // what is asked for again and again costs no write
 	})
@@ -117,7 +118,7 @@ func (s *PostStore) Want(ctx context.Context, posts ...holdfast.Post) error {
 	})
 }
 
-func (s *PostStore) wantPost(ctx context.Context, q querier, post holdfast.Post) error {
+func (s *PostStore) wantPost(ctx context.Context, q querier, post outgoing.Post) error {
 	if err := q.alone(ctx, ofPullRequest(post.PullRequest), "post "+post.Key); err != nil {
 		return err
 	}
@@ -139,20 +140,20 @@ func (s *PostStore) wantPost(ctx context.Context, q querier, post holdfast.Post)
 	return s.changePost(ctx, q, old, post)
 }
 
-func wantedAlready(old, post holdfast.Post) bool {
+func wantedAlready(old, post outgoing.Post) bool {
 	return sameContent(old, post) && old.Head == post.Head && slices.Equal(old.Runs, post.Runs)
 }
 
 // sealPost encrypts the part of a post that has no columns.
-func (s *PostStore) sealPost(post holdfast.Post) ([]byte, error) {
-	return s.keys.SealJSON("post", post.Key, holdfast.Post{
+func (s *PostStore) sealPost(post outgoing.Post) ([]byte, error) {
+	return s.keys.SealJSON("post", post.Key, outgoing.Post{
 		Key: post.Key, Kind: post.Kind, Repo: post.Repo, PullRequest: post.PullRequest,
 		Title: post.Title, Closed: post.Closed, Body: post.Body, Status: post.Status, Faults: post.Faults,
 		CommentID: post.CommentID, Reaction: post.Reaction, Unshown: post.Unshown,
 	})
 }
 
-func (s *PostStore) insertPost(ctx context.Context, q querier, post holdfast.Post) error {
+func (s *PostStore) insertPost(ctx context.Context, q querier, post outgoing.Post) error {
 	doc, err := s.sealPost(post)
 	if err != nil {
 		return err
@@ -170,14 +171,14 @@ func (s *PostStore) insertPost(ctx context.Context, q querier, post holdfast.Pos
 const wantedOf = `COALESCE((SELECT p.wanted FROM posts AS p WHERE p.post_key = ?), 0)`
 
 // changePost keeps the time before which the forge does not want to be asked.
-func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, post holdfast.Post) error {
+func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, post outgoing.Post) error {
 	doc, err := s.sealPost(post)
 	if err != nil {
 		return err
 	}
 	notBefore, delivery := old.NotBefore, old.PostDelivery
 	if old.abandoned == old.Wanted {
-		delivery = holdfast.PostDelivery{} // of a content that was given up
+		delivery = outgoing.PostDelivery{} // of a content that was given up
 	}
 	if post.NotBefore.After(notBefore) {
 		notBefore = post.NotBefore
@@ -190,7 +191,7 @@ func (s *PostStore) changePost(ctx context.Context, q querier, old storedPost, p
 }
 
 // showRuns stores that the same content shows other runs.
-func (s *PostStore) showRuns(ctx context.Context, q querier, old, post holdfast.Post) error {
+func (s *PostStore) showRuns(ctx context.Context, q querier, old, post outgoing.Post) error {
 	if _, err := q.exec(ctx, `UPDATE posts SET runs = ?, head = ? WHERE post_key = ?`,
 		encodeList(post.Runs), string(post.Head), post.Key); err != nil || old.Posted != old.Wanted {
 		return err
@@ -247,7 +248,7 @@ func (s *PostStore) PostsLeft(ctx context.Context, now, since time.Time) (int, e
 // the forge under post.ExternalID since at (the forge's clock), ends the claim,
 // and sets PostedAt of post.Runs where it is not set. A comment that is Unshown
 // begins a time in which no plan counts as shown, another one ends it.
-func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+func (s *PostStore) Posted(ctx context.Context, post outgoing.Post, at time.Time) error {
 	claimed := post
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		post := claimed
@@ -274,7 +275,7 @@ func (s *PostStore) Posted(ctx context.Context, post holdfast.Post, at time.Time
 		if err := markPosted(ctx, q, at, post.Runs...); err != nil {
 			return err
 		}
-		if row.Kind == holdfast.PostComment {
+		if row.Kind == outgoing.PostComment {
 			if err := shownAgain(ctx, q, row.PullRequest, at); err != nil {
 				return err
 			}
@@ -333,7 +334,7 @@ func endClaims(ctx context.Context, q querier, identity string) error {
 // PostFailed ends the claim, records the Failures, Refusal, Refusals and LastError of post, and
 // hides it until notBefore. The zero time gives up on the content that was claimed: it is not
 // posted until it changes, and of a comment none of the plans shown before counts as shown.
-func (s *PostStore) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
+func (s *PostStore) PostFailed(ctx context.Context, post outgoing.Post, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := q.alone(ctx, ofPullRequest(post.PullRequest)); err != nil {
 			return err
@@ -350,7 +351,7 @@ func (s *PostStore) PostFailed(ctx context.Context, post holdfast.Post, notBefor
 			return err
 		}
 		row, err := s.readPost(ctx, q, post.Key, "")
-		if err == nil && row.Kind == holdfast.PostComment && row.GivenUp && row.Posted > 0 {
+		if err == nil && row.Kind == outgoing.PostComment && row.GivenUp && row.Posted > 0 {
 			_, err = s.turn(ctx, q, row.PullRequest, true, time.Time{})
 		}
 		return err
@@ -380,7 +381,7 @@ func (s *PostStore) PostDeferred(ctx context.Context, key, cause string, notBefo
 
 // PostDropped ends the claim, and forgets the post if nothing of it is on the forge and
 // nothing else is wanted of it since it was claimed.
-func (s *PostStore) PostDropped(ctx context.Context, post holdfast.Post) error {
+func (s *PostStore) PostDropped(ctx context.Context, post outgoing.Post) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.exec(ctx, `DELETE FROM posts WHERE post_key = ? AND posted = 0 AND wanted = ?`, post.Key, post.Wanted)
 		if err != nil {

@@ -10,37 +10,38 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 var thePullRequest = holdfast.PullRequestRef{Repo: "fleet", Number: 7}
 
-func commentPost(body string, head holdfast.Revision, runs ...string) holdfast.Post {
-	return holdfast.Post{
-		Key: "comment:fleet#7", Kind: holdfast.PostComment, Repo: "fleet", PullRequest: thePullRequest,
+func commentPost(body string, head holdfast.Revision, runs ...string) outgoing.Post {
+	return outgoing.Post{
+		Key: "comment:fleet#7", Kind: outgoing.PostComment, Repo: "fleet", PullRequest: thePullRequest,
 		Body: body, Head: head, Runs: runs,
 	}
 }
 
-func want(t testing.TB, store *datastore.Store, post holdfast.Post) {
+func want(t testing.TB, store *datastore.Store, post outgoing.Post) {
 	t.Helper()
 	if err := store.Want(t.Context(), post); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func claimPosts(t testing.TB, store *datastore.Store, at time.Time) []holdfast.Post {
+func claimPosts(t testing.TB, store *datastore.Store, at time.Time) []outgoing.Post {
 	t.Helper()
-	return must[[]holdfast.Post](t)(store.ClaimPosts(t.Context(), "poster", at, time.Minute, 10))
+	return must[[]outgoing.Post](t)(store.ClaimPosts(t.Context(), "poster", at, time.Minute, 10))
 }
 
 // failedPost is a post as it is on record after failures that say why, each a refusal.
-func failedPost(key, why string, failures int) holdfast.Post {
-	return holdfast.Post{Key: key, PostDelivery: holdfast.PostDelivery{
+func failedPost(key, why string, failures int) outgoing.Post {
+	return outgoing.Post{Key: key, PostDelivery: outgoing.PostDelivery{
 		Failures: failures, Refusal: "refused", Refusals: failures, LastError: why,
 	}}
 }
 
-func posted(t testing.TB, store *datastore.Store, post holdfast.Post, at time.Time) {
+func posted(t testing.TB, store *datastore.Store, post outgoing.Post, at time.Time) {
 	t.Helper()
 	if err := store.Posted(t.Context(), post, at); err != nil {
 		t.Fatal(err)
@@ -77,19 +78,19 @@ func testOutbox(t *testing.T, open opener) {
 	expected := commentPost("planned", "abc", "run-1")
 	expected.ExternalID, expected.Wanted, expected.Posted, expected.PostedAt = "77", 2, 2, noon.Add(3*time.Second)
 	expected.WantedAt = noon
-	if diff := differ(expected, must[holdfast.Post](t)(store.Post(ctx, expected.Key))); diff != "" {
+	if diff := differ(expected, must[outgoing.Post](t)(store.Post(ctx, expected.Key))); diff != "" {
 		t.Errorf("Post() (-want +got):\n%s", diff)
 	}
 
 	// An answer that comes late does not take a later content back.
 	first[0].ExternalID = "66"
 	posted(t, store, first[0], noon)
-	if got := must[holdfast.Post](t)(store.Post(ctx, expected.Key)); got.Posted != 2 || got.ExternalID != "77" {
+	if got := must[outgoing.Post](t)(store.Post(ctx, expected.Key)); got.Posted != 2 || got.ExternalID != "77" {
 		t.Errorf("Post() after a late answer = posted %d under %s", got.Posted, got.ExternalID)
 	}
 
 	// A claim whose holder died ends by itself; status and reaction are content too.
-	status := holdfast.Post{Key: "status:fleet:abc", Kind: holdfast.PostStatus, Status: holdfast.CommitStatus{State: holdfast.StatusPending}}
+	status := outgoing.Post{Key: "status:fleet:abc", Kind: outgoing.PostStatus, Status: holdfast.CommitStatus{State: holdfast.StatusPending}}
 	want(t, store, status)
 	claimPosts(t, store, noon)
 	if got := claimPosts(t, store, noon.Add(time.Minute)); len(got) != 1 || got[0].Status.State != holdfast.StatusPending {
@@ -97,7 +98,7 @@ func testOutbox(t *testing.T, open opener) {
 	}
 	status.Status.State = holdfast.StatusSuccess
 	want(t, store, status)
-	if got := must[holdfast.Post](t)(store.Post(ctx, status.Key)); got.Wanted != 2 {
+	if got := must[outgoing.Post](t)(store.Post(ctx, status.Key)); got.Wanted != 2 {
 		t.Errorf("Want() of another status = wanted %d, want 2", got.Wanted)
 	}
 }
@@ -141,7 +142,7 @@ func testOutboxFailures(t *testing.T, open opener) {
 		t.Errorf("ClaimPosts() of new content after giving up = %+v", got)
 	}
 	posted(t, store, got[0], noon)
-	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 || got.Refusals != 0 || got.Refusal != "" {
+	if got := must[outgoing.Post](t)(store.Post(ctx, "comment:fleet#7")); got.LastError != "" || got.Failures != 0 || got.Refusals != 0 || got.Refusal != "" {
 		t.Errorf("Post() after success = %+v", got)
 	}
 	if err := store.PostFailed(ctx, failedPost("none", "x", 1), noon); !errors.Is(err, holdfast.ErrNotFound) {
@@ -239,7 +240,7 @@ func testOutboxEdited(t *testing.T, open opener) {
 		t.Helper()
 		return must[holdfast.Run](t)(store.Run(ctx, id)).PostedAt
 	}
-	edit := func(post holdfast.Post, seen, since time.Time, want bool) {
+	edit := func(post outgoing.Post, seen, since time.Time, want bool) {
 		t.Helper()
 		if got := must[bool](t)(store.PostEdited(ctx, post, seen, since)); got != want {
 			t.Errorf("PostEdited(%d of %d) = %v, want %v", post.Posted, post.Wanted, got, want)
@@ -247,7 +248,7 @@ func testOutboxEdited(t *testing.T, open opener) {
 	}
 	edited := func(posted int64, seen, since time.Time, want bool) {
 		t.Helper()
-		post := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7"))
+		post := must[outgoing.Post](t)(store.Post(ctx, "comment:fleet#7"))
 		post.Posted = posted
 		edit(post, seen, since, want)
 	}
@@ -304,7 +305,7 @@ func testOutboxEdited(t *testing.T, open opener) {
 	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.IsZero() {
 		t.Errorf("what was deleted counts as posted at %s and %s", first, second)
 	}
-	if post := must[holdfast.Post](t)(store.Post(ctx, over.Key)); post.Wanted != over.Wanted+1 || post.ExternalID != "" {
+	if post := must[outgoing.Post](t)(store.Post(ctx, over.Key)); post.Wanted != over.Wanted+1 || post.ExternalID != "" {
 		t.Errorf("wanted is %d under %q, want %d under none: the edit may come after the write", post.Wanted, post.ExternalID, over.Wanted+1)
 	}
 	over.ExternalID = "43"
@@ -312,7 +313,7 @@ func testOutboxEdited(t *testing.T, open opener) {
 	if first, second := postedAt("run-0001"), postedAt("run-0002"); !first.IsZero() || !second.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("after it was written over, posted at %s and %s", first, second)
 	}
-	if post := must[holdfast.Post](t)(store.Post(ctx, over.Key)); len(post.Attempts) > 0 {
+	if post := must[outgoing.Post](t)(store.Post(ctx, over.Key)); len(post.Attempts) > 0 {
 		t.Errorf("attempts after the last one is on record: %v", post.Attempts)
 	}
 }
@@ -322,19 +323,19 @@ func testPostsOfOthers(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	for i := range 3 {
 		for _, repo := range []string{"busy", "hanging", "fleet"} {
-			want(t, store, holdfast.Post{
-				Key: fmt.Sprintf("status:%s:%d", repo, i), Kind: holdfast.PostStatus, Repo: repo, Status: holdfast.CommitStatus{Revision: "abc"},
+			want(t, store, outgoing.Post{
+				Key: fmt.Sprintf("status:%s:%d", repo, i), Kind: outgoing.PostStatus, Repo: repo, Status: holdfast.CommitStatus{Revision: "abc"},
 			})
 		}
 	}
-	claimed := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "busy", "hanging"))
-	claimed = append(claimed, must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "hanging", "busy"))...)
+	claimed := must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "busy", "hanging"))
+	claimed = append(claimed, must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 2, "hanging", "busy"))...)
 	for _, p := range claimed {
 		if p.Repo != "fleet" {
 			t.Errorf("claimed is a post to %q", p.Repo)
 		}
 	}
-	rest := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 100))
+	rest := must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "me", noon, time.Minute, 100))
 	if len(claimed) != 3 || len(rest) != 6 {
 		t.Errorf("claimed are %d posts to one repository and then %d, want 3 and 6", len(claimed), len(rest))
 	}
@@ -344,7 +345,7 @@ func testManyPosters(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	const posts, posters = 60, 8
 	for i := range posts {
-		want(t, store, holdfast.Post{Key: fmt.Sprint("reply:", i), Kind: holdfast.PostReply, Body: "b"})
+		want(t, store, outgoing.Post{Key: fmt.Sprint("reply:", i), Kind: outgoing.PostReply, Body: "b"})
 	}
 	var mu sync.Mutex
 	claimed := map[string]int{}
@@ -450,11 +451,11 @@ func testCommands(t *testing.T, open opener) {
 
 func testOutboxOrder(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	green := holdfast.Post{
-		Key: "status:fleet:abc:holdfast/plan", Kind: holdfast.PostStatus, Repo: "fleet", PullRequest: thePullRequest,
+	green := outgoing.Post{
+		Key: "status:fleet:abc:holdfast/plan", Kind: outgoing.PostStatus, Repo: "fleet", PullRequest: thePullRequest,
 		Status: holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan, State: holdfast.StatusSuccess}, After: "comment:fleet#7",
 	}
-	keys := func(posts []holdfast.Post) (out []string) {
+	keys := func(posts []outgoing.Post) (out []string) {
 		for _, p := range posts {
 			out = append(out, p.Key)
 		}
@@ -488,7 +489,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 	if got := claimPosts(t, store, noon.Add(2*time.Hour)); len(got) != 0 {
 		t.Errorf("posts after a refusal = %v", keys(got))
 	}
-	if got := must[holdfast.Post](t)(store.Post(ctx, "comment:fleet#7")); !got.GivenUp || got.LastError != "locked" {
+	if got := must[outgoing.Post](t)(store.Post(ctx, "comment:fleet#7")); !got.GivenUp || got.LastError != "locked" {
 		t.Errorf("the comment that was refused = %+v", got)
 	}
 	want(t, store, commentPost("planned", "abc", "run-1"))
@@ -521,12 +522,12 @@ func testOutboxOrder(t *testing.T, open opener) {
 		posted(t, store, claimed[0], noon.Add(2*time.Hour))
 	}
 
-	want(t, store, holdfast.Post{Key: "status:fleet:def:holdfast/plan", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "def"}})
-	found := must[[]holdfast.Post](t)(store.Posts(ctx, holdfast.PostFilter{Kind: holdfast.PostStatus, PullRequest: thePullRequest}))
+	want(t, store, outgoing.Post{Key: "status:fleet:def:holdfast/plan", Kind: outgoing.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "def"}})
+	found := must[[]outgoing.Post](t)(store.Posts(ctx, outgoing.PostFilter{Kind: outgoing.PostStatus, PullRequest: thePullRequest}))
 	if diff := differ([]string{green.Key}, keys(found)); diff != "" {
 		t.Errorf("Posts() (-want +got):\n%s", diff)
 	}
-	if all := must[[]holdfast.Post](t)(store.Posts(ctx, holdfast.PostFilter{})); len(all) != 3 {
+	if all := must[[]outgoing.Post](t)(store.Posts(ctx, outgoing.PostFilter{})); len(all) != 3 {
 		t.Errorf("Posts() of all = %v", keys(all))
 	}
 }
@@ -534,7 +535,7 @@ func testOutboxOrder(t *testing.T, open opener) {
 // The faults that a check run shows are a part of what is wanted.
 func testWantedFaults(t *testing.T, open opener) {
 	store := open(t)
-	check := holdfast.Post{Key: "check:fleet:abc", Kind: holdfast.PostCheck, Repo: "fleet", Faults: holdfast.Faults{{File: "a.yaml", Line: 3, Message: "no"}}}
+	check := outgoing.Post{Key: "check:fleet:abc", Kind: outgoing.PostCheck, Repo: "fleet", Faults: holdfast.Faults{{File: "a.yaml", Line: 3, Message: "no"}}}
 	for i, faults := range []holdfast.Faults{check.Faults, check.Faults, {{File: "a.yaml", Line: 4, Message: "no"}}, nil} {
 		check.Faults = faults
 		want(t, store, check)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // postTurn orders posts by what waits for them: a merge waits for statuses, checks and
@@ -25,7 +25,7 @@ const postPatience = 2 * time.Minute
 // all, once that is minutes. Those of the repositories in except are passed over.
 func (s *PostStore) ClaimPosts(
 	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
-) ([]holdfast.Post, error) {
+) ([]outgoing.Post, error) {
 	due := ` FROM posts WHERE wanted > posted AND wanted > abandoned AND (not_before <= ? OR not_before > ?)
 		AND (claimed_until <= ` + s.db.clock + ` OR claimed_until > ` + s.db.clock + `)
 		AND NOT EXISTS (SELECT 1 FROM posts AS p WHERE p.post_key = posts.after_key AND p.posted < posts.after_wanted)`
@@ -45,7 +45,7 @@ func (s *PostStore) ClaimPosts(
 	if waiting == 0 || limit <= 0 {
 		return nil, nil
 	}
-	var posts []holdfast.Post
+	var posts []outgoing.Post
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		if posts, err = s.duePosts(ctx, q, due, args, now, limit); err != nil {
 			return err
@@ -66,12 +66,12 @@ func (s *PostStore) ClaimPosts(
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
-	return slices.DeleteFunc(posts, func(p holdfast.Post) bool { return p.Kind == "" }), nil
+	return slices.DeleteFunc(posts, func(p outgoing.Post) bool { return p.Kind == "" }), nil
 }
 
 // duePosts reads the posts that a claim takes of those that are due.
-func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []any, now time.Time, limit int) ([]holdfast.Post, error) {
-	var posts []holdfast.Post
+func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []any, now time.Time, limit int) ([]outgoing.Post, error) {
+	var posts []outgoing.Post
 	read := func(row scanner) error {
 		p, err := s.scanPost(row)
 		posts = append(posts, p.Post)
@@ -87,7 +87,7 @@ func (s *PostStore) duePosts(ctx context.Context, q querier, due string, args []
 	err = q.each(ctx, read, `SELECT `+postColumns+due+` AND wanted_at <= ? ORDER BY wanted_at, post_key LIMIT 1`+q.skipLocked,
 		append(slices.Clone(args), nanos(now.Add(-postPatience)))...)
 	for _, late := range posts {
-		if !slices.ContainsFunc(first, func(p holdfast.Post) bool { return p.Key == late.Key }) {
+		if !slices.ContainsFunc(first, func(p outgoing.Post) bool { return p.Key == late.Key }) {
 			first[limit-1] = late
 		}
 	}

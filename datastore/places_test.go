@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // placeAt is where the state of a cluster is on record; empty if nowhere.
@@ -25,7 +26,7 @@ func placeAt(t *testing.T, store *datastore.Store, cluster string) string {
 func claimedRun(t *testing.T, store *datastore.Store, run holdfast.Run) holdfast.Run {
 	t.Helper()
 	create(t, store, run)
-	return must[holdfast.Run](t)(store.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	return must[holdfast.Run](t)(store.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 }
 
 // testPlaces: a cluster has its place from its first apply that has begun to its end, and keeps
@@ -61,7 +62,7 @@ func testPlaces(t *testing.T, open opener) {
 	moves.Cluster, moves.Kind, moves.StateLocation, moves.Bundle = "a", holdfast.RunState, "clusters/a", "sha256:new"
 	moves.State = &holdfast.StateJob{Action: holdfast.StateMigrate, From: "run-0001", Move: &holdfast.StateMove{From: apply.StateLocation, To: "clusters/a"}}
 	moves = claimedRun(t, store, moves)
-	if _, err := store.ClaimRun(ctx, waits.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := store.ClaimRun(ctx, waits.ID, protocol.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("while the state is being moved, a run of it is claimed: %v", err)
 	}
 	failed := moves

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore/peers"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // Replica is what a server is among those that may share a database. Its zero value is of a
@@ -31,7 +31,7 @@ type Replica struct {
 // ReplicaStore keeps which servers have the database.
 type ReplicaStore struct {
 	*records
-	me    holdfast.Replica
+	me    replica.Replica
 	alone bool // it has the database for itself
 }
 
@@ -41,11 +41,11 @@ func (s *ReplicaStore) Identity() string { return s.me.Identity }
 // Replicas lists the servers that have the database and those that died in it within the last
 // hour, by identity.
 // One that has ended in good order is not among them.
-func (s *ReplicaStore) Replicas(ctx context.Context) ([]holdfast.Replica, error) {
+func (s *ReplicaStore) Replicas(ctx context.Context) ([]replica.Replica, error) {
 	if s.db.server == nil {
 		me := s.me
 		me.HeartbeatAt = s.now()
-		return []holdfast.Replica{me}, nil
+		return []replica.Replica{me}, nil
 	}
 	peers, err := s.db.server.Peers(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *ReplicaStore) Replicas(ctx context.Context) ([]holdfast.Replica, error)
 			return nil, fmt.Errorf("list replicas: %w", err)
 		}
 	}
-	replicas := make([]holdfast.Replica, len(peers))
+	replicas := make([]replica.Replica, len(peers))
 	for i, p := range peers {
 		replicas[i] = replicaOf(p)
 		for _, repo := range led[p.Identity] {
@@ -71,8 +71,8 @@ func (s *ReplicaStore) Replicas(ctx context.Context) ([]holdfast.Replica, error)
 	return replicas, nil
 }
 
-func replicaOf(p postgres.Peer) holdfast.Replica {
-	return holdfast.Replica{
+func replicaOf(p postgres.Peer) replica.Replica {
+	return replica.Replica{
 		Identity: p.Identity, Name: p.Name, Address: p.Address, Version: p.Version, Protocol: p.Protocol, Schema: p.Schema,
 		StartedAt: p.StartedAt, HeartbeatAt: p.HeartbeatAt, Living: p.Living,
 	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // TestReplicasWithWrongClocks: the time of servers that share a database is the database's. What
@@ -39,13 +39,13 @@ func TestReplicasWithWrongClocks(t *testing.T) {
 			t.Errorf("a lease of a server whose clock is %s does not hold", name)
 		}
 
-		if err := right.Want(ctx, holdfast.Post{Key: name, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		if err := right.Want(ctx, outgoing.Post{Key: name, Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(must[[]holdfast.Post](t)(right.ClaimPosts(ctx, "right", noon, time.Minute, 1))); n != 1 {
+		if n := len(must[[]outgoing.Post](t)(right.ClaimPosts(ctx, "right", noon, time.Minute, 1))); n != 1 {
 			t.Fatalf("%d posts were claimed", n)
 		}
-		if n := len(must[[]holdfast.Post](t)(wrong.ClaimPosts(ctx, "wrong", wrong.Now(), time.Minute, 1))); n != 0 {
+		if n := len(must[[]outgoing.Post](t)(wrong.ClaimPosts(ctx, "wrong", wrong.Now(), time.Minute, 1))); n != 0 {
 			t.Errorf("a server whose clock is %s has claimed what is claimed", name)
 		}
 	}

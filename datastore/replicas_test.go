@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/objects"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // asReplica are the options of a server that shares a database with others.
@@ -37,7 +39,7 @@ func TestReplicasShareADatabase(t *testing.T) {
 	if _, err := first.Run(t.Context(), newRun(2).ID); err != nil {
 		t.Errorf("what the other has stored: %v", err)
 	}
-	replicas := must[[]holdfast.Replica](t)(first.Replicas(t.Context()))
+	replicas := must[[]replica.Replica](t)(first.Replicas(t.Context()))
 	if len(replicas) != 2 || replicas[0].Identity != "a" || replicas[1].Identity != "b" {
 		t.Fatalf("Replicas() = %+v", replicas)
 	}
@@ -49,7 +51,7 @@ func TestReplicasShareADatabase(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if replicas := must[[]holdfast.Replica](t)(first.Replicas(t.Context())); len(replicas) != 1 {
+	if replicas := must[[]replica.Replica](t)(first.Replicas(t.Context())); len(replicas) != 1 {
 		t.Errorf("after one has left: %+v", replicas)
 	}
 	if must[bool](t)(first.ReplicaLives(t.Context(), "b")) || !must[bool](t)(first.ReplicaLives(t.Context(), "a")) {
@@ -68,8 +70,8 @@ func TestReplicaThatDied(t *testing.T) {
 			started_at, heartbeat_at - ` + strconv.FormatInt(int64(ago), 10) + ` FROM replicas WHERE identity = 'a'`); err != nil {
 			t.Fatal(err)
 		}
-		of := func(r holdfast.Replica) bool { return r.Identity == name && !r.Living }
-		if got := slices.ContainsFunc(must[[]holdfast.Replica](t)(store.Replicas(t.Context())), of); got != listed {
+		of := func(r replica.Replica) bool { return r.Identity == name && !r.Living }
+		if got := slices.ContainsFunc(must[[]replica.Replica](t)(store.Replicas(t.Context())), of); got != listed {
 			t.Errorf("one that died %s ago is listed: %t", ago, got)
 		}
 		if must[bool](t)(store.ReplicaLives(t.Context(), name)) {
@@ -162,10 +164,10 @@ func TestReplicasKeepTheirPosts(t *testing.T) {
 	first := must[*datastore.Store](t)(openOptions(t, asReplica(t, d, "a")))
 	second := must[*datastore.Store](t)(openOptions(t, asReplica(t, d, "b")))
 	for _, owner := range []string{"a", "b", "dead"} {
-		if err := first.Want(ctx, holdfast.Post{Key: owner, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		if err := first.Want(ctx, outgoing.Post{Key: owner, Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		if posts := must[[]holdfast.Post](t)(first.ClaimPosts(ctx, owner, noon, time.Hour/2, 1)); len(posts) != 1 {
+		if posts := must[[]outgoing.Post](t)(first.ClaimPosts(ctx, owner, noon, time.Hour/2, 1)); len(posts) != 1 {
 			t.Fatalf("%s has claimed %d posts", owner, len(posts))
 		}
 	}
@@ -174,7 +176,7 @@ func TestReplicasKeepTheirPosts(t *testing.T) {
 	}
 	again := must[*datastore.Store](t)(openOptions(t, asReplica(t, d, "b")))
 	var free []string
-	for _, p := range must[[]holdfast.Post](t)(again.ClaimPosts(ctx, "b", noon, time.Minute, 10)) {
+	for _, p := range must[[]outgoing.Post](t)(again.ClaimPosts(ctx, "b", noon, time.Minute, 10)) {
 		free = append(free, p.Key)
 	}
 	if strings.Join(free, " ") != "b dead" {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestRestoredPostgres: after the statements of docs/backup.md no fence is given twice, and the next
@@ -43,7 +44,7 @@ func TestRestoredPostgres(t *testing.T) {
 		if err := store.CreateRun(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		return must[holdfast.Run](t)(store.ClaimRun(t.Context(), id, holdfast.AgentRef{ID: "agent"}, noon, 0)).Fence
+		return must[holdfast.Run](t)(store.ClaimRun(t.Context(), id, protocol.AgentRef{ID: "agent"}, noon, 0)).Fence
 	}
 	store := reopened(nil)
 	before := fence(store, "before")

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // kept says of each table of the schema what bounds it: a retention, or why it does
@@ -271,14 +272,14 @@ func TestRetentionWithPullRequests(t *testing.T) {
 	p := openPast(t, memory.Dir(t), datastore.Retention{})
 	ctx := t.Context()
 	clusterWith(func(*holdfast.ClusterRecord) {})(t, p.Store, nil)
-	status := func(revision holdfast.Revision) holdfast.Post {
-		return holdfast.Post{
-			Key: fmt.Sprintf("status:fleet:%s:holdfast/apply", revision), Kind: holdfast.PostStatus, Repo: "fleet",
+	status := func(revision holdfast.Revision) outgoing.Post {
+		return outgoing.Post{
+			Key: fmt.Sprintf("status:fleet:%s:holdfast/apply", revision), Kind: outgoing.PostStatus, Repo: "fleet",
 			Status: holdfast.CommitStatus{Revision: revision, Context: holdfast.ContextApply, State: holdfast.StatusSuccess},
 		}
 	}
-	issue := holdfast.Post{Key: "issue:drift:prod", Kind: holdfast.PostIssue, Repo: "fleet", Title: "drift"}
-	for _, post := range []holdfast.Post{status("fed"), status("old"), issue} {
+	issue := outgoing.Post{Key: "issue:drift:prod", Kind: outgoing.PostIssue, Repo: "fleet", Title: "drift"}
+	for _, post := range []outgoing.Post{status("fed"), status("old"), issue} {
 		want(t, p.Store, post)
 	}
 	for _, post := range claimPosts(t, p.Store, noon) {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // aState is too large for a row.
@@ -54,8 +55,8 @@ func (p *past) lives(n int) {
 		PullRequest: pr, Clusters: []holdfast.PullRequestCluster{{Name: name}},
 	}))
 	status := holdfast.CommitStatus{Revision: holdfast.Revision(name), Context: holdfast.ContextPlan, State: holdfast.StatusSuccess}
-	want(p.t, p.Store, holdfast.Post{Key: fmt.Sprintf("comment:fleet#%d", ref.Number), Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "planned"})
-	want(p.t, p.Store, holdfast.Post{Key: "status:fleet:" + name + ":plan", Kind: holdfast.PostStatus, Repo: ref.Repo, Status: status})
+	want(p.t, p.Store, outgoing.Post{Key: fmt.Sprintf("comment:fleet#%d", ref.Number), Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "planned"})
+	want(p.t, p.Store, outgoing.Post{Key: "status:fleet:" + name + ":plan", Kind: outgoing.PostStatus, Repo: ref.Repo, Status: status})
 	for _, post := range claimPosts(p.t, p.Store, at) {
 		posted(p.t, p.Store, post, at)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // aPlan is too large for a row.
@@ -350,7 +351,7 @@ func TestRetentionDuringWork(t *testing.T) {
 				run.Kind, run.Cluster, run.StateLocation = holdfast.RunDrift, fmt.Sprint("c", worker), fmt.Sprint("clusters/c", worker)
 				err := p.CreateRun(t.Context(), run)
 				if err == nil {
-					run, err = p.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+					run, err = p.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 				}
 				if err == nil {
 					err = p.PutArtefact(t.Context(), run.Ref(), "plan", bytes.NewReader(aPlan))
@@ -415,7 +416,7 @@ func pruneUntilKilled(dir string) error {
 		run.Kind, run.Cluster, run.StateLocation = holdfast.RunDrift, "c", "clusters/c"
 		err := store.CreateRun(ctx, run)
 		if err == nil {
-			run, err = store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+			run, err = store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 		}
 		if err == nil {
 			err = store.PutArtefact(ctx, run.Ref(), "plan", bytes.NewReader(aPlan))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // RunnerStore keeps the runners and rules that are in force, and which runner each
@@ -16,22 +17,22 @@ import (
 type RunnerStore struct{ *records }
 
 // Runners returns the runners in force, by name. The local one has no record.
-func (s *RunnerStore) Runners(ctx context.Context) ([]holdfast.RunnerRecord, error) {
+func (s *RunnerStore) Runners(ctx context.Context) ([]runnerspec.Record, error) {
 	all, err := s.allRunners(ctx, s.db.reader())
-	return slices.DeleteFunc(all, func(rec holdfast.RunnerRecord) bool { return !rec.RemovedAt.IsZero() }), err
+	return slices.DeleteFunc(all, func(rec runnerspec.Record) bool { return !rec.RemovedAt.IsZero() }), err
 }
 
 // RemovedRunners returns those that were in force and may have left something that they have
 // launched, by name.
-func (s *RunnerStore) RemovedRunners(ctx context.Context) ([]holdfast.RunnerRecord, error) {
+func (s *RunnerStore) RemovedRunners(ctx context.Context) ([]runnerspec.Record, error) {
 	all, err := s.allRunners(ctx, s.db.reader())
-	return slices.DeleteFunc(all, func(rec holdfast.RunnerRecord) bool { return rec.RemovedAt.IsZero() }), err
+	return slices.DeleteFunc(all, func(rec runnerspec.Record) bool { return rec.RemovedAt.IsZero() }), err
 }
 
-func (s *RunnerStore) allRunners(ctx context.Context, q querier) ([]holdfast.RunnerRecord, error) {
-	var found []holdfast.RunnerRecord
+func (s *RunnerStore) allRunners(ctx context.Context, q querier) ([]runnerspec.Record, error) {
+	var found []runnerspec.Record
 	err := s.eachDocument(ctx, q, "runner", `SELECT name, doc FROM runners ORDER BY name`, func(read func(into any) error) error {
-		var rec holdfast.RunnerRecord
+		var rec runnerspec.Record
 		err := read(&rec)
 		found = append(found, rec)
 		return err
@@ -40,17 +41,17 @@ func (s *RunnerStore) allRunners(ctx context.Context, q querier) ([]holdfast.Run
 }
 
 // Runner returns the runner in force with a name.
-func (s *RunnerStore) Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error) {
+func (s *RunnerStore) Runner(ctx context.Context, name string) (runnerspec.Record, error) {
 	rec, err := s.runner(ctx, s.db.reader(), name)
 	if err == nil && !rec.RemovedAt.IsZero() {
-		return holdfast.RunnerRecord{}, notFound(sql.ErrNoRows, "runner", name)
+		return runnerspec.Record{}, notFound(sql.ErrNoRows, "runner", name)
 	}
 	return rec, err
 }
 
 // runner returns the runner with a name, also one that is no longer in force.
-func (s *RunnerStore) runner(ctx context.Context, q querier, name string) (holdfast.RunnerRecord, error) {
-	var rec holdfast.RunnerRecord
+func (s *RunnerStore) runner(ctx context.Context, q querier, name string) (runnerspec.Record, error) {
+	var rec runnerspec.Record
 	var doc []byte
 	err := q.row(ctx, `SELECT doc FROM runners WHERE name = ?`, name).Scan(&doc)
 	if err := notFound(err, "runner", name); err != nil {
@@ -60,14 +61,14 @@ func (s *RunnerStore) runner(ctx context.Context, q querier, name string) (holdf
 }
 
 // RunnerRules returns the rules, by name.
-func (s *RunnerStore) RunnerRules(ctx context.Context) ([]holdfast.RunnerRuleRecord, error) {
+func (s *RunnerStore) RunnerRules(ctx context.Context) ([]runnerspec.RuleRecord, error) {
 	return s.runnerRules(ctx, s.db.reader())
 }
 
-func (s *records) runnerRules(ctx context.Context, q querier) ([]holdfast.RunnerRuleRecord, error) {
-	var found []holdfast.RunnerRuleRecord
+func (s *records) runnerRules(ctx context.Context, q querier) ([]runnerspec.RuleRecord, error) {
+	var found []runnerspec.RuleRecord
 	err := s.eachDocument(ctx, q, "runner rule", `SELECT name, doc FROM runner_rules ORDER BY name`, func(read func(into any) error) error {
-		var rec holdfast.RunnerRuleRecord
+		var rec runnerspec.RuleRecord
 		err := read(&rec)
 		found = append(found, rec)
 		return err
@@ -95,7 +96,7 @@ func (s *records) eachDocument(ctx context.Context, q querier, kind, query strin
 // appends to the audit trail. It is an ErrConflict, and nothing is stored, if a name
 // belongs to another repository, or a runner that is to go has an environment pinned to it
 // or a rule that names it.
-func (s *RunnerStore) SaveRunners(ctx context.Context, change holdfast.RunnersChange, trail ...holdfast.AuditEntry) error {
+func (s *RunnerStore) SaveRunners(ctx context.Context, change runnerspec.Change, trail ...holdfast.AuditEntry) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := q.alone(ctx, ofRunners); err != nil {
 			return err
@@ -133,7 +134,7 @@ func (s *RunnerStore) SaveRunners(ctx context.Context, change holdfast.RunnersCh
 	return nil
 }
 
-func (s *RunnerStore) saveRunner(ctx context.Context, q querier, rec holdfast.RunnerRecord, unwatched []string) error {
+func (s *RunnerStore) saveRunner(ctx context.Context, q querier, rec runnerspec.Record, unwatched []string) error {
 	name := rec.Document.Name
 	if err := mayHave(ctx, q, `SELECT repo FROM runners WHERE name = ? AND repo <> ''`, name, rec.Place.Repo, unwatched); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (s *RunnerStore) saveRunner(ctx context.Context, q querier, rec holdfast.Ru
 }
 
 // putRunner stores a runner, whose name belongs to a repository; empty: to nobody.
-func (s *RunnerStore) putRunner(ctx context.Context, q querier, rec holdfast.RunnerRecord, repo string) error {
+func (s *RunnerStore) putRunner(ctx context.Context, q querier, rec runnerspec.Record, repo string) error {
 	name := rec.Document.Name
 	doc, err := s.keys.SealJSON("runner", name, rec)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *RunnerStore) putRunner(ctx context.Context, q querier, rec holdfast.Run
 	return err
 }
 
-func (s *RunnerStore) saveRule(ctx context.Context, q querier, rec holdfast.RunnerRuleRecord, unwatched []string) error {
+func (s *RunnerStore) saveRule(ctx context.Context, q querier, rec runnerspec.RuleRecord, unwatched []string) error {
 	rule := rec.Document
 	doc, err := s.keys.SealJSON("runner rule", rule.Name, rec)
 	if err != nil {
@@ -294,16 +295,16 @@ func (s *records) pinned(ctx context.Context, q querier, key holdfast.Environmen
 }
 
 // ruleFor is the rule in force for an environment.
-func (s *records) ruleFor(ctx context.Context, q querier, key holdfast.EnvironmentKey) (rule holdfast.RunnerRule, ok bool, err error) {
+func (s *records) ruleFor(ctx context.Context, q querier, key holdfast.EnvironmentKey) (rule runnerspec.Rule, ok bool, err error) {
 	records, err := s.runnerRules(ctx, q)
 	if err != nil {
 		return rule, false, err
 	}
-	rules := make([]holdfast.RunnerRule, len(records))
+	rules := make([]runnerspec.Rule, len(records))
 	for i, rec := range records {
 		rules[i] = rec.Document
 	}
-	rule, ok = holdfast.RuleFor(rules, key)
+	rule, ok = runnerspec.RuleFor(rules, key)
 	return rule, ok, nil
 }
 

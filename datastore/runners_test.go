@@ -10,20 +10,22 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
-func runnerRecord(repo, name string) holdfast.RunnerRecord {
-	return holdfast.RunnerRecord{
-		Document: holdfast.Runner{Name: name, Type: holdfast.RunnerRemote},
-		Place:    holdfast.DocumentPlace{Repo: repo, Path: "runners.yaml", Line: 1, Revision: "abc"},
+func runnerRecord(repo, name string) runnerspec.Record {
+	return runnerspec.Record{
+		Document: runnerspec.Runner{Name: name, Type: runnerspec.Remote},
+		Place:    runnerspec.DocumentPlace{Repo: repo, Path: "runners.yaml", Line: 1, Revision: "abc"},
 	}
 }
 
-func ruleRecord(repo string, rule holdfast.RunnerRule) holdfast.RunnerRuleRecord {
-	return holdfast.RunnerRuleRecord{Document: rule, Place: holdfast.DocumentPlace{Repo: repo, Path: "runners.yaml", Line: 9, Revision: "abc"}}
+func ruleRecord(repo string, rule runnerspec.Rule) runnerspec.RuleRecord {
+	return runnerspec.RuleRecord{Document: rule, Place: runnerspec.DocumentPlace{Repo: repo, Path: "runners.yaml", Line: 9, Revision: "abc"}}
 }
 
-func saveRunners(t testing.TB, store *datastore.Store, change holdfast.RunnersChange) {
+func saveRunners(t testing.TB, store *datastore.Store, change runnerspec.Change) {
 	t.Helper()
 	if err := store.SaveRunners(t.Context(), change); err != nil {
 		t.Fatal(err)
@@ -42,27 +44,27 @@ func runIn(n int, environment string) holdfast.Run {
 func testRemovedRunners(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	east, standing := runnerRecord("platform", "east"), runnerRecord("platform", "standing")
-	east.Document.Type, east.Document.Job = holdfast.RunnerKubernetes, &holdfast.RunnerJob{Namespace: "runs"}
-	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{east, standing}})
-	saveRunners(t, store, holdfast.RunnersChange{Gone: []string{"east", "standing"}})
-	if got := must[[]holdfast.RunnerRecord](t)(store.Runners(ctx)); len(got) > 0 {
+	east.Document.Type, east.Document.Job = runnerspec.Kubernetes, &runnerspec.Job{Namespace: "runs"}
+	saveRunners(t, store, runnerspec.Change{Runners: []runnerspec.Record{east, standing}})
+	saveRunners(t, store, runnerspec.Change{Gone: []string{"east", "standing"}})
+	if got := must[[]runnerspec.Record](t)(store.Runners(ctx)); len(got) > 0 {
 		t.Errorf("in force: %+v", got)
 	}
 	if _, err := store.Runner(ctx, "east"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("Runner() of a removed one = %v", err)
 	}
-	removed := must[[]holdfast.RunnerRecord](t)(store.RemovedRunners(ctx))
+	removed := must[[]runnerspec.Record](t)(store.RemovedRunners(ctx))
 	if len(removed) != 1 || removed[0].Document.Name != "east" || removed[0].RemovedAt.IsZero() {
 		t.Fatalf("removed: %+v", removed)
 	}
 	again := runnerRecord("apps", "east")
-	again.Document.Type, again.Document.Job = holdfast.RunnerKubernetes, &holdfast.RunnerJob{Namespace: "elsewhere"}
-	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{again}})
-	got := must[holdfast.RunnerRecord](t)(store.Runner(ctx, "east"))
+	again.Document.Type, again.Document.Job = runnerspec.Kubernetes, &runnerspec.Job{Namespace: "elsewhere"}
+	saveRunners(t, store, runnerspec.Change{Runners: []runnerspec.Record{again}})
+	got := must[runnerspec.Record](t)(store.Runner(ctx, "east"))
 	if got.Place.Repo != "apps" || len(got.Former) != 1 || got.Former[0].Document.Job.Namespace != "runs" {
 		t.Errorf("the new one is %+v", got)
 	}
-	if left := must[[]holdfast.RunnerRecord](t)(store.RemovedRunners(ctx)); len(left) > 0 {
+	if left := must[[]runnerspec.Record](t)(store.RemovedRunners(ctx)); len(left) > 0 {
 		t.Errorf("removed: %+v", left)
 	}
 }
@@ -73,20 +75,20 @@ func testRunners(t *testing.T, open opener) {
 		t.Errorf("Runner() of none = %v", err)
 	}
 	eu, us := runnerRecord("platform", "eu"), runnerRecord("platform", "us")
-	rule := ruleRecord("platform", holdfast.RunnerRule{Name: "shop", Runner: "eu", Project: "shop"})
-	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{eu, us}, Rules: []holdfast.RunnerRuleRecord{rule}})
-	if diff := differ([]holdfast.RunnerRecord{eu, us}, must[[]holdfast.RunnerRecord](t)(store.Runners(ctx))); diff != "" {
+	rule := ruleRecord("platform", runnerspec.Rule{Name: "shop", Runner: "eu", Project: "shop"})
+	saveRunners(t, store, runnerspec.Change{Runners: []runnerspec.Record{eu, us}, Rules: []runnerspec.RuleRecord{rule}})
+	if diff := differ([]runnerspec.Record{eu, us}, must[[]runnerspec.Record](t)(store.Runners(ctx))); diff != "" {
 		t.Errorf("Runners() (-want +got):\n%s", diff)
 	}
-	if diff := differ([]holdfast.RunnerRuleRecord{rule}, must[[]holdfast.RunnerRuleRecord](t)(store.RunnerRules(ctx))); diff != "" {
+	if diff := differ([]runnerspec.RuleRecord{rule}, must[[]runnerspec.RuleRecord](t)(store.RunnerRules(ctx))); diff != "" {
 		t.Errorf("RunnerRules() (-want +got):\n%s", diff)
 	}
 	create(t, store, runIn(1, "prod"))
 
 	other := runnerRecord("apps", "us")
-	for name, change := range map[string]holdfast.RunnersChange{
-		"of another repository": {Runners: []holdfast.RunnerRecord{runnerRecord("platform", "asia"), other}},
-		"a rule of another":     {Rules: []holdfast.RunnerRuleRecord{ruleRecord("apps", rule.Document)}},
+	for name, change := range map[string]runnerspec.Change{
+		"of another repository": {Runners: []runnerspec.Record{runnerRecord("platform", "asia"), other}},
+		"a rule of another":     {Rules: []runnerspec.RuleRecord{ruleRecord("apps", rule.Document)}},
 		"has an environment":    {Gone: []string{"us", "eu"}, GoneRules: []string{"shop"}},
 		"has a rule":            {Gone: []string{"eu"}},
 	} {
@@ -94,16 +96,16 @@ func testRunners(t *testing.T, open opener) {
 			t.Errorf("SaveRunners(%s) = %v", name, err)
 		}
 	}
-	if got := must[[]holdfast.RunnerRecord](t)(store.Runners(ctx)); len(got) != 2 {
+	if got := must[[]runnerspec.Record](t)(store.Runners(ctx)); len(got) != 2 {
 		t.Errorf("after refusals the runners are %+v", got)
 	}
 	us.Document.MaxRuns = 3
-	saveRunners(t, store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{us}, GoneRules: []string{"shop"}})
-	if got := must[holdfast.RunnerRecord](t)(store.Runner(ctx, "us")); got.Document.MaxRuns != 3 {
+	saveRunners(t, store, runnerspec.Change{Runners: []runnerspec.Record{us}, GoneRules: []string{"shop"}})
+	if got := must[runnerspec.Record](t)(store.Runner(ctx, "us")); got.Document.MaxRuns != 3 {
 		t.Errorf("the changed runner is %+v", got)
 	}
-	saveRunners(t, store, holdfast.RunnersChange{Gone: []string{"us"}})
-	if got := must[[]holdfast.RunnerRecord](t)(store.Runners(ctx)); len(got) != 1 || got[0].Document.Name != "eu" {
+	saveRunners(t, store, runnerspec.Change{Gone: []string{"us"}})
+	if got := must[[]runnerspec.Record](t)(store.Runners(ctx)); len(got) != 1 || got[0].Document.Name != "eu" {
 		t.Errorf("the runners are %+v", got)
 	}
 }
@@ -112,13 +114,13 @@ func testRunners(t *testing.T, open opener) {
 // stays where it is until it is refreshed, with the runs that wait.
 func testEnvironments(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	rule := func(name, runner, project, environment string) holdfast.RunnerRuleRecord {
-		return ruleRecord("platform", holdfast.RunnerRule{Name: name, Runner: runner, Project: project, Environment: environment})
+	rule := func(name, runner, project, environment string) runnerspec.RuleRecord {
+		return ruleRecord("platform", runnerspec.Rule{Name: name, Runner: runner, Project: project, Environment: environment})
 	}
 	create(t, store, runIn(1, "prod")) // before there is a rule
-	saveRunners(t, store, holdfast.RunnersChange{
-		Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu"), runnerRecord("platform", "us"), runnerRecord("platform", "any")},
-		Rules: []holdfast.RunnerRuleRecord{
+	saveRunners(t, store, runnerspec.Change{
+		Runners: []runnerspec.Record{runnerRecord("platform", "eu"), runnerRecord("platform", "us"), runnerRecord("platform", "any")},
+		Rules: []runnerspec.RuleRecord{
 			rule("all", "any", "", ""), rule("dev", "us", "", "dev"), rule("shop", "eu", "shop", ""), rule("shop-dev", "any", "shop", "dev"),
 		},
 	})
@@ -170,7 +172,7 @@ func testEnvironments(t *testing.T, open opener) {
 			t.Errorf("of runner %q there wait %v, want %v", runner, got, want)
 		}
 	}
-	if _, err := store.ClaimRun(ctx, "run-0003", holdfast.AgentRef{ID: "agent", Runner: "us"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := store.ClaimRun(ctx, "run-0003", protocol.AgentRef{ID: "agent", Runner: "us"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("ClaimRun() of another runner = %v", err)
 	}
 
@@ -186,7 +188,7 @@ func testEnvironments(t *testing.T, open opener) {
 	if got := pins()[2]; got != want[2] {
 		t.Errorf("after a dry one it is %s", got)
 	}
-	running := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: "agent", Runner: "local"}, noon, 0))
+	running := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", protocol.AgentRef{ID: "agent", Runner: "local"}, noon, 0))
 	var busy *holdfast.EnvironmentBusyError
 	for _, dry := range []bool{true, false} {
 		if _, _, err := refresh(dry); !errors.As(err, &busy) || busy.Run != "run-0001" {
@@ -203,7 +205,7 @@ func testEnvironments(t *testing.T, open opener) {
 	if again, _, err := refresh(false); err != nil || again != after {
 		t.Errorf("RefreshEnvironment() again = %+v, %v", again, err)
 	}
-	saveRunners(t, store, holdfast.RunnersChange{GoneRules: []string{"all", "shop"}})
+	saveRunners(t, store, runnerspec.Change{GoneRules: []string{"all", "shop"}})
 	if _, _, err := refresh(false); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("RefreshEnvironment() without a rule = %v", err)
 	}
@@ -220,9 +222,9 @@ func testEnvironments(t *testing.T, open opener) {
 func testDesertedEnvironments(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	key := holdfast.EnvironmentKey{Project: "shop", Name: "prod"}
-	saveRunners(t, store, holdfast.RunnersChange{
-		Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu")},
-		Rules:   []holdfast.RunnerRuleRecord{ruleRecord("platform", holdfast.RunnerRule{Name: "all", Runner: "eu"})},
+	saveRunners(t, store, runnerspec.Change{
+		Runners: []runnerspec.Record{runnerRecord("platform", "eu")},
+		Rules:   []runnerspec.RuleRecord{ruleRecord("platform", runnerspec.Rule{Name: "all", Runner: "eu"})},
 	})
 	cluster := holdfast.ClusterRecord{
 		Name: "c001", Owner: "fleet", Desired: holdfast.Desired{Document: holdfast.Cluster{Name: "c001", Project: key.Project, Environment: key.Name}},
@@ -230,7 +232,7 @@ func testDesertedEnvironments(t *testing.T, open opener) {
 	cluster = save(t, store, cluster)
 	run := runIn(1, key.Name)
 	end(t, store, claimedRun(t, store, run), holdfast.RunPlanned)
-	saveRunners(t, store, holdfast.RunnersChange{GoneRules: []string{"all"}})
+	saveRunners(t, store, runnerspec.Change{GoneRules: []string{"all"}})
 
 	if _, _, err := store.RefreshEnvironment(ctx, key, false); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("RefreshEnvironment() of one with a cluster and no rule = %v", err)
@@ -242,7 +244,7 @@ func testDesertedEnvironments(t *testing.T, open opener) {
 	if _, _, err := store.RefreshEnvironment(ctx, key, false); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("RefreshEnvironment() of one with a run that waits = %v", err)
 	}
-	end(t, store, must[holdfast.Run](t)(store.ClaimRun(ctx, waiting.ID, holdfast.AgentRef{ID: "agent", Runner: "eu"}, noon, 0)), holdfast.RunPlanned)
+	end(t, store, must[holdfast.Run](t)(store.ClaimRun(ctx, waiting.ID, protocol.AgentRef{ID: "agent", Runner: "eu"}, noon, 0)), holdfast.RunPlanned)
 	for _, dry := range []bool{true, false} {
 		before, after, err := store.RefreshEnvironment(ctx, key, dry)
 		if err != nil || before.Runner != "eu" || after != (holdfast.Environment{EnvironmentKey: key}) {
@@ -252,7 +254,7 @@ func testDesertedEnvironments(t *testing.T, open opener) {
 	if got := must[[]holdfast.Environment](t)(store.Environments(ctx, holdfast.EnvironmentFilter{})); len(got) > 0 {
 		t.Errorf("environments are %+v", got)
 	}
-	saveRunners(t, store, holdfast.RunnersChange{Gone: []string{"eu"}})
+	saveRunners(t, store, runnerspec.Change{Gone: []string{"eu"}})
 }
 
 // TestEnvironmentsOfBefore: an environment that has run before there were runners is the local
@@ -293,13 +295,13 @@ func TestEnvironmentsOfBefore(t *testing.T) {
 func TestWritersPinAtOnce(t *testing.T) {
 	t.Parallel()
 	w, ctx := openWriters(t), t.Context()
-	saveRunners(t, w.Store, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu"), runnerRecord("platform", "us")}})
+	saveRunners(t, w.Store, runnerspec.Change{Runners: []runnerspec.Record{runnerRecord("platform", "eu"), runnerRecord("platform", "us")}})
 	var tasks []*task
 	for n := range 20 {
 		tasks = append(tasks, begin(func() error { return w.CreateRun(ctx, runIn(n, "prod")) }))
-		rule := ruleRecord("platform", holdfast.RunnerRule{Name: "shop", Runner: []string{"eu", "us"}[n%2], Project: "shop"})
+		rule := ruleRecord("platform", runnerspec.Rule{Name: "shop", Runner: []string{"eu", "us"}[n%2], Project: "shop"})
 		tasks = append(tasks, begin(func() error {
-			return w.SaveRunners(ctx, holdfast.RunnersChange{Rules: []holdfast.RunnerRuleRecord{rule}})
+			return w.SaveRunners(ctx, runnerspec.Change{Rules: []runnerspec.RuleRecord{rule}})
 		}))
 	}
 	for _, k := range tasks {
@@ -322,9 +324,9 @@ func TestWritersQueueWhileRefreshed(t *testing.T) {
 	w, ctx := openWriters(t), t.Context()
 	key := holdfast.EnvironmentKey{Project: "shop", Name: "prod"}
 	create(t, w.Store, runIn(1, "prod"))
-	saveRunners(t, w.Store, holdfast.RunnersChange{
-		Runners: []holdfast.RunnerRecord{runnerRecord("platform", "eu")},
-		Rules:   []holdfast.RunnerRuleRecord{ruleRecord("platform", holdfast.RunnerRule{Name: "shop", Runner: "eu", Project: "shop"})},
+	saveRunners(t, w.Store, runnerspec.Change{
+		Runners: []runnerspec.Record{runnerRecord("platform", "eu")},
+		Rules:   []runnerspec.RuleRecord{ruleRecord("platform", runnerspec.Rule{Name: "shop", Runner: "eu", Project: "shop"})},
 	})
 	// The refresh has its environment and waits for a run that it has to move.
 	let := w.hold(`SELECT id FROM runs WHERE id = 'run-0001' FOR UPDATE`)

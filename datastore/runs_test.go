@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 func testRuns(t *testing.T, open opener) {
@@ -81,7 +82,7 @@ func testClaims(t *testing.T, open opener) {
 	ended.Status = holdfast.RunPlanned
 	create(t, store, newRun(1), same, retrying, ended, newRun(5))
 
-	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: "agent-a"}, noon, 2))
+	run := must[holdfast.Run](t)(store.ClaimRun(ctx, "run-0001", protocol.AgentRef{ID: "agent-a"}, noon, 2))
 	want := newRun(1)
 	want.Status, want.Attempt, want.Fence, want.Agent, want.Version = holdfast.RunRunning, 1, 1, "agent-a", 2
 	want.HeartbeatAt, want.StartedAt, want.AppliedRun, want.Runner = noon, noon, "run-old", holdfast.LocalRunner
@@ -105,14 +106,14 @@ func testClaims(t *testing.T, open opener) {
 		"retrying when its time comes": {"run-0003", noon.Add(time.Minute), nil},
 	} {
 		// Map order does not matter: the one that succeeds stays within the limit.
-		if _, err := store.ClaimRun(ctx, test.id, holdfast.AgentRef{ID: "agent-b"}, test.at, 2); !errors.Is(err, test.want) {
+		if _, err := store.ClaimRun(ctx, test.id, protocol.AgentRef{ID: "agent-b"}, test.at, 2); !errors.Is(err, test.want) {
 			t.Errorf("ClaimRun(%s) = %v, want %v", name, err, test.want)
 		}
 	}
-	if _, err := store.ClaimRun(ctx, "run-0005", holdfast.AgentRef{ID: "agent-b"}, noon, 2); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := store.ClaimRun(ctx, "run-0005", protocol.AgentRef{ID: "agent-b"}, noon, 2); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("ClaimRun beyond the limit = %v, want ErrConflict", err)
 	}
-	if second, err := store.ClaimRun(ctx, "run-0005", holdfast.AgentRef{ID: "agent-b"}, noon, 3); err != nil || second.Fence <= run.Fence {
+	if second, err := store.ClaimRun(ctx, "run-0005", protocol.AgentRef{ID: "agent-b"}, noon, 3); err != nil || second.Fence <= run.Fence {
 		t.Errorf("ClaimRun within the limit = fence %d, %v; want a fence beyond %d", second.Fence, err, run.Fence)
 	}
 }
@@ -190,7 +191,7 @@ func testAttempts(t *testing.T, open opener) {
 		}
 	}
 
-	next := must[holdfast.Run](t)(store.ClaimRun(ctx, first.ID, holdfast.AgentRef{ID: "agent-2"}, noon.Add(time.Hour), 0))
+	next := must[holdfast.Run](t)(store.ClaimRun(ctx, first.ID, protocol.AgentRef{ID: "agent-2"}, noon.Add(time.Hour), 0))
 	if next.Attempt != 2 || next.Fence <= first.Fence || next.Reason != "" || !next.NotBefore.IsZero() || !next.StartedAt.Equal(noon) {
 		t.Errorf("second ClaimRun() = %+v", next)
 	}
@@ -264,7 +265,7 @@ func testManyClaims(t *testing.T, open opener) {
 	var group sync.WaitGroup
 	for i := range tries {
 		group.Go(func() {
-			_, err := store.ClaimRun(ctx, "run-0001", holdfast.AgentRef{ID: fmt.Sprint("agent-", i)}, noon, 0)
+			_, err := store.ClaimRun(ctx, "run-0001", protocol.AgentRef{ID: fmt.Sprint("agent-", i)}, noon, 0)
 			switch {
 			case err == nil:
 				granted.Add(1)
@@ -290,7 +291,7 @@ func testEverythingAtOnce(t *testing.T, open opener) {
 		if err := store.CreateRun(ctx, run); err != nil {
 			return err
 		}
-		run, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+		run, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 		if err != nil {
 			return err
 		}

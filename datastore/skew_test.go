@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestClaimsOfAWrongClock: a server whose clock was days ahead, and that is gone,
@@ -25,13 +27,13 @@ func TestClaimsOfAWrongClock(t *testing.T) {
 		if got := must[bool](t)(store.Lease(ctx, name, "right", noon, time.Minute)); got != test.free {
 			t.Errorf("what a clock %s ahead has leased is free: %t", test.ahead, got)
 		}
-		if err := store.Want(ctx, holdfast.Post{Key: name, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		if err := store.Want(ctx, outgoing.Post{Key: name, Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		if posts := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "wrong", noon.Add(test.ahead), time.Minute, 1)); len(posts) != 1 {
+		if posts := must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "wrong", noon.Add(test.ahead), time.Minute, 1)); len(posts) != 1 {
 			t.Fatalf("%d posts are to be posted", len(posts))
 		}
-		if posts := must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "right", noon, time.Minute, 1)); (len(posts) == 1) != test.free {
+		if posts := must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "right", noon, time.Minute, 1)); (len(posts) == 1) != test.free {
 			t.Errorf("what a clock %s ahead has claimed is free: %t", test.ahead, len(posts) == 1)
 		}
 	}
@@ -54,12 +56,12 @@ func TestPausesOfAWrongClock(t *testing.T) {
 		if got := must[[]string](t)(store.Claimable(ctx, filter)); (len(got) == 1) != test.due {
 			t.Errorf("what is to be tried again in %s is claimable: %+v", test.ahead, got)
 		}
-		if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); (err == nil) != test.due {
+		if _, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0); (err == nil) != test.due {
 			t.Errorf("what is to be tried again in %s is claimed: %v", test.ahead, err)
 		}
 
 		key := test.ahead.String()
-		if err := store.Want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		if err := store.Want(ctx, outgoing.Post{Key: key, Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		if posts := claimPosts(t, store, noon); len(posts) != 1 {
@@ -88,7 +90,7 @@ func TestClockIsPutBack(t *testing.T) {
 		run := claim(t, store, newRun(1))
 		run.NotBefore = noon.Add(time.Minute)
 		run = end(t, store, run, holdfast.RunRetrying)
-		if err := store.Want(ctx, holdfast.Post{Key: "key", Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+		if err := store.Want(ctx, outgoing.Post{Key: "key", Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		if posts := claimPosts(t, store, noon); len(posts) != 1 {
@@ -109,7 +111,7 @@ func TestClockIsPutBack(t *testing.T) {
 		if got := must[[]string](t)(store.Claimable(ctx, holdfast.ClaimFilter{Now: now, Limit: 1})); (len(got) == 1) != test.due {
 			t.Errorf("%s back: what is to be tried again is claimable: %+v", test.back, got)
 		}
-		if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now, 0); (err == nil) != test.due {
+		if _, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, now, 0); (err == nil) != test.due {
 			t.Errorf("%s back: what is to be tried again is claimed: %v", test.back, err)
 		}
 	}
@@ -124,7 +126,7 @@ func TestClockIsSetBackWhileOpen(t *testing.T) {
 	run := claim(t, store, newRun(1))
 	run.NotBefore = noon.Add(time.Minute)
 	run = end(t, store, run, holdfast.RunRetrying)
-	if err := store.Want(ctx, holdfast.Post{Key: "key", Kind: holdfast.PostIssue, Repo: "r", Body: "b"}); err != nil {
+	if err := store.Want(ctx, outgoing.Post{Key: "key", Kind: outgoing.PostIssue, Repo: "r", Body: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if posts := claimPosts(t, store, noon); len(posts) != 1 {
@@ -154,7 +156,7 @@ func TestClockIsSetBackWhileOpen(t *testing.T) {
 	if err != nil || len(lately) != 1 || !lately[0].Since.Equal(now) {
 		t.Errorf("served lately were %+v, %v", lately, err)
 	}
-	if _, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now.Add(time.Minute), 0); err != nil {
+	if _, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, now.Add(time.Minute), 0); err != nil {
 		t.Errorf("when its time has come, ClaimRun() = %v", err)
 	}
 }

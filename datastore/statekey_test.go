@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // The two locations that the same state has before and after credentials change.
@@ -47,7 +48,7 @@ func TestTwoLocationsOfOneState(t *testing.T) {
 					if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 0 {
 						t.Errorf("%s, Claimable() = %v", when, got)
 					}
-					if _, err := store.ClaimRun(ctx, plan.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
+					if _, err := store.ClaimRun(ctx, plan.ID, protocol.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
 						t.Errorf("%s, ClaimRun() = %v, want ErrConflict", when, err)
 					}
 				}
@@ -59,13 +60,13 @@ func TestTwoLocationsOfOneState(t *testing.T) {
 				refused("while its state is not saved")
 
 				// Its agent sends the state late: that is not another one.
-				putArtefact(t, store, apply.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
+				putArtefact(t, store, apply.Ref(), protocol.ArtefactErrored, stateJSON(3, "lin", "x"))
 				u := standing(t, store, 1)
 				if err := store.WaiveUnsaved(ctx, u, holdfast.NewAuditEntry(noon, "", "state.waive", "c001", "")); err != nil {
 					t.Fatal(err)
 				}
 				standing(t, store, 0)
-				if _, err := store.ClaimRun(ctx, plan.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); err != nil {
+				if _, err := store.ClaimRun(ctx, plan.ID, protocol.AgentRef{ID: "agent"}, noon, 0); err != nil {
 					t.Errorf("afterwards, ClaimRun() = %v", err)
 				}
 			})

@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
-func readLock(ctx context.Context, q querier, location string) (holdfast.StateLock, error) {
-	var l holdfast.StateLock
+func readLock(ctx context.Context, q querier, location string) (statelock.StateLock, error) {
+	var l statelock.StateLock
 	var created int64
 	err := q.row(ctx, `SELECT lock_id, operation, who, engine, created_at, info, run, attempt, fence FROM state_locks WHERE location = ?`+q.forUpdate, location).
 		Scan(&l.ID, &l.Operation, &l.Who, &l.Version, &created, &l.Info, &l.By.Run, &l.By.Attempt, &l.By.Fence)
@@ -18,16 +19,16 @@ func readLock(ctx context.Context, q querier, location string) (holdfast.StateLo
 }
 
 // StateLock returns the engine's lock on a state; ErrNotFound if it is free.
-func (s *StateStore) StateLock(ctx context.Context, location string) (holdfast.StateLock, error) {
+func (s *StateStore) StateLock(ctx context.Context, location string) (statelock.StateLock, error) {
 	return readLock(ctx, s.db.reader(), location)
 }
 
 // LockState gives the state's lock to the attempt lock.By; the same lock again
 // is not an error, and a lock whose attempt is over is free. A
-// *holdfast.StateLockedError says who has it, ErrFenced that the attempt is
+// *statelock.StateLockedError says who has it, ErrFenced that the attempt is
 // over, ErrForbidden that the state is another run's. The lock of a run that does not write
 // may be lost with the machine's power: the claim keeps others out, and nobody misses it.
-func (s *StateStore) LockState(ctx context.Context, location string, lock holdfast.StateLock) error {
+func (s *StateStore) LockState(ctx context.Context, location string, lock statelock.StateLock) error {
 	if lock.ID == "" {
 		return fmt.Errorf("lock state %q: the lock has no id", location)
 	}
@@ -47,7 +48,7 @@ func (s *StateStore) LockState(ctx context.Context, location string, lock holdfa
 		case err == nil && held.ID == lock.ID && held.By == lock.By:
 			return nil
 		case err == nil:
-			return &holdfast.StateLockedError{Lock: held}
+			return &statelock.StateLockedError{Lock: held}
 		case !errors.Is(err, holdfast.ErrNotFound):
 			return err
 		}
@@ -67,7 +68,7 @@ func (s *StateStore) LockState(ctx context.Context, location string, lock holdfa
 }
 
 // UnlockState releases the lock with that id, if it is that of by's attempt. A
-// state that nobody holds is not an error; a *holdfast.StateLockedError if the lock
+// state that nobody holds is not an error; a *statelock.StateLockedError if the lock
 // has another id or is another's. A lock that is there again after a power cut keeps out no
 // other run, as the claim does that already, and ends with its attempt: what the attempt still
 // begins may be refused by it, which is a transient failure.
@@ -80,7 +81,7 @@ func (s *StateStore) UnlockState(ctx context.Context, location, id string, by ho
 		case err != nil:
 			return err
 		case held.ID != id || held.By != by:
-			return &holdfast.StateLockedError{Lock: held}
+			return &statelock.StateLockedError{Lock: held}
 		}
 		return dropLock(ctx, q, location)
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // leaveLock writes the state lock of an attempt past the store, as an older
@@ -48,7 +50,7 @@ func TestLocksLeftBehind(t *testing.T) {
 			openAt(t, datastore.Options{Path: path})
 		},
 		"at a claim": func(t *testing.T, _ string, store *datastore.Store, next holdfast.Run) {
-			must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+			must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 		},
 		"by command": func(t *testing.T, _ string, store *datastore.Store, next holdfast.Run) {
 			for _, want := range []bool{true, false} {
@@ -58,9 +60,9 @@ func TestLocksLeftBehind(t *testing.T) {
 			}
 		},
 		"by an attempt": func(t *testing.T, path string, store *datastore.Store, next holdfast.Run) {
-			run := must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+			run := must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 			leaveLock(t, path, next.StateLocation, holdfast.AttemptRef{Run: newRun(1).ID, Attempt: 1, Fence: 1})
-			if err := store.LockState(t.Context(), next.StateLocation, holdfast.StateLock{ID: "mine", By: run.Ref()}); err != nil {
+			if err := store.LockState(t.Context(), next.StateLocation, statelock.StateLock{ID: "mine", By: run.Ref()}); err != nil {
 				t.Errorf("LockState() = %v", err)
 			}
 			if err := store.UnlockState(t.Context(), next.StateLocation, "mine", run.Ref()); err != nil {
@@ -78,7 +80,7 @@ func TestLocksLeftBehind(t *testing.T) {
 			living := newRun(2)
 			living.Cluster, living.StateLocation = "b", "clusters/b"
 			living = claim(t, store, living)
-			if err := store.LockState(t.Context(), "clusters/b", holdfast.StateLock{ID: "held", By: living.Ref()}); err != nil {
+			if err := store.LockState(t.Context(), "clusters/b", statelock.StateLock{ID: "held", By: living.Ref()}); err != nil {
 				t.Fatal(err)
 			}
 			end(t, store, dead, holdfast.RunInterrupted)
@@ -137,7 +139,7 @@ func TestEndUnlocked(t *testing.T) {
 	t.Parallel()
 	store := openAt(t, datastore.Options{Path: filepath.Join(memory.Dir(t), "holdfast.db")})
 	run := claim(t, store, newRun(1))
-	if err := store.LockState(t.Context(), run.StateLocation, holdfast.StateLock{ID: "l", By: run.Ref()}); err != nil {
+	if err := store.LockState(t.Context(), run.StateLocation, statelock.StateLock{ID: "l", By: run.Ref()}); err != nil {
 		t.Fatal(err)
 	}
 	dead := func(ctx context.Context) error {
@@ -170,7 +172,7 @@ func TestEndSilent(t *testing.T) {
 		run.Kind = kind
 		run = claim(t, store, run)
 		heard := run.HeartbeatAt
-		if err := store.LockState(ctx, run.StateLocation, holdfast.StateLock{ID: "l", By: run.Ref()}); err != nil {
+		if err := store.LockState(ctx, run.StateLocation, statelock.StateLock{ID: "l", By: run.Ref()}); err != nil {
 			t.Fatal(err)
 		}
 		end := func(heard time.Time) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // StateStore is Holdfast's own state backend: versions of states, their locks, and
@@ -109,7 +110,7 @@ func (s *StateStore) stateDigest(data []byte) string {
 // PutState stores a version, or returns the newest one if it is the same: an
 // upload whose answer was lost may be sent again. What is refused is kept in
 // quarantine all the same: an upload by an attempt that is over (ErrFenced),
-// under another lock than the state's (*holdfast.StateLockedError), of an older
+// under another lock than the state's (*statelock.StateLockedError), of an older
 // serial than the newest (ErrConflict), or that is not a state. Only a location
 // that is not the run's own is refused outright (ErrForbidden). Of what an attempt
 // has in quarantine the oldest is removed beyond 20 states or 64 MiB.
@@ -191,7 +192,7 @@ func refuseState(ctx context.Context, q querier, write holdfast.StateWrite, v ho
 	case err != nil:
 		return nil, err
 	case lock.ID != write.LockID && (write.LockID != "" || lock.By != write.By):
-		return &holdfast.StateLockedError{Lock: lock}, nil
+		return &statelock.StateLockedError{Lock: lock}, nil
 	}
 	var serial int64
 	var lineage string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // TemplateStore keeps what changes of templates would do, and the upgrades that were proposed.
@@ -20,14 +21,14 @@ type TemplateStore struct{ *records }
 // SaveImpacts replaces what is known of a pull request's changes of templates;
 // none removes it. What is as it was costs no write: most looks at a pull request
 // find nothing new, and of a large fleet it is megabytes.
-func (s *TemplateStore) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
+func (s *TemplateStore) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []rollout.Impact) error {
 	if err := s.saveImpacts(ctx, ref, impacts); err != nil {
 		return fmt.Errorf("save impacts of %q: %w", ref.String(), err)
 	}
 	return nil
 }
 
-func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
+func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []rollout.Impact) error {
 	if ref.Repo == "" || ref.IsZero() {
 		return errors.New("it needs a repository and a number")
 	}
@@ -45,7 +46,7 @@ func (s *TemplateStore) saveImpacts(ctx context.Context, ref holdfast.PullReques
 		})
 	}
 	impacts = slices.Clone(impacts)
-	slices.SortStableFunc(impacts, func(a, b holdfast.Impact) int { return strings.Compare(a.Template, b.Template) })
+	slices.SortStableFunc(impacts, func(a, b rollout.Impact) int { return strings.Compare(a.Template, b.Template) })
 	plain, err := json.Marshal(impacts)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -83,7 +84,7 @@ func (s *TemplateStore) impactsOf(ctx context.Context, ref holdfast.PullRequestR
 
 // Impacts returns what was saved of a pull request, by the templates' names; none
 // if there is nothing.
-func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error) {
+func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]rollout.Impact, error) {
 	plain, err := s.impactsOf(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("read impacts of %q: %w", ref.String(), err)
@@ -91,7 +92,7 @@ func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef
 	if plain == nil {
 		return nil, nil
 	}
-	var impacts []holdfast.Impact
+	var impacts []rollout.Impact
 	if err := json.Unmarshal(plain, &impacts); err != nil {
 		return nil, fmt.Errorf("decode impacts of %q: %w", ref.String(), err)
 	}
@@ -99,14 +100,14 @@ func (s *TemplateStore) Impacts(ctx context.Context, ref holdfast.PullRequestRef
 }
 
 // Upgrades returns the upgrades of a repository (empty: of all), by repository and key.
-func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error) {
+func (s *TemplateStore) Upgrades(ctx context.Context, repo string) ([]rollout.Upgrade, error) {
 	var c conditions
 	if repo != "" {
 		c.Add(`repo = ?`, repo)
 	}
-	var found []holdfast.Upgrade
+	var found []rollout.Upgrade
 	err := s.db.reader().each(ctx, func(row scanner) error {
-		var u holdfast.Upgrade
+		var u rollout.Upgrade
 		var of, key string
 		var doc []byte
 		if err := row.Scan(&of, &key, &doc); err != nil {
@@ -126,9 +127,9 @@ func upgradeName(repo, key string) string { return repo + "\x00" + key }
 
 // SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key), and
 // returns it with the next Version. A zero UpdatedAt becomes now.
-func (s *TemplateStore) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error) {
+func (s *TemplateStore) SaveUpgrade(ctx context.Context, u rollout.Upgrade) (rollout.Upgrade, error) {
 	if u.Repo == "" || u.Key == "" {
-		return holdfast.Upgrade{}, fmt.Errorf("save upgrade %q of %q: it needs a repository and a key", u.Key, u.Repo)
+		return rollout.Upgrade{}, fmt.Errorf("save upgrade %q of %q: it needs a repository and a key", u.Key, u.Repo)
 	}
 	read := u.Version
 	u.Version++
@@ -137,7 +138,7 @@ func (s *TemplateStore) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (ho
 	}
 	doc, err := s.keys.SealJSON("upgrade", upgradeName(u.Repo, u.Key), u)
 	if err != nil {
-		return holdfast.Upgrade{}, fmt.Errorf("save upgrade: %w", err)
+		return rollout.Upgrade{}, fmt.Errorf("save upgrade: %w", err)
 	}
 	values := []any{string(u.State), u.Version, doc, u.Repo, u.Key}
 	query := `UPDATE upgrades SET state = ?, version = ?, doc = ? WHERE repo = ? AND upgrade_key = ? AND version = ?`
@@ -148,7 +149,7 @@ func (s *TemplateStore) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (ho
 		values = append(values, read)
 	}
 	if err := s.save(ctx, query, values, nil); err != nil {
-		return holdfast.Upgrade{}, fmt.Errorf("save upgrade %q of %q at version %d: %w", u.Key, u.Repo, read, err)
+		return rollout.Upgrade{}, fmt.Errorf("save upgrade %q of %q at version %d: %w", u.Key, u.Repo, read, err)
 	}
 	return u, nil
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func testImpacts(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	first, second := holdfast.PullRequestRef{Repo: "templates", Number: 1}, holdfast.PullRequestRef{Repo: "templates", Number: 2}
-	check := func(ref holdfast.PullRequestRef, want ...holdfast.Impact) {
+	check := func(ref holdfast.PullRequestRef, want ...rollout.Impact) {
 		t.Helper()
-		if diff := differ(want, must[[]holdfast.Impact](t)(store.Impacts(ctx, ref))); diff != "" {
+		if diff := differ(want, must[[]rollout.Impact](t)(store.Impacts(ctx, ref))); diff != "" {
 			t.Errorf("Impacts(%s) (-want +got):\n%s", ref, diff)
 		}
 	}
 	check(first)
 
-	kubernetes := holdfast.Impact{
+	kubernetes := rollout.Impact{
 		Template: "kubernetes", Dir: "kubernetes", Released: "1.4.2", Version: "1.5.0", Same: 37,
-		Changes: []holdfast.TemplateChange{{About: "variable node_count", What: "is now required", Breaking: true}},
-		Groups: []holdfast.ImpactGroup{{
+		Changes: []rollout.TemplateChange{{About: "variable node_count", What: "is now required", Breaking: true}},
+		Groups: []rollout.ImpactGroup{{
 			Key: "sha256:a", Changes: []string{"module kubernetes: node_count is 5, not 3"},
-			Clusters: []holdfast.ImpactCluster{{Name: "prod-eu", Repo: "fleet", Reach: holdfast.ReachUpgrade, Version: "1.4.2"}},
+			Clusters: []rollout.ImpactCluster{{Name: "prod-eu", Repo: "fleet", Reach: rollout.ReachUpgrade, Version: "1.4.2"}},
 		}},
-		Refused: []holdfast.ImpactRefusal{{
-			ImpactCluster: holdfast.ImpactCluster{Name: "dev-us", Repo: "fleet", Reach: holdfast.ReachManual},
+		Refused: []rollout.ImpactRefusal{{
+			ImpactCluster: rollout.ImpactCluster{Name: "dev-us", Repo: "fleet", Reach: rollout.ReachManual},
 			Faults:        holdfast.Faults{{Message: "node_count is missing", File: "dev-us.yaml", Line: 9}},
 		}},
 		Fault: "1.5.0 is a minor version",
 	}
-	vm := holdfast.Impact{Template: "vm", Dir: "vm"}
-	impacts := []holdfast.Impact{vm, kubernetes}
+	vm := rollout.Impact{Template: "vm", Dir: "vm"}
+	impacts := []rollout.Impact{vm, kubernetes}
 	for range 2 { // a second time costs nothing
 		if err := store.SaveImpacts(ctx, first, impacts); err != nil {
 			t.Fatal(err)
@@ -48,11 +49,11 @@ func testImpacts(t *testing.T, open opener) {
 	if impacts[0].Template != "vm" {
 		t.Error("SaveImpacts() has sorted what it was given")
 	}
-	if err := store.SaveImpacts(ctx, second, []holdfast.Impact{vm}); err != nil {
+	if err := store.SaveImpacts(ctx, second, []rollout.Impact{vm}); err != nil {
 		t.Fatal(err)
 	}
 	kubernetes.Same = 38
-	if err := store.SaveImpacts(ctx, first, []holdfast.Impact{kubernetes}); err != nil {
+	if err := store.SaveImpacts(ctx, first, []rollout.Impact{kubernetes}); err != nil {
 		t.Fatal(err)
 	}
 	check(first, kubernetes)
@@ -72,44 +73,44 @@ func testImpacts(t *testing.T, open opener) {
 
 func testUpgrades(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	if got := must[[]holdfast.Upgrade](t)(store.Upgrades(ctx, "")); len(got) != 0 {
+	if got := must[[]rollout.Upgrade](t)(store.Upgrades(ctx, "")); len(got) != 0 {
 		t.Errorf("Upgrades() of nothing = %+v", got)
 	}
-	upgrade := func(repo, key string) holdfast.Upgrade {
-		return must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{
-			Repo: repo, Key: key, Template: "kubernetes", Branch: "holdfast/" + key, State: holdfast.UpgradeOpen,
-			Clusters: []holdfast.UpgradeCluster{{Name: "prod-eu", Path: "prod-eu.yaml", From: "1.4.2", To: "1.5.0"}},
+	upgrade := func(repo, key string) rollout.Upgrade {
+		return must[rollout.Upgrade](t)(store.SaveUpgrade(ctx, rollout.Upgrade{
+			Repo: repo, Key: key, Template: "kubernetes", Branch: "holdfast/" + key, State: rollout.UpgradeOpen,
+			Clusters: []rollout.UpgradeCluster{{Name: "prod-eu", Path: "prod-eu.yaml", From: "1.4.2", To: "1.5.0"}},
 		}))
 	}
 	red, plain, other := upgrade("fleet", "kubernetes team=red"), upgrade("fleet", "kubernetes"), upgrade("edge", "kubernetes")
 	if red.Version != 1 || !red.UpdatedAt.Equal(noon) {
 		t.Errorf("SaveUpgrade() of a new record = version %d at %s", red.Version, red.UpdatedAt)
 	}
-	for repo, want := range map[string][]holdfast.Upgrade{
+	for repo, want := range map[string][]rollout.Upgrade{
 		"": {other, plain, red}, "fleet": {plain, red}, "edge": {other}, "none": nil,
 	} {
-		if diff := differ(want, must[[]holdfast.Upgrade](t)(store.Upgrades(ctx, repo))); diff != "" {
+		if diff := differ(want, must[[]rollout.Upgrade](t)(store.Upgrades(ctx, repo))); diff != "" {
 			t.Errorf("Upgrades(%q) (-want +got):\n%s", repo, diff)
 		}
 	}
 
 	changed := plain
-	changed.State, changed.PullRequest, changed.Head, changed.UpdatedAt = holdfast.UpgradeMerged, 9, "abc", noon.Add(time.Hour)
-	changed = must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, changed))
+	changed.State, changed.PullRequest, changed.Head, changed.UpdatedAt = rollout.UpgradeMerged, 9, "abc", noon.Add(time.Hour)
+	changed = must[rollout.Upgrade](t)(store.SaveUpgrade(ctx, changed))
 	if changed.Version != 2 || !changed.UpdatedAt.Equal(noon.Add(time.Hour)) {
 		t.Errorf("SaveUpgrade() of an old record = version %d at %s", changed.Version, changed.UpdatedAt)
 	}
 	fresh := plain
 	fresh.Version = 0
-	for name, u := range map[string]holdfast.Upgrade{"an old version": plain, "a second one": fresh} {
+	for name, u := range map[string]rollout.Upgrade{"an old version": plain, "a second one": fresh} {
 		if _, err := store.SaveUpgrade(ctx, u); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("SaveUpgrade() of %s = %v, want ErrConflict", name, err)
 		}
 	}
-	if diff := differ([]holdfast.Upgrade{changed, red}, must[[]holdfast.Upgrade](t)(store.Upgrades(ctx, "fleet"))); diff != "" {
+	if diff := differ([]rollout.Upgrade{changed, red}, must[[]rollout.Upgrade](t)(store.Upgrades(ctx, "fleet"))); diff != "" {
 		t.Errorf("Upgrades() (-want +got):\n%s", diff)
 	}
-	for _, u := range []holdfast.Upgrade{{Repo: "fleet"}, {Key: "kubernetes"}} {
+	for _, u := range []rollout.Upgrade{{Repo: "fleet"}, {Key: "kubernetes"}} {
 		if _, err := store.SaveUpgrade(ctx, u); err == nil {
 			t.Errorf("SaveUpgrade() of %+v is not an error", u)
 		}
@@ -119,8 +120,8 @@ func testUpgrades(t *testing.T, open opener) {
 // testManyUpgrades: of replicas that all take up the same, one does.
 func testManyUpgrades(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	changed := must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{
-		Repo: "fleet", Key: "kubernetes", Template: "kubernetes", Branch: "holdfast/kubernetes", State: holdfast.UpgradeOpen,
+	changed := must[rollout.Upgrade](t)(store.SaveUpgrade(ctx, rollout.Upgrade{
+		Repo: "fleet", Key: "kubernetes", Template: "kubernetes", Branch: "holdfast/kubernetes", State: rollout.UpgradeOpen,
 	}))
 	var group sync.WaitGroup
 	won := make(chan error, 8)
@@ -187,7 +188,7 @@ func TestRetentionOfImpacts(t *testing.T) {
 				PullRequest: holdfast.PullRequest{PullRequestRef: ref, State: state},
 			}))
 		}
-		if err := p.SaveImpacts(ctx, ref, []holdfast.Impact{{Template: "kubernetes"}}); err != nil {
+		if err := p.SaveImpacts(ctx, ref, []rollout.Impact{{Template: "kubernetes"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +196,7 @@ func TestRetentionOfImpacts(t *testing.T) {
 		t.Helper()
 		p.sweep()
 		for ref, n := range want {
-			if got := len(must[[]holdfast.Impact](t)(p.Impacts(ctx, ref))); got != n {
+			if got := len(must[[]rollout.Impact](t)(p.Impacts(ctx, ref))); got != n {
 				t.Errorf("%s: %d impacts of %s, want %d", when, got, ref, n)
 			}
 		}
@@ -250,10 +251,10 @@ func TestUpgradeFromSecondSchema(t *testing.T) {
 			t.Errorf("%s: PullRequests() = %+v", when, prs)
 		}
 		ref := holdfast.PullRequestRef{Repo: "templates", Number: 1}
-		if err := store.SaveImpacts(ctx, ref, []holdfast.Impact{{Template: when}}); err != nil {
+		if err := store.SaveImpacts(ctx, ref, []rollout.Impact{{Template: when}}); err != nil {
 			t.Errorf("%s: SaveImpacts() = %v", when, err)
 		}
-		must[holdfast.Upgrade](t)(store.SaveUpgrade(ctx, holdfast.Upgrade{Repo: "fleet", Key: when}))
+		must[rollout.Upgrade](t)(store.SaveUpgrade(ctx, rollout.Upgrade{Repo: "fleet", Key: when}))
 		// A change of a cluster continues from what was there.
 		c := must[holdfast.ClusterRecord](t)(store.Cluster(ctx, "prod-eu"))
 		c.WaitingDetail = when

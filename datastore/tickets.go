@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // PutTicket records that a ticket was made for a running attempt. Of the ticket only a hash
@@ -75,10 +76,10 @@ func (s *RunStore) ExchangeTicket(
 // LaunchedAttempts returns the running attempts that a runner launches, with what is known of
 // their tickets: of one that has none yet, the zero time as CreatedAt. Agents whose token has
 // the runner's name have ids that begin as well: theirs are not among them.
-func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error) {
-	var list []holdfast.Ticket
+func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error) {
+	var list []protocol.Ticket
 	err := s.db.reader().each(ctx, func(row scanner) error {
-		t := holdfast.Ticket{Runner: runner}
+		t := protocol.Ticket{Runner: runner}
 		var created, exchanged int64
 		if err := row.Scan(&t.Run, &t.Attempt, &t.Fence, &t.Agent, &t.Host, &created, &exchanged); err != nil {
 			return err
@@ -89,7 +90,7 @@ func (s *RunStore) LaunchedAttempts(ctx context.Context, runner string) ([]holdf
 	}, `SELECT r.id, r.attempt, r.fence, a.agent, COALESCE(t.host, ''), COALESCE(t.created_at, 0), COALESCE(t.exchanged_at, 0)
 		FROM runs AS r JOIN attempts AS a ON a.run = r.id AND a.attempt = r.attempt
 		LEFT JOIN tickets AS t ON t.run = r.id AND t.attempt = r.attempt
-		WHERE r.status = 'running' AND a.agent = ? || r.id || '-' || CAST(a.attempt AS TEXT) ORDER BY r.id`, holdfast.AgentIDOf(runner)+"/")
+		WHERE r.status = 'running' AND a.agent = ? || r.id || '-' || CAST(a.attempt AS TEXT) ORDER BY r.id`, protocol.AgentIDOf(runner)+"/")
 	if err != nil {
 		return nil, fmt.Errorf("list attempts of runner %q: %w", runner, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // testTickets: a ticket is good for one process, and ends with its attempt; an attempt ends as
@@ -17,7 +18,7 @@ func testTickets(t *testing.T, open opener) {
 		t.Helper()
 		create(t, store, run)
 		ref := holdfast.AttemptRef{Run: run.ID, Attempt: 1}
-		claimed, err := store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: holdfast.LaunchAgent("east", ref)}, now, 0)
+		claimed, err := store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: protocol.LaunchAgent("east", ref)}, now, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func testTickets(t *testing.T, open opener) {
 	}
 	standing := newRun(3)
 	create(t, store, standing)
-	if _, err := store.ClaimRun(ctx, standing.ID, holdfast.AgentRef{ID: "east/" + standing.ID, Process: "p", Folder: "f"}, now, 0); err != nil {
+	if _, err := store.ClaimRun(ctx, standing.ID, protocol.AgentRef{ID: "east/" + standing.ID, Process: "p", Folder: "f"}, now, 0); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := store.LaunchedAttempts(ctx, "east"); err != nil || len(list) != 2 {

@@ -10,33 +10,34 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // testTurnsOfPosts: replies and reactions, which anybody can cause, wait for what merges
 // wait for, and not for ever.
 func testTurnsOfPosts(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	post := func(kind holdfast.PostKind, name string) {
-		want(t, store, holdfast.Post{
+	post := func(kind outgoing.PostKind, name string) {
+		want(t, store, outgoing.Post{
 			Key: string(kind) + ":" + name, Kind: kind, Repo: "fleet", PullRequest: thePullRequest, Title: "t", Body: "b",
 			Status: holdfast.CommitStatus{Revision: "abc"}, Reaction: holdfast.ReactionSeen, CommentID: "1",
 		})
 	}
 	for i := range 20 {
-		post(holdfast.PostReaction, fmt.Sprintf("%02d", i))
-		post(holdfast.PostReply, fmt.Sprintf("%02d", i))
+		post(outgoing.PostReaction, fmt.Sprintf("%02d", i))
+		post(outgoing.PostReply, fmt.Sprintf("%02d", i))
 	}
-	post(holdfast.PostIssue, "1")
+	post(outgoing.PostIssue, "1")
 	comment := commentPost("b", "abc")
 	want(t, store, comment)
-	want(t, store, holdfast.Post{
-		Key: "status:1", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
+	want(t, store, outgoing.Post{
+		Key: "status:1", Kind: outgoing.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
 	})
-	post(holdfast.PostStatus, "2")
-	post(holdfast.PostCheck, "1")
+	post(outgoing.PostStatus, "2")
+	post(outgoing.PostCheck, "1")
 
-	claim := func(at time.Time, limit int) (keys []string, posts []holdfast.Post) {
-		posts = must[[]holdfast.Post](t)(store.ClaimPosts(ctx, "me", at, time.Hour, limit))
+	claim := func(at time.Time, limit int) (keys []string, posts []outgoing.Post) {
+		posts = must[[]outgoing.Post](t)(store.ClaimPosts(ctx, "me", at, time.Hour, limit))
 		for _, p := range posts {
 			keys = append(keys, p.Key)
 		}
@@ -51,7 +52,7 @@ func testTurnsOfPosts(t *testing.T, open opener) {
 		t.Errorf("once the comment is there come %v, want its status and a reply", keys)
 	}
 	for i := range 4 {
-		post(holdfast.PostStatus, fmt.Sprint("new-", i))
+		post(outgoing.PostStatus, fmt.Sprint("new-", i))
 	}
 	if keys, _ = claim(noon.Add(time.Second), 2); fmt.Sprint(keys) != "[status:new-0 status:new-1]" {
 		t.Errorf("before reactions have waited for long come %v", keys)
@@ -67,11 +68,11 @@ func testPostsLeft(t *testing.T, open opener) {
 	left := func(since time.Time) int { return must[int](t)(store.PostsLeft(ctx, noon, since)) }
 	comment := commentPost("b", "abc")
 	want(t, store, comment)
-	want(t, store, holdfast.Post{
-		Key: "status:1", Kind: holdfast.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
+	want(t, store, outgoing.Post{
+		Key: "status:1", Kind: outgoing.PostStatus, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}, After: comment.Key,
 	})
-	want(t, store, holdfast.Post{Key: "reply:1", Kind: holdfast.PostReply, Repo: "fleet", Body: "b"})
-	want(t, store, holdfast.Post{Key: "reaction:1", Kind: holdfast.PostReaction, Repo: "fleet", Reaction: holdfast.ReactionSeen})
+	want(t, store, outgoing.Post{Key: "reply:1", Kind: outgoing.PostReply, Repo: "fleet", Body: "b"})
+	want(t, store, outgoing.Post{Key: "reaction:1", Kind: outgoing.PostReaction, Repo: "fleet", Reaction: holdfast.ReactionSeen})
 	if got := left(noon); got != 2 {
 		t.Errorf("left are %d, want the comment and the status that waits for it", got)
 	}
@@ -96,14 +97,14 @@ func testPostsLeft(t *testing.T, open opener) {
 // has changed meanwhile, is not forgotten.
 func testDroppedPosts(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
-	check := holdfast.Post{Key: "check:fleet:abc", Kind: holdfast.PostCheck, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}}
-	drop := func(post holdfast.Post) {
+	check := outgoing.Post{Key: "check:fleet:abc", Kind: outgoing.PostCheck, Repo: "fleet", Status: holdfast.CommitStatus{Revision: "abc"}}
+	drop := func(post outgoing.Post) {
 		t.Helper()
 		if err := store.PostDropped(ctx, post); err != nil {
 			t.Fatal(err)
 		}
 	}
-	claim := func(when string) holdfast.Post {
+	claim := func(when string) outgoing.Post {
 		t.Helper()
 		claimed := claimPosts(t, store, noon)
 		if len(claimed) != 1 {
@@ -156,7 +157,7 @@ func testRetriedPosts(t *testing.T, open opener) {
 		if got := must[int](t)(store.PostsLeft(ctx, noon, noon)); got != 1 {
 			t.Errorf("%s: left are %d, want the comment", name, got)
 		}
-		if got := must[holdfast.Post](t)(store.Post(ctx, comment.Key)); got.LastError != "" || got.Failures != 0 || got.GivenUp {
+		if got := must[outgoing.Post](t)(store.Post(ctx, comment.Key)); got.LastError != "" || got.Failures != 0 || got.GivenUp {
 			t.Errorf("%s: it is on record as %+v", name, got.PostDelivery)
 		}
 	}
@@ -177,7 +178,7 @@ func TestRetriedPostsAreWantedNow(t *testing.T) {
 	if err := store.RetryPosts(t.Context(), thePullRequest); err != nil {
 		t.Fatal(err)
 	}
-	if got := must[holdfast.Post](t)(store.Post(t.Context(), comment.Key)); !got.WantedAt.Equal(now) {
+	if got := must[outgoing.Post](t)(store.Post(t.Context(), comment.Key)); !got.WantedAt.Equal(now) {
 		t.Errorf("it is wanted since %v, want %v", got.WantedAt, now)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	saidAll = `e.status NOT IN ('running', 'interrupted')
 		AND e.reason NOT IN ('` + string(holdfast.ReasonAgentKilled) + `', '` + string(holdfast.ReasonLeaseLost) + `') AND NOT EXISTS (
 		SELECT 1 FROM unsaved_states AS u WHERE u.run = e.run AND u.attempt = e.attempt AND u.version = 0 AND NOT EXISTS (
-		SELECT 1 FROM artefacts AS f WHERE f.run = e.run AND f.attempt = e.attempt AND f.name = '` + holdfast.ArtefactErrored + `'))`
+		SELECT 1 FROM artefacts AS f WHERE f.run = e.run AND f.attempt = e.attempt AND f.name = '` + protocol.ArtefactErrored + `'))`
 	// inTime is true of a state, or file, v that its attempt may have left.
 	inTime = `NOT EXISTS (SELECT 1 FROM attempts AS e WHERE e.run = v.run AND e.attempt = v.attempt AND e.ended_at <= v.created_at AND ` + saidAll + `)`
 )
@@ -53,7 +54,7 @@ func (s *StateStore) UnsavedStates(ctx context.Context, cluster string) ([]holdf
 // OpenUnsaved opens what an engine could not save; ErrNotFound if it has reached nobody.
 func (s *StateStore) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
 	if u.Version == 0 {
-		return s.artefacts.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
+		return s.artefacts.Artefact(ctx, u.Run, protocol.ArtefactErrored)
 	}
 	data, _, err := s.StateAt(ctx, u.Location, u.Version)
 	if err != nil {
@@ -194,7 +195,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 	if !unsaved && !holdfast.OwnState(run.StateKey()) {
 		var n int
 		if err := q.row(ctx, `SELECT COUNT(*) FROM artefacts WHERE run = ? AND attempt = ? AND name = ?`,
-			run.ID, run.Attempt, holdfast.ArtefactErrored).Scan(&n); err != nil {
+			run.ID, run.Attempt, protocol.ArtefactErrored).Scan(&n); err != nil {
 			return err
 		}
 		unsaved = n > 0
@@ -273,7 +274,7 @@ func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedSta
 	key, other := namesOf(u.Location)
 	err = q.row(ctx, `SELECT v.run, v.attempt FROM artefacts AS v JOIN runs AS r ON r.id = v.run WHERE r.state_location IN (?, ?)
 		AND v.name = ? AND v.run <> ? AND v.created_at > ? AND `+inTime+` ORDER BY v.created_at DESC LIMIT 1`,
-		key, other, holdfast.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
+		key, other, protocol.ArtefactErrored, u.Run, nanos(u.At)).Scan(&by.Run, &by.Attempt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	} else if err != nil {

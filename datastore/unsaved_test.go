@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // stateRun is a queued run that pushes u.
@@ -69,7 +71,7 @@ func TestUnsavedStates(t *testing.T) {
 			run.Cluster, run.Kind, run.StateLocation = "a", test.kind, test.location
 			run = claim(t, store, run)
 			if test.rescued {
-				putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
+				putArtefact(t, store, run.Ref(), protocol.ArtefactErrored, stateJSON(3, "lin", "x"))
 			}
 			run.Failure = test.failure
 			end(t, store, run, holdfast.RunErrored)
@@ -95,7 +97,7 @@ func TestLateUnsavedStates(t *testing.T) {
 		return run
 	}
 	late := func(run holdfast.Run) {
-		putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(3, "lin", "x"))
+		putArtefact(t, store, run.Ref(), protocol.ArtefactErrored, stateJSON(3, "lin", "x"))
 	}
 	entry := holdfast.AuditEntry{At: noon, Actor: "admin", Action: "state.waive", Object: "a"}
 	own := dead(1, holdfast.RunApply, "clusters/a")
@@ -168,7 +170,7 @@ func TestLateUploads(t *testing.T) {
 		if err := store.PushUnsaved(t.Context(), u, push); err != nil {
 			t.Fatal(err)
 		}
-		push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+		push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 		if err := put(push, 2, "second"); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,7 @@ func TestRefusedUploadsOfAnApply(t *testing.T) {
 			run := newRun(1)
 			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, "clusters/a"
 			run = claim(t, store, run)
-			if err := store.LockState(t.Context(), "clusters/a", holdfast.StateLock{ID: taken, By: run.Ref()}); err != nil {
+			if err := store.LockState(t.Context(), "clusters/a", statelock.StateLock{ID: taken, By: run.Ref()}); err != nil {
 				t.Fatal(err)
 			}
 			for i, id := range c.uploads {
@@ -255,7 +257,7 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 0 {
 		t.Errorf("Claimable() = %+v while the state stands", got)
 	}
-	if _, err := store.ClaimRun(ctx, plan.ID, holdfast.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := store.ClaimRun(ctx, plan.ID, protocol.AgentRef{ID: "agent"}, noon, 0); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("ClaimRun() of a plan while the state stands = %v, want ErrConflict", err)
 	}
 
@@ -269,7 +271,7 @@ func TestUnsavedStateHoldsBack(t *testing.T) {
 	if got := must[[]string](t)(store.Claimable(ctx, filter)); len(got) != 1 || got[0] != push.ID {
 		t.Errorf("Claimable() = %+v, want the push", got)
 	}
-	push = must[holdfast.Run](t)(store.ClaimRun(ctx, push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	push = must[holdfast.Run](t)(store.ClaimRun(ctx, push.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 	file := must[io.ReadCloser](t)(store.OpenUnsaved(ctx, u))
 	data := must[[]byte](t)(io.ReadAll(file))
 	_ = file.Close()
@@ -301,7 +303,7 @@ func TestPushThatWasRefused(t *testing.T) {
 	if err := store.PushUnsaved(t.Context(), u, push); err != nil {
 		t.Fatal(err)
 	}
-	push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	push = must[holdfast.Run](t)(store.ClaimRun(t.Context(), push.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 	end(t, store, push, holdfast.RunApplied)
 	standing(t, store, 1)
 }
@@ -356,7 +358,7 @@ func saveLate(t *testing.T, store *datastore.Store, by holdfast.Run, serial int6
 	t.Helper()
 	data := stateJSON(serial, "lin", text)
 	if !holdfast.OwnState(by.StateLocation) {
-		return store.PutArtefact(t.Context(), by.Ref(), holdfast.ArtefactErrored, bytes.NewReader(data))
+		return store.PutArtefact(t.Context(), by.Ref(), protocol.ArtefactErrored, bytes.NewReader(data))
 	}
 	_, err := store.PutState(t.Context(), holdfast.StateWrite{Location: by.StateLocation, By: by.Ref(), Data: data})
 	return err
@@ -433,7 +435,7 @@ func TestAStateThatADiskKeptBack(t *testing.T) {
 			run.Cluster, run.Kind, run.StateLocation = "a", holdfast.RunApply, location
 			run = claim(t, store, run)
 			if kept {
-				putArtefact(t, store, run.Ref(), holdfast.ArtefactErrored, stateJSON(2, "lin", "the engine's"))
+				putArtefact(t, store, run.Ref(), protocol.ArtefactErrored, stateJSON(2, "lin", "the engine's"))
 			}
 			run.Failure = &holdfast.Failure{Cause: holdfast.CauseStateUnsaved}
 			end(t, store, run, holdfast.RunErrored)
@@ -478,7 +480,7 @@ func TestWhatStandsNext(t *testing.T) {
 			u := standing(t, store, 1)
 			if ended == holdfast.RunInterrupted {
 				end(t, store, run, ended)
-			} else if err := store.LockState(t.Context(), "clusters/a", holdfast.StateLock{ID: "lock", By: run.Ref()}); err != nil {
+			} else if err := store.LockState(t.Context(), "clusters/a", statelock.StateLock{ID: "lock", By: run.Ref()}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := store.PutState(t.Context(), holdfast.StateWrite{

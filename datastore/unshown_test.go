@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // testOutboxUnshown: when a comment showed none of the plans is remembered by the times of the
@@ -63,7 +64,7 @@ func testOutboxUnshown(t *testing.T, open opener) {
 	expect("with plans again", second(2), second(5))
 
 	// An attempt whose end is not on record is noticed once.
-	seen := must[holdfast.Post](t)(store.Post(ctx, first.Key))
+	seen := must[outgoing.Post](t)(store.Post(ctx, first.Key))
 	for _, news := range []bool{true, false} {
 		if got := must[bool](t)(store.PostUnshown(ctx, seen, second(6))); got != news {
 			t.Errorf("PostUnshown() = %t, want %t", got, news)

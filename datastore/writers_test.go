@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // What several writers do to one another on PostgreSQL: each place that leans on SQLite's one
@@ -126,7 +128,7 @@ func TestWritersClaimFarFromTheLimit(t *testing.T) {
 		group.Go(func() {
 			for i := range runs {
 				id := newRun((i + worker*7) % runs).ID
-				_, err := w.ClaimRun(ctx, id, holdfast.AgentRef{ID: "agent"}, noon, limit)
+				_, err := w.ClaimRun(ctx, id, protocol.AgentRef{ID: "agent"}, noon, limit)
 				if err == nil {
 					granted.Add(1)
 				} else if !errors.Is(err, holdfast.ErrConflict) {
@@ -157,7 +159,7 @@ func TestWritersFencesGrow(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				run, err := w.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+				run, err := w.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 				if err != nil || run.Fence <= last {
 					t.Errorf("fence %d after %d, %v", run.Fence, last, err)
 					return
@@ -176,12 +178,12 @@ func TestWritersFencesGrow(t *testing.T) {
 	create(t, w.Store, one, other)
 	let := w.hold(`SELECT 1 FROM runs WHERE id = 'run-9001' FOR UPDATE`)
 	first := begin(func() error {
-		return second(w.ClaimRun(ctx, "run-9001", holdfast.AgentRef{ID: "agent"}, noon, 100))
+		return second(w.ClaimRun(ctx, "run-9001", protocol.AgentRef{ID: "agent"}, noon, 100))
 	})
 	if !w.blocked(first, 1) {
 		t.Fatal("a claim of a run that is locked did not wait")
 	}
-	next := must[holdfast.Run](t)(w.ClaimRun(ctx, "run-9002", holdfast.AgentRef{ID: "agent"}, noon, 100))
+	next := must[holdfast.Run](t)(w.ClaimRun(ctx, "run-9002", protocol.AgentRef{ID: "agent"}, noon, 100))
 	end(t, w.Store, next, holdfast.RunPlanned)
 	let()
 	if err := first.wait(t); err != nil {
@@ -211,7 +213,7 @@ func TestWritersRenameAndClaim(t *testing.T) {
 				t.Fatalf("the rename did not wait: %v", rename.wait(t))
 			}
 			claim := begin(func() error {
-				return second(w.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+				return second(w.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 			})
 			if !w.blocked(claim, 2) && claim.err == nil {
 				t.Error("a run was claimed whose cluster was being renamed")
@@ -241,7 +243,7 @@ func TestWritersReferToARunThatGoes(t *testing.T) {
 			t.Parallel()
 			w, ctx := openWriters(t), t.Context()
 			run := end(t, w.Store, claim(t, w.Store, newRun(1)), holdfast.RunPlanned)
-			if err := w.PutArtefact(ctx, run.Ref(), holdfast.ArtefactErrored, strings.NewReader("x")); err != nil && !errors.Is(err, holdfast.ErrFenced) {
+			if err := w.PutArtefact(ctx, run.Ref(), protocol.ArtefactErrored, strings.NewReader("x")); err != nil && !errors.Is(err, holdfast.ErrFenced) {
 				t.Fatal(err)
 			}
 			// The removal has seen that nothing refers to the run, and cannot continue.
@@ -292,8 +294,8 @@ func TestWritersWantTheSame(t *testing.T) {
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
-				issue := holdfast.Post{Key: fmt.Sprint("issue:", round), Kind: holdfast.PostIssue, Repo: "fleet", Body: "drift"}
-				status := holdfast.Post{Key: fmt.Sprint("status:", round), Kind: holdfast.PostStatus, Repo: "fleet", PullRequest: thePullRequest, Body: "s"}
+				issue := outgoing.Post{Key: fmt.Sprint("issue:", round), Kind: outgoing.PostIssue, Repo: "fleet", Body: "drift"}
+				status := outgoing.Post{Key: fmt.Sprint("status:", round), Kind: outgoing.PostStatus, Repo: "fleet", PullRequest: thePullRequest, Body: "s"}
 				if err := w.Want(ctx, status, issue); err != nil {
 					t.Error(err)
 				}
@@ -301,7 +303,7 @@ func TestWritersWantTheSame(t *testing.T) {
 		}
 		group.Wait()
 	}
-	for _, post := range must[[]holdfast.Post](t)(w.Posts(ctx, holdfast.PostFilter{})) {
+	for _, post := range must[[]outgoing.Post](t)(w.Posts(ctx, outgoing.PostFilter{})) {
 		if post.Wanted != 1 {
 			t.Errorf("%s is wanted %d times", post.Key, post.Wanted)
 		}
@@ -325,11 +327,11 @@ func TestWritersPostTheSameRuns(t *testing.T) {
 		if _, err := w.session.Exec(`UPDATE runs SET posted_at = 0`); err != nil {
 			t.Fatal(err)
 		}
-		var posts []holdfast.Post
+		var posts []outgoing.Post
 		for i, list := range [][]string{shown, reversed} {
-			post := holdfast.Post{Key: fmt.Sprint("issue:", round, i), Kind: holdfast.PostIssue, Repo: "fleet", Body: "b", Runs: list}
+			post := outgoing.Post{Key: fmt.Sprint("issue:", round, i), Kind: outgoing.PostIssue, Repo: "fleet", Body: "b", Runs: list}
 			want(t, w.Store, post)
-			posts = append(posts, must[holdfast.Post](t)(w.Post(ctx, post.Key)))
+			posts = append(posts, must[outgoing.Post](t)(w.Post(ctx, post.Key)))
 		}
 		var group sync.WaitGroup
 		for _, post := range posts {
@@ -357,11 +359,11 @@ func TestWritersClaimOtherPosts(t *testing.T) {
 	t.Parallel()
 	w := openWriters(t)
 	for _, key := range []string{"issue:a", "issue:b"} {
-		want(t, w.Store, holdfast.Post{Key: key, Kind: holdfast.PostIssue, Repo: "fleet", Body: "b"})
+		want(t, w.Store, outgoing.Post{Key: key, Kind: outgoing.PostIssue, Repo: "fleet", Body: "b"})
 	}
 	let := w.hold(`SELECT 1 FROM posts WHERE post_key = 'issue:a' FOR UPDATE`)
 	defer let()
-	var got []holdfast.Post
+	var got []outgoing.Post
 	look := begin(func() (err error) {
 		got, err = w.ClaimPosts(t.Context(), "poster", noon, time.Minute, 10)
 		return err
@@ -534,8 +536,8 @@ func TestWritersEndAndUpload(t *testing.T) {
 func TestWritersWaitInACircle(t *testing.T) {
 	t.Parallel()
 	w, ctx := openWriters(t), t.Context()
-	post := func(key, body string) holdfast.Post {
-		return holdfast.Post{Key: key, Kind: holdfast.PostIssue, Repo: "fleet", Body: body}
+	post := func(key, body string) outgoing.Post {
+		return outgoing.Post{Key: key, Kind: outgoing.PostIssue, Repo: "fleet", Body: body}
 	}
 	want(t, w.Store, post("issue:x", "0"))
 	want(t, w.Store, post("issue:y", "0"))
@@ -555,7 +557,7 @@ func TestWritersWaitInACircle(t *testing.T) {
 	if w.deadlocks() == 0 {
 		t.Error("they did not wait for one another")
 	}
-	for _, got := range must[[]holdfast.Post](t)(w.Posts(ctx, holdfast.PostFilter{})) {
+	for _, got := range must[[]outgoing.Post](t)(w.Posts(ctx, outgoing.PostFilter{})) {
 		if got.Wanted != 3 {
 			t.Errorf("%s was wanted %d times, want 3", got.Key, got.Wanted)
 		}
@@ -606,7 +608,7 @@ func BenchmarkClaimsOfMany(b *testing.B) {
 			for range 24 {
 				group.Go(func() {
 					for i := int(next.Add(1)) - 1; i < b.N; i = int(next.Add(1)) - 1 {
-						run, err := store.ClaimRun(ctx, newRun(i).ID, holdfast.AgentRef{ID: "agent"}, noon, limit)
+						run, err := store.ClaimRun(ctx, newRun(i).ID, protocol.AgentRef{ID: "agent"}, noon, limit)
 						if err == nil {
 							run.Status = holdfast.RunPlanned
 							_, err = store.EndAttempt(ctx, run.Ref(), run, nil)

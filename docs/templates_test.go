@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -436,7 +437,7 @@ func TestTemplateWords(t *testing.T) {
 	}
 	files := constantsOf(t, "../templates", func(name string) bool { return strings.HasSuffix(name, "File") }, "")
 	for _, name := range firstCells(table(t, page, "File")) {
-		if !slices.Contains(files, name) && name != holdfast.VariablesFile && name != "holdfast_secrets.json" {
+		if !slices.Contains(files, name) && name != rootmodule.VariablesFile && name != "holdfast_secrets.json" {
 			t.Errorf("there is no file %s in the root module", name)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -44,8 +45,8 @@ func TestTransitions(t *testing.T) {
 }
 
 // results are all ways in which an attempt ends.
-func results() []holdfast.Result {
-	var out []holdfast.Result
+func results() []protocol.Result {
+	var out []protocol.Result
 	for _, status := range statuses {
 		if !status.Done() {
 			continue
@@ -53,7 +54,7 @@ func results() []holdfast.Result {
 		for _, applying := range []bool{false, true} {
 			for _, failure := range []*holdfast.Failure{nil, {Summary: "it broke"}, {Summary: "it broke", Transient: true}} {
 				for _, reason := range []holdfast.Reason{"", holdfast.ReasonLeaseLost} {
-					out = append(out, holdfast.Result{Status: status, Applying: applying, Failure: failure, Reason: reason})
+					out = append(out, protocol.Result{Status: status, Applying: applying, Failure: failure, Reason: reason})
 				}
 			}
 		}
@@ -119,7 +120,7 @@ func (w *world) run(kind holdfast.RunKind, status holdfast.RunStatus) holdfast.R
 	if status != holdfast.RunRunning {
 		return w.read(run.ID)
 	}
-	claimed, err := w.store.ClaimRun(ctx, run.ID, holdfast.AgentRef{ID: "agent"}, now, 0)
+	claimed, err := w.store.ClaimRun(ctx, run.ID, protocol.AgentRef{ID: "agent"}, now, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func (w *world) note(before holdfast.Run) {
 
 func (w *world) claim(from holdfast.RunStatus) {
 	before := w.run(holdfast.RunPlan, from)
-	if _, err := w.store.ClaimRun(w.t.Context(), before.ID, holdfast.AgentRef{ID: "agent"}, time.Now(), 0); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := w.store.ClaimRun(w.t.Context(), before.ID, protocol.AgentRef{ID: "agent"}, time.Now(), 0); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		w.t.Errorf("claim a run that is %s: %v", from, err)
 	}
 	w.note(before)
@@ -169,7 +170,7 @@ func (w *world) command(verb holdfast.Verb, cluster string) {
 	}
 }
 
-func (w *world) finish(result holdfast.Result) {
+func (w *world) finish(result protocol.Result) {
 	w.t.Helper()
 	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply, holdfast.RunDrift, holdfast.RunDestroy} {
 		before := w.run(kind, holdfast.RunRunning)
@@ -190,7 +191,7 @@ func (w *world) finish(result holdfast.Result) {
 }
 
 // leave leaves the plan document of a result that ended well.
-func (w *world) leave(run holdfast.Run, result *holdfast.Result) {
+func (w *world) leave(run holdfast.Run, result *protocol.Result) {
 	w.t.Helper()
 	if !result.Status.Good() {
 		return
@@ -203,7 +204,7 @@ func (w *world) leave(run holdfast.Run, result *holdfast.Result) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info} {
+	for name, data := range map[string][]byte{protocol.ArtefactDocument: document, protocol.ArtefactInfo: info} {
 		if err := w.store.PutArtefact(w.t.Context(), run.Ref(), name, bytes.NewReader(data)); err != nil {
 			w.t.Fatal(err)
 		}
@@ -219,7 +220,7 @@ func (w *world) preempt() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = w.rec.Dispatcher().Finish(w.t.Context(), before.Ref(), holdfast.Result{
+	err = w.rec.Dispatcher().Finish(w.t.Context(), before.Ref(), protocol.Result{
 		Fence: before.Fence, Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled,
 	})
 	if err != nil {

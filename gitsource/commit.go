@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // Who makes our commits.
@@ -29,7 +30,7 @@ const (
 // is that of Base. ErrNotFound if Base is not there; a file that is not there, or
 // is not a file, is an error, and so is a proposal that changes nothing. With New, files
 // and folders that are not there are made. A folder that is left without files is gone, too.
-func (s *Source) Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error) {
+func (s *Source) Commit(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.Revision, error) {
 	m, err := s.mirror(repo)
 	if err != nil {
 		return "", fmt.Errorf("commit: %w", err)
@@ -41,7 +42,7 @@ func (s *Source) Commit(ctx context.Context, repo string, p holdfast.Proposal) (
 	return holdfast.Revision(hash.String()), nil
 }
 
-func (o *objects) propose(ctx context.Context, p holdfast.Proposal) (plumbing.Hash, error) {
+func (o *objects) propose(ctx context.Context, p proposals.PullRequest) (plumbing.Hash, error) {
 	var zero plumbing.Hash
 	parent, err := o.resolveCommit(p.Base)
 	if err != nil {

@@ -18,20 +18,21 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 const ours = "holdfast/kubernetes"
 
 // upgrade is a proposal of other contents for files.
-func upgrade(base string, files map[string]string) holdfast.Proposal {
-	p := holdfast.Proposal{Branch: ours, Base: rev(base), BaseBranch: "main", Message: "Upgrade kubernetes to 1.5.0", Files: map[string][]byte{}}
+func upgrade(base string, files map[string]string) proposals.PullRequest {
+	p := proposals.PullRequest{Branch: ours, Base: rev(base), BaseBranch: "main", Message: "Upgrade kubernetes to 1.5.0", Files: map[string][]byte{}}
 	for name, text := range files {
 		p.Files[name] = []byte(text)
 	}
 	return p
 }
 
-func commit(t testing.TB, s *gitsource.Source, p holdfast.Proposal) holdfast.Revision {
+func commit(t testing.TB, s *gitsource.Source, p proposals.PullRequest) holdfast.Revision {
 	t.Helper()
 	made, err := s.Commit(t.Context(), repoName, p)
 	if err != nil {
@@ -100,7 +101,7 @@ func TestCommitAndPush(t *testing.T) {
 		t.Errorf("the commit is by %s, want %s", got, want)
 	}
 	message, tree, err := s.Message(t.Context(), repoName, made)
-	if err != nil || holdfast.ProposedBy(message, tree) != p.Identity() {
+	if err != nil || proposals.IdentityOf(message, tree) != p.Identity() {
 		t.Errorf("Message() = %q, %s, %v", message, tree, err)
 	}
 	if refs := fetch(t, s); refs["refs/heads/"+ours] != made || refs["refs/heads/main"] != rev(base) || refs["refs/heads/feature"] != rev(base) {
@@ -148,7 +149,7 @@ func TestCommitRefuses(t *testing.T) {
 	})
 	fetch(t, s)
 	for name, test := range map[string]struct {
-		p    holdfast.Proposal
+		p    proposals.PullRequest
 		want error
 		word string
 	}{

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // Type is what a channel is.
@@ -70,7 +71,7 @@ func New(opts Options) (*Channel, error) {
 // returns how many were sent, from the first on. The error is a *holdfast.RateLimitError if
 // the host says when to come again, an ErrRejected if it does not want such a request, and
 // otherwise an ErrUnavailable.
-func (c *Channel) Send(ctx context.Context, notifications []holdfast.Notification) (sent int, err error) {
+func (c *Channel) Send(ctx context.Context, notifications []outgoing.Notification) (sent int, err error) {
 	bodies, err := c.words.bodies(notifications)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", holdfast.ErrRejected, err)

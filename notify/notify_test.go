@@ -18,13 +18,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/notify"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // hostile is a notification of which every text tries to be more than text.
-func hostile(n int) holdfast.Notification {
+func hostile(n int) outgoing.Notification {
 	bad := "<!channel> <https://evil.example|click> @all *b* [x](https://evil.example) `c`\n\u202e& " + strings.Repeat("x", 3000)
-	return holdfast.Notification{
-		ID: fmt.Sprint("ops/", n), Channel: "ops", Event: holdfast.NotifyFailed, Cluster: "prod-eu", Project: bad, Environment: bad,
+	return outgoing.Notification{
+		ID: fmt.Sprint("ops/", n), Channel: "ops", Event: outgoing.NotifyFailed, Cluster: "prod-eu", Project: bad, Environment: bad,
 		Title: bad, Detail: bad, Command: bad, Reason: "ApplyFailed", Run: "run-1", PullRequest: bad,
 		URL: "https://holdfast.example.com/runs/run-1", At: time.Unix(1, 0).UTC(),
 	}
@@ -153,16 +154,16 @@ func teamsRules(body []byte) error {
 // nobody's text becomes a link, a mention or markup.
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	var many []holdfast.Notification
+	var many []outgoing.Notification
 	for n := range 25 {
 		many = append(many, hostile(n))
 	}
-	plain := holdfast.Notification{ID: "ops/1", Channel: "ops", Event: holdfast.NotifyApplied, Cluster: "dev", Title: "applied: 1 created"}
+	plain := outgoing.Notification{ID: "ops/1", Channel: "ops", Event: outgoing.NotifyApplied, Cluster: "dev", Title: "applied: 1 created"}
 	for kind, rules := range map[notify.Type]func([]byte) error{notify.Slack: slackRules, notify.Teams: teamsRules} {
 		for _, template := range []string{"", "{{.Cluster}}: {{.Title}} ({{.Reason}}) {{.Detail}}"} {
 			h := serve(t, rules)
 			c := h.channel(t, notify.Options{Type: kind, Template: template})
-			for _, batch := range [][]holdfast.Notification{{plain}, many} {
+			for _, batch := range [][]outgoing.Notification{{plain}, many} {
 				if _, err := c.Send(t.Context(), batch); err != nil {
 					t.Errorf("%s with template %q: %v", kind, template, err)
 				}
@@ -181,11 +182,11 @@ func TestWebhook(t *testing.T) {
 	key := func() (string, error) { return "signing key", nil }
 	h := serve(t, func([]byte) error { return nil })
 	c := h.channel(t, notify.Options{Type: notify.Webhook, SigningKey: key})
-	sent := []holdfast.Notification{hostile(1), hostile(2)}
+	sent := []outgoing.Notification{hostile(1), hostile(2)}
 	if _, err := c.Send(t.Context(), sent); err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Notifications []holdfast.Notification }
+	var got struct{ Notifications []outgoing.Notification }
 	if err := strictly(h.got[0], &got); err != nil || len(got.Notifications) != 2 || got.Notifications[1] != sent[1] {
 		t.Errorf("the body is %.300s (%v)", h.got[0], err)
 	}
@@ -231,7 +232,7 @@ func TestAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = c.Send(t.Context(), []holdfast.Notification{hostile(1)})
+			_, err = c.Send(t.Context(), []outgoing.Notification{hostile(1)})
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), fmt.Sprint(test.code)) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
@@ -250,7 +251,7 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Send(t.Context(), []holdfast.Notification{hostile(1)}); !errors.Is(err, holdfast.ErrUnavailable) || strings.Contains(err.Error(), "secret-path") {
+	if _, err := c.Send(t.Context(), []outgoing.Notification{hostile(1)}); !errors.Is(err, holdfast.ErrUnavailable) || strings.Contains(err.Error(), "secret-path") {
 		t.Errorf("who does not answer is %v", err)
 	}
 }
@@ -272,7 +273,7 @@ func TestSentInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := c.Send(t.Context(), []holdfast.Notification{hostile(1), hostile(2), hostile(3), hostile(4)})
+	sent, err := c.Send(t.Context(), []outgoing.Notification{hostile(1), hostile(2), hostile(3), hostile(4)})
 	if sent != 2 || !errors.Is(err, holdfast.ErrUnavailable) || requests != 3 {
 		t.Errorf("%d were sent in %d requests: %v", sent, requests, err)
 	}

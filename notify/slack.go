@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 type slackMessage struct {
@@ -27,7 +27,7 @@ type slackText struct {
 const slackSection = 3000
 
 // slack is a message with a section for each notification.
-func (w *words) slack(notifications []holdfast.Notification, more int) (any, error) {
+func (w *words) slack(notifications []outgoing.Notification, more int) (any, error) {
 	message := slackMessage{Text: slackEscape(summary(notifications, more))}
 	add := func(text string) {
 		message.Blocks = append(message.Blocks, slackBlock{"section", slackText{"mrkdwn", shorten(text, slackSection), true}})
@@ -46,7 +46,7 @@ func (w *words) slack(notifications []holdfast.Notification, more int) (any, err
 }
 
 // slackText is one notification whose texts are escaped.
-func (w *words) slackText(n holdfast.Notification) (string, error) {
+func (w *words) slackText(n outgoing.Notification) (string, error) {
 	if w.template != nil {
 		text, err := w.execute(n)
 		return shorten(text, textLimit), err
@@ -80,7 +80,7 @@ func slackEscape(s string) string {
 }
 
 // summary is all in a line.
-func summary(notifications []holdfast.Notification, more int) string {
+func summary(notifications []outgoing.Notification, more int) string {
 	first := notifications[0]
 	line := shorten(oneLine(fmt.Sprintf("%s %s %s", icons[first.Event], first.Cluster, first.Title)), 300)
 	if n := len(notifications) - 1 + more; n > 0 {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // teams is a message with an adaptive card. Texts of others are in text runs, which have no
 // markup.
-func (w *words) teams(notifications []holdfast.Notification, more int) (any, error) {
+func (w *words) teams(notifications []outgoing.Notification, more int) (any, error) {
 	type object = map[string]any
 	run := func(text string, bold bool) object {
 		o := object{"type": "TextRun", "text": text}
@@ -58,7 +58,7 @@ func (w *words) teams(notifications []holdfast.Notification, more int) (any, err
 }
 
 // facts are what else there is to know of a notification, in a line.
-func facts(n holdfast.Notification) string {
+func facts(n outgoing.Notification) string {
 	var parts []string
 	for _, fact := range []string{place(n), n.PullRequest, n.Command} {
 		if fact != "" {

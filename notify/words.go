@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/unseen"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // words make requests of notifications.
@@ -41,7 +42,7 @@ func newWords(kind Type, text string) (*words, error) {
 	}
 	w.template = t
 	for _, example := range examples() {
-		if _, err := w.bodies([]holdfast.Notification{example}); err != nil {
+		if _, err := w.bodies([]outgoing.Notification{example}); err != nil {
 			return nil, err
 		}
 	}
@@ -49,19 +50,19 @@ func newWords(kind Type, text string) (*words, error) {
 }
 
 // examples are a notification with everything, and one with the least.
-func examples() []holdfast.Notification {
-	return []holdfast.Notification{
+func examples() []outgoing.Notification {
+	return []outgoing.Notification{
 		{
-			ID: "id", Channel: "ops", Event: holdfast.NotifyFailed, Cluster: "prod-eu", Project: "payments", Environment: "production",
+			ID: "id", Channel: "ops", Event: outgoing.NotifyFailed, Cluster: "prod-eu", Project: "payments", Environment: "production",
 			Title: `apply failed: "quota" exceeded`, Detail: "5 of 5 VPCs\nare in use", Command: "holdfast apply prod-eu", Reason: holdfast.ReasonApplyFailed,
 			Run: "run-1", PullRequest: "acme/clusters#7", URL: "https://holdfast.example.com/runs/run-1", At: time.Unix(0, 0).UTC(),
 		},
-		{ID: "id", Channel: "ops", Event: holdfast.NotifyApplied, Cluster: "dev", Title: "applied"},
+		{ID: "id", Channel: "ops", Event: outgoing.NotifyApplied, Cluster: "dev", Title: "applied"},
 	}
 }
 
 // execute is what the template makes of a notification.
-func (w *words) execute(n holdfast.Notification) (string, error) {
+func (w *words) execute(n outgoing.Notification) (string, error) {
 	var b bytes.Buffer
 	if err := w.template.Execute(&b, n); err != nil {
 		return "", fmt.Errorf("the template is wrong: %w", err)
@@ -70,7 +71,7 @@ func (w *words) execute(n holdfast.Notification) (string, error) {
 }
 
 // bodies are the requests for notifications.
-func (w *words) bodies(notifications []holdfast.Notification) ([]body, error) {
+func (w *words) bodies(notifications []outgoing.Notification) ([]body, error) {
 	if len(notifications) == 0 {
 		return nil, nil
 	}
@@ -92,7 +93,7 @@ const (
 )
 
 // message makes one message of all.
-func (w *words) message(notifications []holdfast.Notification, of func(shown []holdfast.Notification, more int) (any, error)) ([]body, error) {
+func (w *words) message(notifications []outgoing.Notification, of func(shown []outgoing.Notification, more int) (any, error)) ([]body, error) {
 	for shown := notifications[:min(len(notifications), most)]; ; shown = shown[:len(shown)/2] {
 		message, err := of(shown, len(notifications)-len(shown))
 		if err != nil {
@@ -106,7 +107,7 @@ func (w *words) message(notifications []holdfast.Notification, of func(shown []h
 }
 
 // webhook makes a request of all, or with a template one of each.
-func (w *words) webhook(notifications []holdfast.Notification) ([]body, error) {
+func (w *words) webhook(notifications []outgoing.Notification) ([]body, error) {
 	if w.template == nil {
 		b, err := json.Marshal(map[string]any{"notifications": notifications})
 		return []body{{notifications[0].ID, b}}, err
@@ -126,13 +127,13 @@ func (w *words) webhook(notifications []holdfast.Notification) ([]body, error) {
 }
 
 // icons are what is seen first.
-var icons = map[holdfast.NotificationEvent]string{ //nolint:gochecknoglobals // a constant table
-	holdfast.NotifyApplied: "✅", holdfast.NotifyFailed: "❌", holdfast.NotifyWaiting: "✋",
-	holdfast.NotifyDrift: "🟠", holdfast.NotifyDestroyed: "🗑️",
+var icons = map[outgoing.NotificationEvent]string{ //nolint:gochecknoglobals // a constant table
+	outgoing.NotifyApplied: "✅", outgoing.NotifyFailed: "❌", outgoing.NotifyWaiting: "✋",
+	outgoing.NotifyDrift: "🟠", outgoing.NotifyDestroyed: "🗑️",
 }
 
 // place is where a cluster is: "production of payments".
-func place(n holdfast.Notification) string {
+func place(n outgoing.Notification) string {
 	switch {
 	case n.Environment == "":
 		return n.Project
@@ -145,7 +146,7 @@ func place(n holdfast.Notification) string {
 
 // harmless is a notification whose texts were put through a function, except for its
 // address, which is ours.
-func harmless(n holdfast.Notification, through func(string) string) holdfast.Notification {
+func harmless(n outgoing.Notification, through func(string) string) outgoing.Notification {
 	for _, field := range []*string{&n.Title, &n.Detail} {
 		*field = through(shorten(oneLine(*field), 300))
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Context is what policies know besides the plan, as input.holdfast.
-type Context = holdfast.PolicyContext
+type Context = protocol.PolicyContext
 
 // Input is what policies are given: the plan, as `show -json` of an engine says it, and next
 // to that, as input.holdfast, a Context and the resource changes by type. One with values that

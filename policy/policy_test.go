@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/policy"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const planJSON = `{
@@ -31,7 +32,7 @@ const planJSON = `{
 func input(t *testing.T, plan string) policy.Input {
 	t.Helper()
 	in, err := policy.ReadInput(strings.NewReader(plan), policy.Context{
-		Run:     holdfast.PolicyRun{Kind: holdfast.RunPlan},
+		Run:     protocol.PolicyRun{Kind: holdfast.RunPlan},
 		Cluster: holdfast.Cluster{Name: "prod", Environment: "production"},
 	})
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Source is a file with policies, or with data for them.
-type Source = holdfast.PolicySource
+type Source = protocol.PolicySource
 
 // Set is policies that were compiled together. It is safe for concurrent use.
 type Set struct {

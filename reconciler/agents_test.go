@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // process is an agent's claim from one of its processes.
-func process(name, folder string, executing ...holdfast.AttemptRef) holdfast.ClaimRequest {
-	return holdfast.ClaimRequest{
+func process(name, folder string, executing ...holdfast.AttemptRef) protocol.ClaimRequest {
+	return protocol.ClaimRequest{
 		Agent: "agent", Process: name, Folder: folder, Host: "host-of-" + folder, Executing: executing,
 		Kinds: []holdfast.RunKind{holdfast.RunPlan}, Isolation: "slots",
 	}
@@ -42,7 +44,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 		func() error { _, err := d.Claim(t.Context(), process("two", "there")); return err },
 		func() error { return d.Present(t.Context(), process("two", "there")) },
 	} {
-		var taken *holdfast.AgentTakenError
+		var taken *protocol.AgentTakenError
 		if err := refused(); !errors.As(err, &taken) || !errors.Is(err, holdfast.ErrConflict) {
 			t.Fatalf("the second one was not refused: %v", err)
 		}
@@ -53,7 +55,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 		}
 	}
 	d.Age(time.Hour) // the first one was not heard of for long, but beats again
-	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Step: "plan", Process: "one"})
 	f.must(err)
 	if err := d.Present(t.Context(), process("two", "there")); err == nil {
 		t.Error("one whose run beats is not counted as living")
@@ -66,7 +68,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 	if err := d.Present(t.Context(), process("one", "here", a.AttemptRef)); err == nil {
 		t.Error("both have the id")
 	}
-	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Step: "plan", Process: "one"})
 	f.must(err)
 }
 
@@ -82,7 +84,7 @@ func TestASilentAgentIsNotCalledLiving(t *testing.T) {
 	f.executeAll(good)
 	f.merge(1, byMerge)
 	a := f.claim()
-	f.must(f.store.LockState(t.Context(), a.StateLocation, holdfast.StateLock{ID: "l", Who: "engine", By: a.AttemptRef}))
+	f.must(f.store.LockState(t.Context(), a.StateLocation, statelock.StateLock{ID: "l", Who: "engine", By: a.AttemptRef}))
 	living := func() bool {
 		t.Helper()
 		list, err := f.r.Dispatcher().Agents(t.Context())
@@ -127,14 +129,14 @@ func TestAgentStartsAgain(t *testing.T) {
 	if got := f.status(second.Run); got != holdfast.RunRunning {
 		t.Fatalf("a run that may still be executed is %s", got)
 	}
-	var taken *holdfast.AgentTakenError
+	var taken *protocol.AgentTakenError
 	if err := d.Present(t.Context(), process("one", "here", second.AttemptRef)); !errors.As(err, &taken) || !taken.Same {
 		t.Errorf("the process that was replaced continues: %v", err)
 	} else if !strings.Contains(taken.Error(), "copy of this folder") {
 		t.Errorf("%q does not say what is wrong", taken)
 	}
 	d.Age(time.Hour)
-	_, err = d.Heartbeat(t.Context(), second.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	_, err = d.Heartbeat(t.Context(), second.AttemptRef, protocol.Heartbeat{Step: "plan", Process: "one"})
 	f.must(err)
 	f.must(d.Present(t.Context(), process("two", "here", first.AttemptRef)))
 	if got := f.status(second.Run); got != holdfast.RunRunning {
@@ -185,17 +187,17 @@ func TestStrangersEndNothing(t *testing.T) {
 	if apply.Kind != holdfast.RunApply {
 		t.Fatalf("claimed a %s", apply.Kind)
 	}
-	of := func(claim holdfast.ClaimRequest, kind holdfast.RunKind, projects ...string) holdfast.ClaimRequest {
+	of := func(claim protocol.ClaimRequest, kind holdfast.RunKind, projects ...string) protocol.ClaimRequest {
 		claim.Kinds, claim.Bound, claim.Projects = []holdfast.RunKind{kind}, []holdfast.RunKind{kind}, projects
 		return claim
 	}
-	for name, stranger := range map[string]holdfast.ClaimRequest{
+	for name, stranger := range map[string]protocol.ClaimRequest{
 		"neither process nor folder": of(process("", ""), holdfast.RunApply),
 		"no folder":                  of(process("two", ""), holdfast.RunApply),
 		"the same process elsewhere": of(process("one", "there"), holdfast.RunApply),
 		"another folder":             of(process("two", "there"), holdfast.RunApply),
 	} {
-		var taken *holdfast.AgentTakenError
+		var taken *protocol.AgentTakenError
 		if err := d.Present(t.Context(), stranger); !errors.As(err, &taken) {
 			t.Errorf("%s: it took the place of the living one: %v", name, err)
 		}
@@ -203,7 +205,7 @@ func TestStrangersEndNothing(t *testing.T) {
 			t.Errorf("%s: agents are now %+v", name, heard)
 		}
 	}
-	saysTwice := func(stranger holdfast.ClaimRequest) {
+	saysTwice := func(stranger protocol.ClaimRequest) {
 		t.Helper()
 		for range 2 {
 			d.Age(time.Hour)
@@ -213,14 +215,14 @@ func TestStrangersEndNothing(t *testing.T) {
 			t.Fatalf("a run of a silent agent is %s after a word of %+v", got, stranger)
 		}
 	}
-	for _, stranger := range []holdfast.ClaimRequest{
+	for _, stranger := range []protocol.ClaimRequest{
 		of(process("", ""), holdfast.RunApply), of(process("two", ""), holdfast.RunApply), of(process("two", "there"), holdfast.RunApply),
 		of(process("two", "here"), holdfast.RunPlan), of(process("three", "here"), holdfast.RunApply, "another-project"),
 	} {
 		saysTwice(stranger)
 	}
 	lockID := "l"
-	f.must(f.store.LockState(t.Context(), apply.StateLocation, holdfast.StateLock{ID: lockID, Who: "engine", By: apply.AttemptRef}))
+	f.must(f.store.LockState(t.Context(), apply.StateLocation, statelock.StateLock{ID: lockID, Who: "engine", By: apply.AttemptRef}))
 	saysTwice(of(process("four", "here"), holdfast.RunApply))
 	f.must(f.store.UnlockState(t.Context(), apply.StateLocation, lockID, apply.AttemptRef))
 	f.must(d.Present(t.Context(), of(process("four", "here"), holdfast.RunApply)))
@@ -239,7 +241,7 @@ func TestForksArePlannedWithIsolationOnly(t *testing.T) {
 	f.open(2, map[string]string{"infra/preprod/main.tf": module("two")})
 	f.restart(func(o *reconciler.Options) { o.Sources.Repositories[0].Forks = false })
 	bare := process("one", "here")
-	bare.Isolation = holdfast.IsolationNone
+	bare.Isolation = protocol.IsolationNone
 	own, err := f.r.Dispatcher().Claim(t.Context(), bare)
 	if err != nil || own.Cluster != "preprod" {
 		t.Errorf("without isolation: a %s of %q, %v", own.Kind, own.Cluster, err)
@@ -285,7 +287,7 @@ func TestForksKeepNoOthersWaiting(t *testing.T) {
 			store.spoiled.Store(unreadable)
 			bare := process("one", "here")
 			bare.Agent = "another"
-			bare.Isolation = holdfast.IsolationNone
+			bare.Isolation = protocol.IsolationNone
 			a, err := f.r.Dispatcher().Claim(t.Context(), bare)
 			f.must(err)
 			store.spoiled.Store(false)
@@ -355,7 +357,7 @@ func TestPlansOfAnUnreadablePullRequestSayWhy(t *testing.T) {
 		}
 	}
 	weak, strong := process("weak", "here"), process("strong", "there")
-	weak.Agent, weak.Isolation, strong.Agent = "weak", holdfast.IsolationNone, "strong"
+	weak.Agent, weak.Isolation, strong.Agent = "weak", protocol.IsolationNone, "strong"
 	weak.Kinds, strong.Kinds = nil, nil
 	for range 2 {
 		if a, err := f.r.Dispatcher().Claim(t.Context(), weak); !errors.Is(err, holdfast.ErrNotFound) {
@@ -433,7 +435,7 @@ func TestNoAgentIsSaid(t *testing.T) {
 	f.clock.Advance(time.Minute)
 	agent := func(id string, kind holdfast.RunKind, projects ...string) {
 		t.Helper()
-		f.must(f.r.Dispatcher().Present(t.Context(), holdfast.ClaimRequest{
+		f.must(f.r.Dispatcher().Present(t.Context(), protocol.ClaimRequest{
 			Agent: id, Process: id, Folder: id, Kinds: []holdfast.RunKind{kind}, Projects: projects,
 		}))
 	}
@@ -483,7 +485,7 @@ func TestUnlockAfterAnAgentHasStartedAgain(t *testing.T) {
 	if alive() {
 		t.Error("the run of a process that another one has replaced is alive")
 	}
-	_, err = d.Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	_, err = d.Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Step: "plan", Process: "one"})
 	f.must(err)
 	if !alive() {
 		t.Error("a run that beats is dead")

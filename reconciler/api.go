@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // What the server asks of the rooms.
@@ -108,11 +109,11 @@ func (r *Reconciler) Family(ctx context.Context, cluster string) (holdfast.Famil
 }
 
 // Templates returns the templates that the repositories publish: see published.List.
-func (r *Reconciler) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
+func (r *Reconciler) Templates(ctx context.Context, name string) ([]rollout.TemplateStatus, error) {
 	return r.published.Templates(ctx, name)
 }
 
 // Upgrade proposes newer versions at once: see upgrade.Keeper.
-func (r *Reconciler) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+func (r *Reconciler) Upgrade(ctx context.Context, req rollout.UpgradeRequest) ([]rollout.Upgrade, error) {
 	return r.upgrades.Upgrade(ctx, req)
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // freshAt are the files of a cluster whose state is in somebody else's bucket.
@@ -23,9 +25,9 @@ func freshAt(key string) map[string]string {
 }
 
 // claimAs hands the next run to an agent that executes these kinds of runs.
-func (f *fleet) claimAs(kinds ...holdfast.RunKind) holdfast.Assignment {
+func (f *fleet) claimAs(kinds ...holdfast.RunKind) protocol.Assignment {
 	f.t.Helper()
-	a, err := f.r.Dispatcher().Claim(f.t.Context(), holdfast.ClaimRequest{Agent: "agent-" + string(kinds[0]), Kinds: kinds})
+	a, err := f.r.Dispatcher().Claim(f.t.Context(), protocol.ClaimRequest{Agent: "agent-" + string(kinds[0]), Kinds: kinds})
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		f.t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func (f *fleet) claimAs(kinds ...holdfast.RunKind) holdfast.Assignment {
 }
 
 // foundLock is what foundLocked returns for a lock with that ID.
-func foundLock(id string, made time.Time) holdfast.Result {
+func foundLock(id string, made time.Time) protocol.Result {
 	result := foundLocked(made)
 	result.Failure.Detail = strings.Replace(result.Failure.Detail, "left-1", id, 1)
 	return result
@@ -46,8 +48,8 @@ func TestUnlockOfAProposedCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
 		opts.Limits.LockTimeout = time.Hour
-		opts.Grants.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{Env: map[string]string{"APPLIES": strconv.FormatBool(kind.Writes())}}, nil
+		opts.Grants.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{Env: map[string]string{"APPLIES": strconv.FormatBool(kind.Writes())}}, nil
 		}
 	})
 	f.adopt()
@@ -58,7 +60,7 @@ func TestUnlockOfAProposedCluster(t *testing.T) {
 	if _, err := f.unlockBackend("fresh", "left-1", true); refusedWith(err) != "InProgress holdfast cancel "+died.Run {
 		t.Errorf("a lock is released while a run is running: %v", err)
 	}
-	f.finish(died, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
+	f.finish(died, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
 	if _, err := f.unlockBackend("fresh", "left-1", true); refusedWith(err) != "NothingPlanned holdfast replan infra#1 -c fresh" {
 		t.Errorf("a lock is released that no run has found: %v", err)
 	}
@@ -87,7 +89,7 @@ func TestUnlockOfAProposedCluster(t *testing.T) {
 	if a.Run != job.ID || a.Env["APPLIES"] != "false" || a.State == nil || a.State.Action != holdfast.StateUnlock {
 		t.Fatalf("an agent for plans gets %+v", a)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+	f.finish(a, protocol.Result{Status: holdfast.RunApplied})
 	if a = f.claimAs(holdfast.RunPlan); a.Run != plan.ID {
 		t.Fatalf("handed out is %q, want %q, which waits for the lock", a.Run, plan.ID)
 	}
@@ -108,7 +110,7 @@ func TestUnlockSeesNoOtherRuns(t *testing.T) {
 	f := newFleet(t, twoClusters())
 	f.adopt()
 	f.open(1, freshAt("one"))
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return foundLocked(noon) })
 	for name, c := range map[string]struct {
 		project string
 		found   bool
@@ -117,7 +119,7 @@ func TestUnlockSeesNoOtherRuns(t *testing.T) {
 		if lock, err := f.r.Rescue().BackendLock(t.Context(), "fresh", sees); (err == nil) != c.found || !c.found && !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("a token %s sees %+v, %v", name, lock, err)
 		}
-		ask := holdfast.BackendUnlock{Cluster: "fresh", Lock: "left-1", Actor: "ana", Force: true, Sees: sees}
+		ask := statelock.BackendUnlock{Cluster: "fresh", Lock: "left-1", Actor: "ana", Force: true, Sees: sees}
 		if job, err := f.r.Rescue().UnlockBackend(t.Context(), ask); (err == nil) != c.found || !c.found && !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("a token %s releases it: %s, %v", name, job.ID, err)
 		}
@@ -135,7 +137,7 @@ func TestUnlockOfTwoPullRequests(t *testing.T) {
 	f.open(1, freshAt("one"))
 	f.open(2, freshAt("two"))
 	plans := map[string]holdfast.Run{} // by the lock that they have found
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		run, err := f.store.Run(t.Context(), a.Run)
 		f.must(err)
 		id := fmt.Sprintf("left-by-%d", run.PullRequest.Number)
@@ -162,7 +164,7 @@ func TestUnlockOfWhatTheBranchHad(t *testing.T) {
 	maps.Copy(files, freshAt("one"))
 	f := newFleet(t, files)
 	f.look()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster == "fresh" {
 			return foundLocked(f.clock.Now())
 		}

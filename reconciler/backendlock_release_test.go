@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // release claims a release of a lock, and ends it.
-func (f *fleet) release(job holdfast.Run, result holdfast.Result) {
+func (f *fleet) release(job holdfast.Run, result protocol.Result) {
 	f.t.Helper()
 	a := f.claim()
 	if a.Run != job.ID {
@@ -24,7 +26,7 @@ func (f *fleet) release(job holdfast.Run, result holdfast.Result) {
 }
 
 // noSuchLock is the result of a release that finds no lock.
-var noSuchLock = holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
+var noSuchLock = protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
 	Step: "unlock", Summary: "Failed to unlock state: no such lock", Cause: holdfast.CauseStateBackend,
 }}
 
@@ -34,7 +36,7 @@ func TestPlansAfterARelease(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters()) // without a wait for locks
 	f.adopt()
-	locked := func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) }
+	locked := func(protocol.Assignment) protocol.Result { return foundLocked(noon) }
 	f.open(1, freshAt("one"))
 	f.executeAll(locked)
 	head := f.forge.get(1).Head
@@ -48,14 +50,14 @@ func TestPlansAfterARelease(t *testing.T) {
 
 	job, err = f.unlockBackend("fresh", "left-1", true)
 	f.must(err)
-	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.release(job, protocol.Result{Status: holdfast.RunApplied})
 	f.expectRuns("fresh", "plan errored StateLocked", "unlock errored StateBackend", "unlock applied", "plan queued Requested")
 	f.executeAll(locked)
 	f.expectRuns("fresh", "plan errored StateLocked", "unlock errored StateBackend", "unlock applied", "plan errored StateLocked")
 
 	job, err = f.unlockBackend("fresh", "left-1", true)
 	f.must(err)
-	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.release(job, protocol.Result{Status: holdfast.RunApplied})
 	f.executeAll(good)
 	if got := f.forge.status(head, holdfast.ContextPlan); got != holdfast.StatusSuccess {
 		t.Errorf("%s is %q in the end: %v", holdfast.ContextPlan, got, f.runs("fresh"))
@@ -68,7 +70,7 @@ func TestPlansAfterAReleaseOnTheBranch(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, foreignState())
 	f.look()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster == "prod" {
 			return foundLocked(noon)
 		}
@@ -79,7 +81,7 @@ func TestPlansAfterAReleaseOnTheBranch(t *testing.T) {
 	}
 	job, err := f.unlockBackend("prod", "left-1", true)
 	f.must(err)
-	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.release(job, protocol.Result{Status: holdfast.RunApplied})
 	f.executeAll(good)
 	f.expectRuns("prod", "plan errored StateLocked", "state applied", "plan planned")
 	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonUnreviewed {
@@ -101,7 +103,7 @@ func TestUnlockTwice(t *testing.T) {
 	if again := f.forcedUnlock("fresh", "left-1"); again.ID != job.ID {
 		t.Errorf("a second release is queued: %v", f.runs("fresh"))
 	}
-	f.release(job, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
+	f.release(job, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
 	f.expectRuns("fresh", "plan retrying StateLocked", "unlock retrying AgentKilled")
 	if again := f.forcedUnlock("fresh", "left-1"); again.ID != job.ID {
 		t.Errorf("a second release is queued while the first is to be tried again: %v", f.runs("fresh"))
@@ -132,7 +134,7 @@ func TestUnlockAfterItsPullRequest(t *testing.T) {
 	f.change(1, func(pr *holdfast.PullRequest) { pr.State = holdfast.PullRequestClosed })
 	f.expectRuns("fresh", "plan canceled Closed", "unlock queued Requested")
 	f.release(job, noSuchLock)
-	f.release(f.forcedUnlock("fresh", "left-1"), holdfast.Result{Status: holdfast.RunApplied})
+	f.release(f.forcedUnlock("fresh", "left-1"), protocol.Result{Status: holdfast.RunApplied})
 	if a := f.claim(); a.Run != "" {
 		t.Errorf("%s is handed out for a pull request that is closed: %v", a.Run, f.runs("fresh"))
 	}
@@ -149,13 +151,13 @@ func TestUnlockOfOneIDInTwoStates(t *testing.T) {
 	dead := f.claim()
 	made := f.clock.Now()
 	f.clock.Advance(time.Minute)
-	f.finish(dead, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
+	f.finish(dead, protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateBackend, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "the backend is away", Cause: holdfast.CauseStateBackend,
 	}})
 	f.api("alice", holdfast.VerbPlan, "prod")
-	found := f.execute(func(holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	found := f.execute(func(protocol.Assignment) protocol.Result { return foundLocked(made) })
 	f.open(1, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(f.clock.Now()) })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return foundLocked(f.clock.Now()) })
 	if run := f.newest("prod"); run.PullRequest.Number != 0 {
 		t.Fatalf("the pull request has the run %+v", run.RunSpec)
 	}
@@ -172,12 +174,12 @@ func TestUnlockNamesNoOtherRuns(t *testing.T) {
 	f := newFleet(t, twoClusters())
 	f.adopt()
 	f.open(1, freshAt("one"))
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return foundLocked(noon) })
 	f.open(2, freshAt("one"))
 	running := f.claim()
 	unlock := func(number int) error {
 		sees := func(_ context.Context, run holdfast.Run) (bool, error) { return run.PullRequest.Number == number, nil }
-		_, err := f.r.Rescue().UnlockBackend(t.Context(), holdfast.BackendUnlock{
+		_, err := f.r.Rescue().UnlockBackend(t.Context(), statelock.BackendUnlock{
 			Cluster: "fresh", Lock: "left-1", Actor: "ana", Force: true, Sees: sees,
 		})
 		return err
@@ -200,7 +202,7 @@ func TestUnlockWhileAnotherStateIsPlanned(t *testing.T) {
 	f := newFleet(t, twoClusters())
 	f.adopt()
 	f.open(1, freshAt("one"))
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLocked(noon) })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return foundLocked(noon) })
 	f.open(2, freshAt("two"))
 	running := f.claim()
 	job, err := f.unlockBackend("fresh", "left-1", true)
@@ -231,7 +233,7 @@ func TestReleaseWakesAll(t *testing.T) {
 	}
 	job, err := f.unlockBackend("fresh", "left-1", true)
 	f.must(err)
-	f.release(job, holdfast.Result{Status: holdfast.RunApplied})
+	f.release(job, protocol.Result{Status: holdfast.RunApplied})
 	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "fresh", Statuses: []holdfast.RunStatus{holdfast.RunRetrying}, Limit: 1000})
 	f.must(err)
 	now := f.clock.Now()
@@ -249,7 +251,7 @@ func TestReleaseMakesNoRoom(t *testing.T) {
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
 	f.open(2, map[string]string{"infra/prod/backend.tf": strings.Replace(foreignState()["infra/prod/backend.tf"], `"k"`, `"mine"`, 1)})
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return foundLock("mine-1", noon) })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return foundLock("mine-1", noon) })
 	job, err := f.unlockBackend("prod", "mine-1", true)
 	f.must(err)
 	f.suspend("prod", true, "ana", "")

@@ -9,7 +9,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // TestBackendLock: the lock that a dead apply has left in a backend of somebody
@@ -24,11 +26,11 @@ func TestBackendLock(t *testing.T) {
 	dead := f.claim()
 	made := f.clock.Now()
 	f.clock.Advance(time.Minute)
-	f.finish(dead, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
+	f.finish(dead, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
 	if _, err := f.backendLock("prod"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("BackendLock() before anybody came upon one = %v", err)
 	}
-	lockedBy := func(created time.Time) holdfast.Assignment {
+	lockedBy := func(created time.Time) protocol.Assignment {
 		f.clock.Advance(time.Hour)
 		f.settle()
 		f.api("alice", holdfast.VerbPlan, "prod")
@@ -36,7 +38,7 @@ func TestBackendLock(t *testing.T) {
 		if a.Run == "" {
 			t.Fatalf("nothing is handed out: %v", f.runs("prod"))
 		}
-		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: "StateLocked", Failure: &holdfast.Failure{
+		f.finish(a, protocol.Result{Status: holdfast.RunErrored, Reason: "StateLocked", Failure: &holdfast.Failure{
 			Step: "plan", Summary: "Error acquiring the state lock", Cause: "StateLocked",
 			Detail: fmt.Sprintf("Lock Info:\n  ID:        left-1\n  Who:       holdfast@vm\n  Created:   %s\n", created.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST")),
 		}})
@@ -69,14 +71,14 @@ func TestBackendLock(t *testing.T) {
 	if err := unlock("left-1", true); refusedWith(err) != "InProgress holdfast logs "+a.Run+" --follow" {
 		t.Errorf("a lock is released while a run releases it: %v", err)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseCredentials, Failure: &holdfast.Failure{
+	f.finish(a, protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseCredentials, Failure: &holdfast.Failure{
 		Step: "unlock", Summary: "no valid credential sources found", Cause: holdfast.CauseCredentials,
 	}})
 
 	// It is not released by a run that could not, and there for one that comes after.
 	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseNoEngine, Failure: &holdfast.Failure{
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
+		return protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseNoEngine, Failure: &holdfast.Failure{
 			Step: "prepare", Summary: "no engine fits", Cause: holdfast.CauseNoEngine,
 		}}
 	})
@@ -85,7 +87,7 @@ func TestBackendLock(t *testing.T) {
 	}
 	f.must(unlock("left-1", false))
 	a = f.claim()
-	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+	f.finish(a, protocol.Result{Status: holdfast.RunApplied})
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.Status != holdfast.RunApplied {
 		t.Errorf("the unlock ended %s %+v, %v", run.Status, run.Failure, err)
 	}
@@ -103,7 +105,7 @@ func TestReleasedLock(t *testing.T) {
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.open(2, map[string]string{"infra/prod/main.tf": module("three")})
-	refused := holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+	refused := protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
 		Detail: "Lock Info:\n  ID:        left-1\n  Who:       holdfast@vm\n",
 	}}
@@ -111,7 +113,7 @@ func TestReleasedLock(t *testing.T) {
 	f.finish(locked, refused)
 	throttled := f.claim()
 	f.finish(throttled, transient(throttled))
-	release := func(result holdfast.Result) {
+	release := func(result protocol.Result) {
 		t.Helper()
 		job, err := f.unlockBackend("prod", "left-1", true)
 		f.must(err)
@@ -121,11 +123,11 @@ func TestReleasedLock(t *testing.T) {
 		}
 		f.finish(a, result)
 	}
-	release(holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseEngineFailed, Failure: &holdfast.Failure{Summary: "no such lock", Cause: holdfast.CauseEngineFailed}})
+	release(protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseEngineFailed, Failure: &holdfast.Failure{Summary: "no such lock", Cause: holdfast.CauseEngineFailed}})
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("%s is handed out after a release that failed", a.Run)
 	}
-	release(holdfast.Result{Status: holdfast.RunApplied})
+	release(protocol.Result{Status: holdfast.RunApplied})
 	a := f.claim()
 	if a.Run != locked.Run {
 		t.Errorf("handed out is %q, want %q, which waits for the lock", a.Run, locked.Run)
@@ -145,7 +147,7 @@ func TestReleasedLock(t *testing.T) {
 	if a = f.claim(); a.Run != job.ID {
 		t.Fatalf("handed out is %q, want %q, which releases the lock", a.Run, job.ID)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+	f.finish(a, protocol.Result{Status: holdfast.RunApplied})
 	if a = f.claim(); a.Run != locked.Run {
 		t.Errorf("handed out is %q, want %q once its lock is released", a.Run, locked.Run)
 	}
@@ -165,7 +167,7 @@ func TestLockOfAnEarlierAttempt(t *testing.T) {
 	a := f.claim()
 	made := f.clock.Now()
 	f.clock.Advance(time.Minute)
-	f.finish(a, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
+	f.finish(a, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled})
 	f.clock.Advance(time.Hour)
 	again := f.claim()
 	if again.Run != a.Run || again.Attempt != 2 {
@@ -188,8 +190,8 @@ func TestLockOfAnEarlierAttempt(t *testing.T) {
 }
 
 // foundLocked is the result of a run that came upon the lock left-1, made at that time.
-func foundLocked(made time.Time) holdfast.Result {
-	return holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+func foundLocked(made time.Time) protocol.Result {
+	return protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
 		Detail: fmt.Sprintf("Lock Info:\n  ID:        left-1\n  Created:   %s\n", made.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST")),
 	}}
@@ -210,7 +212,7 @@ func TestUnlockOfAPullRequest(t *testing.T) {
 	dead := f.claim()
 	made := f.clock.Now()
 	f.clock.Advance(time.Minute)
-	f.finish(dead, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
+	f.finish(dead, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
 	f.executeAll(good)
 	unlock := func(cluster string, force bool) (holdfast.Run, error) {
 		return f.unlockBackend(cluster, "left-1", force)
@@ -221,7 +223,7 @@ func TestUnlockOfAPullRequest(t *testing.T) {
 		"clusters/prod.yaml":  strings.Replace(document("prod"), "spec:", "spec:\n  limits: {cpu: 1}", 1),
 		"clusters/other.yaml": document("other"), "infra/other/main.tf": module("evil"), "infra/other/backend.tf": foreignState()["infra/prod/backend.tf"],
 	})
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		return foundLocked(made)
 	})
 	plan := f.newest("prod")
@@ -246,9 +248,9 @@ func TestUnlockOfAPullRequest(t *testing.T) {
 	f.execute(good)
 
 	f.api("alice", holdfast.VerbPlan, "prod")
-	f.execute(func(holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	f.execute(func(protocol.Assignment) protocol.Result { return foundLocked(made) })
 	f.push(2, map[string]string{"infra/prod/main.tf": module("three")})
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result { return foundLocked(made) })
+	f.executeAll(func(a protocol.Assignment) protocol.Result { return foundLocked(made) })
 	if lock, err = f.backendLock("prod"); err != nil || lock.Dead != dead.Run {
 		t.Errorf("BackendLock() = %+v, %v, want it left by %s, as a run of the tracked branch has seen it, too", lock, err, dead.Run)
 	}
@@ -272,7 +274,7 @@ func TestDestroyWaitsForALock(t *testing.T) {
 	if destroy.Kind != holdfast.RunDestroy {
 		t.Fatalf("the merge leads to a %q", destroy.Kind)
 	}
-	f.finish(destroy, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
+	f.finish(destroy, protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseStateLocked, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "Error acquiring the state lock", Cause: holdfast.CauseStateLocked, Transient: true,
 	}})
 	f.look()
@@ -287,12 +289,12 @@ func TestDestroyWaitsForALock(t *testing.T) {
 
 // backendLock is what an API token of all projects sees of a lock, and unlockBackend has
 // such a one release it.
-func (f *fleet) backendLock(cluster string) (holdfast.BackendLock, error) {
+func (f *fleet) backendLock(cluster string) (statelock.BackendLock, error) {
 	return f.r.Rescue().BackendLock(f.t.Context(), cluster, nil)
 }
 
 func (f *fleet) unlockBackend(cluster, id string, force bool) (holdfast.Run, error) {
-	return f.r.Rescue().UnlockBackend(f.t.Context(), holdfast.BackendUnlock{Cluster: cluster, Lock: id, Actor: "ana", Force: force})
+	return f.r.Rescue().UnlockBackend(f.t.Context(), statelock.BackendUnlock{Cluster: cluster, Lock: id, Actor: "ana", Force: force})
 }
 
 // forcedUnlock returns the run that releases a lock, whoever holds it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -16,7 +17,7 @@ type hangUp struct {
 	cancel atomic.Pointer[context.CancelFunc]
 }
 
-func (s *hangUp) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
+func (s *hangUp) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	run, err := s.Store.ClaimRun(ctx, id, agent, now, limit)
 	if cancel := s.cancel.Swap(nil); cancel != nil {
 		(*cancel)()
@@ -36,7 +37,7 @@ func TestAnAgentHangsUpWhileItClaims(t *testing.T) {
 	f.look()
 	ctx, cancel := context.WithCancel(t.Context())
 	store.cancel.Store(&cancel)
-	_, _ = f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent"}) // nobody hears the answer
+	_, _ = f.r.Dispatcher().Claim(ctx, protocol.ClaimRequest{Agent: "agent"}) // nobody hears the answer
 	runs, err := f.store.Runs(t.Context(), holdfast.RunFilter{Cluster: "prod"})
 	f.must(err)
 	if len(runs) != 1 || runs[0].Status != holdfast.RunRunning {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -37,7 +38,7 @@ func TestLoserOfAClaimLeavesTheLock(t *testing.T) {
 		func(opts *reconciler.Options) { opts.Replica.Locker = locks })
 	f.look()
 	locks.claim = func(run string) {
-		_, err := f.store.ClaimRun(t.Context(), run, holdfast.AgentRef{ID: "winner"}, f.clock.Now(), 10)
+		_, err := f.store.ClaimRun(t.Context(), run, protocol.AgentRef{ID: "winner"}, f.clock.Now(), 10)
 		f.must(err)
 	}
 	if a := f.claim(); a.Run != "" {
@@ -54,7 +55,7 @@ type refusing struct {
 	refuse bool
 }
 
-func (s *refusing) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
+func (s *refusing) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	if s.refuse {
 		s.refuse = false
 		return holdfast.Run{}, holdfast.ErrConflict
@@ -90,7 +91,7 @@ func TestFailedClaimLeavesTheNextOnesLock(t *testing.T) {
 	between := false
 	locks.before = func() {
 		between = true
-		_, err := f.r.Dispatcher().Claim(t.Context(), holdfast.ClaimRequest{Agent: "another"})
+		_, err := f.r.Dispatcher().Claim(t.Context(), protocol.ClaimRequest{Agent: "another"})
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			t.Error(err)
 		}

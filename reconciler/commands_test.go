@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -215,7 +216,7 @@ func TestApplyOfAPlanThatIsNotShown(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		result := planned(a)
 		result.Reason = holdfast.ReasonPlanChanged
 		return result

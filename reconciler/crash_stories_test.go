@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -59,7 +60,7 @@ func TestCrashesOfTheOutbox(t *testing.T) {
 		f := newFleet(t, twoClusters())
 		f.adopt()
 		f.forge.lose = 1
-		c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
+		c := &crashing{fleet: f, done: map[holdfast.AttemptRef]protocol.Result{}, made: map[string]bool{}}
 		c.store = &mortal{Store: f.store, left: n, outbox: true}
 		c.restart(func(opts *reconciler.Options) { opts.Store = c.store })
 		first := c.store

@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -66,7 +68,7 @@ func (s *mortal) UpdateRun(ctx context.Context, run holdfast.Run) (out holdfast.
 	return out, err
 }
 
-func (s *mortal) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (out holdfast.Run, err error) {
+func (s *mortal) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (out holdfast.Run, err error) {
 	err = s.write("ClaimRun", func() error { out, err = s.Store.ClaimRun(ctx, id, agent, now, limit); return err })
 	return out, err
 }
@@ -125,15 +127,15 @@ func (s *mortal) PutBundle(ctx context.Context, digest holdfast.Digest, data []b
 	return s.write("PutBundle", func() error { return s.Store.PutBundle(ctx, digest, data) })
 }
 
-func (s *mortal) Want(ctx context.Context, posts ...holdfast.Post) error {
+func (s *mortal) Want(ctx context.Context, posts ...outgoing.Post) error {
 	return s.write("Want", func() error { return s.Store.Want(ctx, posts...) })
 }
 
-func (s *mortal) Posted(ctx context.Context, post holdfast.Post, at time.Time) error {
+func (s *mortal) Posted(ctx context.Context, post outgoing.Post, at time.Time) error {
 	return s.write("Posted", func() error { return s.Store.Posted(ctx, post, at) })
 }
 
-func (s *mortal) PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error {
+func (s *mortal) PostFailed(ctx context.Context, post outgoing.Post, notBefore time.Time) error {
 	return s.write("PostFailed", func() error { return s.Store.PostFailed(ctx, post, notBefore) })
 }
 
@@ -141,7 +143,7 @@ func (s *mortal) PostDeferred(ctx context.Context, key, cause string, notBefore 
 	return s.write("PostDeferred", func() error { return s.Store.PostDeferred(ctx, key, cause, notBefore) })
 }
 
-func (s *mortal) PostDropped(ctx context.Context, post holdfast.Post) error {
+func (s *mortal) PostDropped(ctx context.Context, post outgoing.Post) error {
 	return s.write("PostDropped", func() error { return s.Store.PostDropped(ctx, post) })
 }
 
@@ -153,11 +155,11 @@ func (s *mortal) SaveResources(ctx context.Context, cluster string, resources []
 type crashing struct {
 	*fleet
 	store  *mortal
-	before func(a holdfast.Assignment) // each execution
+	before func(a protocol.Assignment) // each execution
 	after  func()                      // each step
 	shown  bool                        // a server that comes back looks at what it shows first, and after is called
 	known  []holdfast.AttemptRef
-	done   map[holdfast.AttemptRef]holdfast.Result // results that nobody has taken yet
+	done   map[holdfast.AttemptRef]protocol.Result // results that nobody has taken yet
 	made   map[string]bool                         // what was changed in the world
 }
 
@@ -188,7 +190,7 @@ func (c *crashing) step() (idle bool) {
 		}
 	}
 	_ = c.r.Settle(ctx)
-	a, err := c.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Executing: c.known})
+	a, err := c.r.Dispatcher().Claim(ctx, protocol.ClaimRequest{Agent: "agent", Executing: c.known})
 	if err == nil && a.Run != "" {
 		c.known = append(c.known, a.AttemptRef)
 		if c.before != nil {
@@ -206,8 +208,8 @@ func (c *crashing) step() (idle bool) {
 }
 
 // execute is what an engine does: nothing, the second time.
-func (c *crashing) execute(a holdfast.Assignment) {
-	for name, text := range map[string]string{holdfast.ArtefactPlan: "{}", holdfast.ArtefactResources: "[]"} {
+func (c *crashing) execute(a protocol.Assignment) {
+	for name, text := range map[string]string{protocol.ArtefactPlan: "{}", protocol.ArtefactResources: "[]"} {
 		c.must(c.fleet.store.PutArtefact(c.t.Context(), a.AttemptRef, name, strings.NewReader(text)))
 	}
 	result := good(a)
@@ -215,7 +217,7 @@ func (c *crashing) execute(a holdfast.Assignment) {
 	switch {
 	case a.Kind == plan:
 	case c.made[key]:
-		result = holdfast.Result{Status: holdfast.RunNoChanges}
+		result = protocol.Result{Status: holdfast.RunNoChanges}
 	default:
 		c.made[key] = true
 	}
@@ -250,7 +252,7 @@ func (f *fleet) copied() *fleet {
 func crashAt(f *fleet, kind holdfast.RunKind, phase holdfast.Phase, left int) (writes int) {
 	t := f.t
 	t.Helper()
-	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
+	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]protocol.Result{}, made: map[string]bool{}}
 	c.begin(left)
 	first := c.store
 	c.shown = true

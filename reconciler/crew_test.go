@@ -25,7 +25,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/uncached"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 func TestMain(m *testing.M) {
@@ -60,21 +62,21 @@ type severed struct {
 
 var errDead = errors.New("this replica is dead")
 
-func (s *severed) Renew(ctx context.Context, owner string, ttl time.Duration) ([]holdfast.Lease, error) {
+func (s *severed) Renew(ctx context.Context, owner string, ttl time.Duration) ([]replica.Lease, error) {
 	if s.dead.Load() {
 		return nil, errDead
 	}
 	return s.Peers.Renew(ctx, owner, ttl)
 }
 
-func (s *severed) Ask(ctx context.Context, ask holdfast.Ask) error {
+func (s *severed) Ask(ctx context.Context, ask replica.Ask) error {
 	if s.dead.Load() {
 		return errDead
 	}
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	err := s.Peers.Ask(ctx, ask)
-	if err == nil && ask.Kind == holdfast.AskLook && ask.What != "0" {
+	if err == nil && ask.Kind == replica.AskLook && ask.What != "0" {
 		s.looks.Add(1)
 	}
 	return err
@@ -202,10 +204,10 @@ func (c *crew) until(what string, is func() bool) {
 }
 
 // claimAt hands the next run to an agent that speaks to a replica.
-func (c *crew) claimAt(mate *crewmate, executing ...holdfast.AttemptRef) holdfast.Assignment {
+func (c *crew) claimAt(mate *crewmate, executing ...holdfast.AttemptRef) protocol.Assignment {
 	c.t.Helper()
 	for range 20 {
-		a, err := mate.Dispatcher().Claim(c.t.Context(), holdfast.ClaimRequest{
+		a, err := mate.Dispatcher().Claim(c.t.Context(), protocol.ClaimRequest{
 			Agent: "agent", Process: "one", Folder: "here", Executing: executing, Wait: 10 * time.Second,
 		})
 		if err == nil {
@@ -216,11 +218,11 @@ func (c *crew) claimAt(mate *crewmate, executing ...holdfast.AttemptRef) holdfas
 		}
 	}
 	c.t.Fatal("no run was handed out")
-	return holdfast.Assignment{}
+	return protocol.Assignment{}
 }
 
 // finishAt ends an attempt at a replica.
-func (c *crew) finishAt(mate *crewmate, a holdfast.Assignment, result holdfast.Result) {
+func (c *crew) finishAt(mate *crewmate, a protocol.Assignment, result protocol.Result) {
 	c.t.Helper()
 	result.Fence = a.Fence
 	c.must(mate.Dispatcher().Finish(c.t.Context(), a.AttemptRef, c.left(a, result)))
@@ -234,7 +236,7 @@ func (c *crew) executeAt(claims, ends *crewmate, kind holdfast.RunKind, result h
 	if a.Kind != kind {
 		c.t.Fatalf("run %s of %s is handed out, want %s", a.Kind, a.Cluster, kind)
 	}
-	outcome := holdfast.Result{Status: result, InputDigest: "sha256:in-" + a.SourceDigest, Applying: a.Kind.Writes()}
+	outcome := protocol.Result{Status: result, InputDigest: "sha256:in-" + a.SourceDigest, Applying: a.Kind.Writes()}
 	c.finishAt(ends, a, outcome)
 	run, err := c.store.Run(c.t.Context(), a.Run)
 	c.must(err)
@@ -338,8 +340,8 @@ func TestCrewKnowsItsAgents(t *testing.T) {
 	leads, others := c.leading()
 	a := c.claimAt(others[0])
 	for _, mate := range []*crewmate{leads, others[0]} {
-		other := holdfast.ClaimRequest{Agent: "agent", Process: "two", Folder: "there"}
-		var taken *holdfast.AgentTakenError
+		other := protocol.ClaimRequest{Agent: "agent", Process: "two", Folder: "there"}
+		var taken *protocol.AgentTakenError
 		if _, err := mate.Dispatcher().Claim(t.Context(), other); !errors.As(err, &taken) {
 			t.Errorf("a second process gets the id of an agent: %v", err)
 		}
@@ -349,12 +351,12 @@ func TestCrewKnowsItsAgents(t *testing.T) {
 	if len(agents) != 1 || !agents[0].Living || !slices.Equal(agents[0].Runs, []string{a.Run}) {
 		t.Errorf("the other replica knows of agents %+v", agents)
 	}
-	reply, err := leads.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "plan", Process: "one"})
+	reply, err := leads.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Step: "plan", Process: "one"})
 	if err != nil || reply.Cancel != "" {
 		t.Errorf("a heartbeat at another replica: %+v, %v", reply, err)
 	}
-	c.finishAt(leads, a, holdfast.Result{Status: holdfast.RunNoChanges})
-	c.must(others[0].Dispatcher().Present(t.Context(), holdfast.ClaimRequest{Agent: "agent", Process: "one", Folder: "here"}))
+	c.finishAt(leads, a, protocol.Result{Status: holdfast.RunNoChanges})
+	c.must(others[0].Dispatcher().Present(t.Context(), protocol.ClaimRequest{Agent: "agent", Process: "one", Folder: "here"}))
 }
 
 // What a replica was told that died before it could hand it over is found by the one that leads,
@@ -425,7 +427,7 @@ func TestCrewWakesClaims(t *testing.T) {
 	for number := 1; ; number++ {
 		began, claimed := time.Now(), make(chan error, 1)
 		go func() {
-			_, err := others[0].Dispatcher().Claim(t.Context(), holdfast.ClaimRequest{Agent: "agent", Process: "one", Folder: "here", Wait: wait})
+			_, err := others[0].Dispatcher().Claim(t.Context(), protocol.ClaimRequest{Agent: "agent", Process: "one", Folder: "here", Wait: wait})
 			claimed <- err
 		}()
 		time.Sleep(time.Second) // it has looked, and waits

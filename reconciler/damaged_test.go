@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -46,7 +47,7 @@ func TestADamagedPlanHoldsUpNoCluster(t *testing.T) {
 	store := f.damageable()
 	f.merge(1, byMerge)
 	a := f.claim()
-	store.damage(a.Reviews[0].Run, holdfast.ArtefactPlan)
+	store.damage(a.Reviews[0].Run, protocol.ArtefactPlan)
 	result := transient(a)
 	result.Status, result.Reason, result.Fence = holdfast.RunInterrupted, holdfast.ReasonAgentKilled, a.Fence
 	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, result))
@@ -58,7 +59,7 @@ func TestADamagedPlanHoldsUpNoCluster(t *testing.T) {
 	if rec := f.cluster("prod"); !rec.Left.Any {
 		t.Errorf("on record is that the apply has left %+v", rec.Left)
 	}
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if !a.AnyMayExist {
 			t.Errorf("the agent of the %s is told %+v", a.Kind, a.AssignedResume)
 		}
@@ -82,7 +83,7 @@ func TestADamagedLockFileHoldsUpNoCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
 	f.adopt()
-	f.damageable().damage(f.cluster("prod").Applied.Run, holdfast.ArtefactLockFile)
+	f.damageable().damage(f.cluster("prod").Applied.Run, protocol.ArtefactLockFile)
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
 	if run := f.newest("prod"); run.Failure == nil || run.Failure.Cause != holdfast.CauseAssignment {
@@ -109,7 +110,7 @@ func TestAPlanThatCannotBeReadIsNotReviewed(t *testing.T) {
 		f.finish(prod, planned(prod))
 		prod = f.claim()
 	}
-	store.damage(prod.Run, holdfast.ArtefactPlan)
+	store.damage(prod.Run, protocol.ArtefactPlan)
 	result := f.left(prod, planned(prod))
 	result.Fence = prod.Fence
 	f.must(f.r.Dispatcher().Finish(t.Context(), prod.AttemptRef, result))
@@ -148,7 +149,7 @@ func TestAPlanThatCannotBeReadIsNotReviewed(t *testing.T) {
 func TestAPlanThatWasShownStaysReviewed(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
-	f.damageable().damage(f.newest("prod").ID, holdfast.ArtefactPlan)
+	f.damageable().damage(f.newest("prod").ID, protocol.ArtefactPlan)
 	if err := f.r.Show(t.Context(), onePR); !errors.Is(err, errDamaged) {
 		t.Fatalf("at first it is %v, want it to be tried again", err)
 	}
@@ -173,7 +174,7 @@ func TestAHeldPlanThatCannotBeRead(t *testing.T) {
 	store := f.damageable()
 	f.merge(1, byMerge)
 	a := f.claim()
-	store.damage(a.Run, holdfast.ArtefactPlan)
+	store.damage(a.Run, protocol.ArtefactPlan)
 	result := planned(a)
 	result.Reason, result.Detail = holdfast.ReasonPlanChanged, "the plan differs"
 	f.endsQuietly(a, result)

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // foreignState has the state of prod elsewhere than in our own backend.
@@ -41,8 +43,8 @@ func TestAppliesAreClaimedFirst(t *testing.T) {
 func TestAssignmentOfARun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Grants.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{Env: map[string]string{"TOKEN": string(kind) + " " + c.Name}, Secrets: []string{"TOKEN"}}, nil
+		opts.Grants.Credentials = func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{Env: map[string]string{"TOKEN": string(kind) + " " + c.Name}, Secrets: []string{"TOKEN"}}, nil
 		}
 	})
 	f.look()
@@ -65,8 +67,8 @@ func TestAssignmentOfARun(t *testing.T) {
 func TestCredentialsThatCannotBeReadEndTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{}, errors.New("open token: permission denied")
+		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{}, errors.New("open token: permission denied")
 		}
 	})
 	f.look()
@@ -102,8 +104,8 @@ func TestMissingCredentialsAreThoseOfWhoUsesThem(t *testing.T) {
 	}
 	missing := []string{"AWS_SECRET_ACCESS_KEY", "BY_DEFAULT", "IN_CODE", "IN_DOCUMENT", "INSTEAD"}
 	f := newFleet(t, files, func(opts *reconciler.Options) {
-		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{Missing: missing}, nil
+		opts.Grants.Credentials = func(holdfast.Cluster, holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{Missing: missing}, nil
 		}
 		opts.Grants.SameCredential = func(name string, _ holdfast.RunKind, a, b holdfast.Cluster) bool {
 			return name != "IN_DOCUMENT" || a.Project == b.Project
@@ -237,7 +239,7 @@ func TestSilence(t *testing.T) {
 				t.Fatalf("claimed a %s", a.Kind)
 			}
 			if tt.locked {
-				f.must(f.store.LockState(t.Context(), a.StateLocation, holdfast.StateLock{ID: "l", Who: "engine", By: a.AttemptRef}))
+				f.must(f.store.LockState(t.Context(), a.StateLocation, statelock.StateLock{ID: "l", Who: "engine", By: a.AttemptRef}))
 			}
 			f.must(f.r.Sweep(t.Context(), 0))
 			f.clock.Advance(time.Hour) // a clock that jumps is nobody's death
@@ -260,7 +262,7 @@ func TestSilence(t *testing.T) {
 			if got := f.cluster("prod").Waiting; got != holdfast.ReasonAgentSilent {
 				t.Errorf("the cluster waits for %q", got)
 			}
-			_, err = f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			_, err = f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Fence: a.Fence, Step: "apply"})
 			f.must(err)
 			f.settle()
 			if got := f.cluster("prod").Waiting; got != "" {
@@ -302,11 +304,11 @@ func TestAnApplyGoesFirst(t *testing.T) {
 	t.Parallel()
 	f, plan := beforeApply(t)
 	f.api("alice", holdfast.VerbApply, "prod")
-	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), plan.AttemptRef, holdfast.Heartbeat{Fence: plan.Fence, Step: "plan"})
+	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), plan.AttemptRef, protocol.Heartbeat{Fence: plan.Fence, Step: "plan"})
 	if err != nil || reply.Cancel != holdfast.ReasonPreempted {
 		t.Fatalf("the plan is told %+v, %v", reply, err)
 	}
-	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
+	f.finish(plan, protocol.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
 	apply := f.claim()
 	if apply.Kind != holdfast.RunApply {
 		t.Fatalf("claimed a %s", apply.Kind)
@@ -319,7 +321,7 @@ func TestAnApplyGoesFirst(t *testing.T) {
 
 // beforeApply has the plan of a direct push to prod wait for a person, while that
 // of pull request 2 runs.
-func beforeApply(t *testing.T) (*fleet, holdfast.Assignment) {
+func beforeApply(t *testing.T) (*fleet, protocol.Assignment) {
 	t.Helper()
 	f := newFleet(t, twoClusters())
 	f.adopt()
@@ -385,7 +387,7 @@ func TestACancelledPlanDoesNotComeAgain(t *testing.T) {
 	f, plan := beforeApply(t)
 	f.api("alice", holdfast.VerbApply, "prod") // asks it to step back
 	f.command(2, "alice", "/holdfast cancel")
-	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
+	f.finish(plan, protocol.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
 	run, err := f.store.Run(t.Context(), plan.Run)
 	f.must(err)
 	if run.Status != holdfast.RunCanceled || run.Reason != holdfast.ReasonCanceled {
@@ -402,8 +404,8 @@ func TestRedisGone(t *testing.T) {
 	f.restart(func(opts *reconciler.Options) { opts.Replica.Locker, opts.Limits.Lease = broken, time.Millisecond })
 	plan := f.claim()
 	broken.err = holdfast.ErrUnavailable
-	beat := func(a holdfast.Assignment) holdfast.HeartbeatReply {
-		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+	beat := func(a protocol.Assignment) protocol.HeartbeatReply {
+		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Fence: a.Fence})
 		f.must(err)
 		return reply
 	}
@@ -413,7 +415,7 @@ func TestRedisGone(t *testing.T) {
 		}
 	}
 	// As an agent that was told so ends it.
-	f.finish(plan, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Detail: string(holdfast.ReasonLeaseLost)})
+	f.finish(plan, protocol.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Detail: string(holdfast.ReasonLeaseLost)})
 	if run, err := f.store.Run(t.Context(), plan.Run); err != nil || run.Status != holdfast.RunRetrying {
 		t.Errorf("it is %s (%s), want it tried again", run.Status, run.Reason)
 	}
@@ -432,7 +434,7 @@ func TestRedisGone(t *testing.T) {
 	}
 }
 
-func lockOwner(a holdfast.Assignment) string { return a.Run + "/1" }
+func lockOwner(a protocol.Assignment) string { return a.Run + "/1" }
 
 type brokenLocker struct {
 	reconciler.Locker

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -87,7 +88,7 @@ func TestCheckWithoutAPlan(t *testing.T) {
 	a := f.claim()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Fence: a.Fence}))
+	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, protocol.Result{Status: holdfast.RunPlanned, Fence: a.Fence}))
 	for range 20 {
 		_, err := f.r.Reconciled(ctx, holdfast.Request{Cluster: "prod"})
 		f.must(err)
@@ -104,8 +105,8 @@ func TestUnreadablePlanHoldsNothingUp(t *testing.T) {
 	f := driftFleet(t, hourly)
 	f.later()
 	a := f.claim()
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactDocument, strings.NewReader("no plan")))
-	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, holdfast.Result{Status: holdfast.RunPlanned, Fence: a.Fence, PlanDigest: "sha256:1"}))
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactDocument, strings.NewReader("no plan")))
+	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, protocol.Result{Status: holdfast.RunPlanned, Fence: a.Fence, PlanDigest: "sha256:1"}))
 	f.must(f.r.Settle(t.Context()))
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
@@ -169,7 +170,7 @@ func TestBrokenCloudDoesNotHideDriftOfOthers(t *testing.T) {
 		if a.Run == "" {
 			break
 		}
-		f.finish(a, holdfast.Result{Status: holdfast.RunNoChanges})
+		f.finish(a, protocol.Result{Status: holdfast.RunNoChanges})
 		checked = append(checked, a.Cluster)
 	}
 	slices.Sort(checked)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -91,8 +92,8 @@ func TestIssuesAreTakenUpAfterACrash(t *testing.T) {
 	end := func(plan string, status holdfast.RunStatus) {
 		f.later()
 		a := f.claim()
-		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader(plan)))
-		f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: status, Fence: a.Fence})))
+		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, strings.NewReader(plan)))
+		f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, protocol.Result{Status: status, Fence: a.Fence})))
 		f.restart()
 	}
 	const plan = `{"drift": [{"address": "aws_vpc.a", "type": "aws_vpc", "action": "delete"}], "changes": [{"address": "aws_vpc.a", "type": "aws_vpc", "action": "create"}]}`
@@ -216,7 +217,7 @@ func TestRevertIsReported(t *testing.T) {
 	if versions > 2 || !strings.Contains(issue.Body, apply.ID) {
 		t.Errorf("while it is reverted, version %d:\n%s", versions, issue.Body)
 	}
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 	f.finish(a, good(a))
 	f.post()
 	f.pass()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestCheckOfAMovedBaseIsDiscarded: what was found is of something that is not
@@ -24,8 +25,8 @@ func TestCheckOfAMovedBaseIsDiscarded(t *testing.T) {
 	// It ends as if it had not heard that it should stop, and the apply follows
 	// before anybody looks at it.
 	f.restart()
-	result := holdfast.Result{Status: holdfast.RunPlanned, Fence: check.Fence}
-	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	result := protocol.Result{Status: holdfast.RunPlanned, Fence: check.Fence}
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, result)))
 	f.restart()
 	f.clock.Advance(time.Minute) // an apply waits no longer for its repository to be read
@@ -163,8 +164,8 @@ func TestEndedCheckIsNotRepeated(t *testing.T) {
 	f := driftFleet(t, hourly)
 	f.later()
 	a := f.claim()
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
-	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, protocol.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
 	_, err := f.r.DriftPass(t.Context())
 	f.must(err)
 	f.restart()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -43,7 +44,7 @@ func TestDriftIsRevertedByItself(t *testing.T) {
 	f.look() // what asks again changes nothing
 	f.r.Resume(t.Context())
 	f.settle()
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Modules != before.Run {
 			t.Errorf("the apply has the modules of %q, want those of %s, which was applied", a.Modules, before.Run)
 		}
@@ -76,7 +77,7 @@ func TestRevertThatFindsAnotherPlan(t *testing.T) {
 	}
 	data, err := json.Marshal(scaled("9"))
 	f.must(err)
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(data)))
 	held := planned(a)
 	held.Reason = holdfast.ReasonPlanChanged
 	f.finish(a, held)
@@ -99,9 +100,9 @@ func TestRevertThatFindsAnotherPlan(t *testing.T) {
 // its value.
 func TestSameDriftIsRevertedOnce(t *testing.T) {
 	t.Parallel()
-	failed := func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r }
+	failed := func(a protocol.Assignment) protocol.Result { r := failing(a); r.Applying = false; return r }
 	tests := map[string]struct {
-		end  func(holdfast.Assignment) holdfast.Result
+		end  func(protocol.Assignment) protocol.Result
 		back string // what it has drifted to after it was reverted
 	}{
 		"it was reverted":                     {end: good, back: "5"},
@@ -312,7 +313,7 @@ func TestRevertSurvivesACrash(t *testing.T) {
 	f.r.Resume(t.Context())
 	f.settle()
 	f.expectRuns("prod", "plan no_changes", "drift planned", "apply queued Drifted")
-	apply := f.execute(func(a holdfast.Assignment) holdfast.Result { r := failing(a); r.Applying = false; return r })
+	apply := f.execute(func(a protocol.Assignment) protocol.Result { r := failing(a); r.Applying = false; return r })
 	rec = f.cluster("prod")
 	rec.Drift.Revert = ""
 	_, err = f.store.SaveCluster(t.Context(), rec)

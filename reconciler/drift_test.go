@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -50,12 +51,12 @@ func (f *fleet) checks(plan holdfast.Plan) holdfast.Run {
 }
 
 // finds ends a drift check that found plan.
-func (f *fleet) finds(a holdfast.Assignment, plan holdfast.Plan) holdfast.Run {
+func (f *fleet) finds(a protocol.Assignment, plan holdfast.Plan) holdfast.Run {
 	f.t.Helper()
 	data, err := json.Marshal(plan)
 	f.must(err)
-	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
-	result := holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(data)))
+	result := protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 	if len(plan.Changes) > 0 {
 		result.Status = holdfast.RunPlanned
 	}
@@ -212,12 +213,12 @@ func TestChecksYield(t *testing.T) {
 	if a := f.claim(); a.Kind != holdfast.RunPlan {
 		t.Fatalf("a %s is executed before the plan", a.Kind)
 	}
-	var running []holdfast.Assignment
+	var running []protocol.Assignment
 	for a := f.claim(); a.Run != ""; a = f.claim(refs(running)...) {
 		running = append(running, a)
 	}
 	// The plan's agent does not know it any more by then, and takes it again.
-	running = slices.DeleteFunc(running, func(a holdfast.Assignment) bool { return a.Kind == holdfast.RunPlan })
+	running = slices.DeleteFunc(running, func(a protocol.Assignment) bool { return a.Kind == holdfast.RunPlan })
 	if len(running) != 3 {
 		t.Fatalf("%d checks run at once, want 3", len(running))
 	}
@@ -232,7 +233,7 @@ func TestChecksYield(t *testing.T) {
 	}
 }
 
-func refs(list []holdfast.Assignment) []holdfast.AttemptRef {
+func refs(list []protocol.Assignment) []holdfast.AttemptRef {
 	var out []holdfast.AttemptRef
 	for _, a := range list {
 		out = append(out, a.AttemptRef)
@@ -265,12 +266,12 @@ func TestChecksStepBack(t *testing.T) {
 		f.later()
 		check := f.claim()
 		f.merge(1, byMerge)
-		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), check.AttemptRef, holdfast.Heartbeat{})
+		reply, err := f.r.Dispatcher().Heartbeat(t.Context(), check.AttemptRef, protocol.Heartbeat{})
 		f.must(err)
 		if reply.Cancel != holdfast.ReasonPreempted {
 			t.Fatalf("the check is told %q", reply.Cancel)
 		}
-		f.finish(check, holdfast.Result{Status: holdfast.RunCanceled})
+		f.finish(check, protocol.Result{Status: holdfast.RunCanceled})
 		f.expectRuns("prod", "plan no_changes", "plan planned", "drift canceled Preempted", "apply queued Merged")
 		f.executeAll(good)
 		if d := f.cluster("prod").Drift; d.Status != holdfast.DriftUnchecked || d.Run != "" {
@@ -349,10 +350,10 @@ func TestScheduleRuns(t *testing.T) {
 	}
 	defer g.Wait()
 	defer stop()
-	next := func(kind holdfast.RunKind) holdfast.Assignment {
+	next := func(kind holdfast.RunKind) protocol.Assignment {
 		t.Helper()
 		for range 3 {
-			a, err := f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+			a, err := f.r.Dispatcher().Claim(ctx, protocol.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
 			if errors.Is(err, holdfast.ErrNotFound) {
 				continue
 			}
@@ -363,14 +364,14 @@ func TestScheduleRuns(t *testing.T) {
 			return a
 		}
 		t.Fatalf("there is no %s:\n%s", kind, strings.Join(f.runs("prod"), "\n"))
-		return holdfast.Assignment{}
+		return protocol.Assignment{}
 	}
-	end := func(a holdfast.Assignment, plan holdfast.Plan, status holdfast.RunStatus) {
+	end := func(a protocol.Assignment, plan holdfast.Plan, status holdfast.RunStatus) {
 		t.Helper()
 		data, err := json.Marshal(plan)
 		f.must(err)
-		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
-		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, holdfast.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()})))
+		f.must(f.store.PutArtefact(ctx, a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(data)))
+		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, protocol.Result{Status: status, Fence: a.Fence, Applying: a.Kind.Writes()})))
 	}
 	jump := func() {
 		f.clock.Advance(67 * time.Minute)

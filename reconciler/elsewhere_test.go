@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // givenAway is a fleet in whose pull request 1 prod was reviewed, which was then given to
 // another repository: that applies it.
-func givenAway(t *testing.T, before func(*fleet)) (*fleet, holdfast.Assignment) {
+func givenAway(t *testing.T, before func(*fleet)) (*fleet, protocol.Assignment) {
 	t.Helper()
 	f := reviewed(t)
 	before(f)
@@ -104,7 +105,7 @@ func TestAHeldPlanIsNotTheFormerRepositorys(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	held := f.execute(func(a holdfast.Assignment) holdfast.Result {
+	held := f.execute(func(a protocol.Assignment) protocol.Result {
 		result := planned(a)
 		result.Reason = holdfast.ReasonPlanChanged
 		return result

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestEngineOfTheLastApply: what plans and applies after an apply is told its
@@ -17,7 +18,7 @@ func TestEngineOfTheLastApply(t *testing.T) {
 	f.execute(withEngine)
 	f.post()
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Kind != holdfast.RunApply || a.PinName != "terraform" || a.PinVersion != "1.9.8" || a.Exact || a.Modules != "" {
 			t.Errorf("the merge leads to %+v", a)
 		}
@@ -38,11 +39,11 @@ func TestEngineOfTheLastApply(t *testing.T) {
 // has had that of the plan which it was to match. A first apply is on no other record.
 func TestEngineOfAnApplyThatDied(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]func(*fleet, holdfast.Assignment){
-		"its agent started again": func(f *fleet, a holdfast.Assignment) {
-			f.finish(a, holdfast.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
+	for name, dies := range map[string]func(*fleet, protocol.Assignment){
+		"its agent started again": func(f *fleet, a protocol.Assignment) {
+			f.finish(a, protocol.Result{Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: true})
 		},
-		"it was given up": func(f *fleet, a holdfast.Assignment) {
+		"it was given up": func(f *fleet, a protocol.Assignment) {
 			run, err := f.store.Run(t.Context(), a.Run)
 			f.must(err)
 			f.must(f.r.Dispatcher().Kill(t.Context(), run, "nobody hears of it"))
@@ -70,7 +71,7 @@ func TestEngineOfAnApplyThatDied(t *testing.T) {
 			f.finish(remainder, withEngine(remainder))
 
 			f.open(2, map[string]string{"infra/prod/main.tf": "# two\n"})
-			f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+			f.executeAll(func(a protocol.Assignment) protocol.Result {
 				result := withEngine(a)
 				result.EngineName, result.EngineVersion = "tofu", "1.10.0"
 				return result
@@ -91,7 +92,7 @@ func TestAnotherEngineIsReported(t *testing.T) {
 		for _, status := range []holdfast.RunStatus{holdfast.RunPlanned, holdfast.RunNoChanges} {
 			f := built(t, twoClusters())
 			f.open(1, map[string]string{"infra/prod/main.tf": "# two\n"})
-			f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+			f.executeAll(func(a protocol.Assignment) protocol.Result {
 				result := withEngine(a)
 				result.EngineName, result.EngineVersion, result.Status = name, "1.10.0", status
 				return result
@@ -114,7 +115,7 @@ func TestAnotherStateIsReported(t *testing.T) {
 	}{"the same": {"# two\n", false}, "another": {elsewhere, true}} {
 		f := built(t, twoClusters())
 		f.open(1, map[string]string{"infra/prod/main.tf": change.text})
-		f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		f.executeAll(func(a protocol.Assignment) protocol.Result {
 			result := withEngine(a)
 			result.Status = holdfast.RunNoChanges
 			return result

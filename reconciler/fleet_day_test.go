@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -195,7 +196,7 @@ func (d *days) atRest(i int) {
 type attempts []attempt
 
 type attempt struct {
-	holdfast.Assignment
+	protocol.Assignment
 	ends time.Time
 }
 
@@ -295,14 +296,14 @@ func (d *days) end(a attempt) {
 	ctx := d.t.Context()
 	_, err := d.store.AppendLog(ctx, a.AttemptRef, 0, d.bulk[:6<<10])
 	d.must(err)
-	plan, result := d.clean, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+	plan, result := d.clean, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 	if strings.HasSuffix(a.Cluster, "00") || strings.HasSuffix(a.Cluster, "20") || strings.HasSuffix(a.Cluster, "40") ||
 		strings.HasSuffix(a.Cluster, "60") || strings.HasSuffix(a.Cluster, "80") {
 		plan, result.Status = d.drift, holdfast.RunPlanned
 	}
 	for name, data := range map[string][]byte{
-		holdfast.ArtefactPlan:     plan,
-		holdfast.ArtefactLockFile: d.bulk[:2<<10], holdfast.ArtefactInput: d.bulk[:1<<10], holdfast.ArtefactResources: d.resources,
+		protocol.ArtefactPlan:     plan,
+		protocol.ArtefactLockFile: d.bulk[:2<<10], protocol.ArtefactInput: d.bulk[:1<<10], protocol.ArtefactResources: d.resources,
 	} {
 		d.must(d.store.PutArtefact(ctx, a.AttemptRef, name, bytes.NewReader(data)))
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -224,9 +225,9 @@ func bySquash(repo *gitserver.Repo, pr holdfast.PullRequest) string {
 }
 
 // claim hands the next run to the agent; the zero Assignment if there is none.
-func (f *fleet) claim(executing ...holdfast.AttemptRef) holdfast.Assignment {
+func (f *fleet) claim(executing ...holdfast.AttemptRef) protocol.Assignment {
 	f.t.Helper()
-	a, err := f.r.Dispatcher().Claim(f.t.Context(), holdfast.ClaimRequest{Agent: "agent", Executing: executing})
+	a, err := f.r.Dispatcher().Claim(f.t.Context(), protocol.ClaimRequest{Agent: "agent", Executing: executing})
 	if err != nil && !strings.Contains(err.Error(), holdfast.ErrNotFound.Error()) {
 		f.t.Fatal(err)
 	}
@@ -236,13 +237,13 @@ func (f *fleet) claim(executing ...holdfast.AttemptRef) holdfast.Assignment {
 // left leaves what an agent leaves of the plan that it has made, which is the
 // summary that a test has stored, or else a plan that depends on what is planned,
 // and returns the result with the document's digest.
-func (f *fleet) left(a holdfast.Assignment, result holdfast.Result) holdfast.Result {
+func (f *fleet) left(a protocol.Assignment, result protocol.Result) protocol.Result {
 	f.t.Helper()
 	if result.PlanDigest != "" || !result.Status.Good() {
 		return result
 	}
 	var plan holdfast.Plan
-	if file, err := f.store.Artefact(f.t.Context(), a.Run, holdfast.ArtefactPlan); err == nil {
+	if file, err := f.store.Artefact(f.t.Context(), a.Run, protocol.ArtefactPlan); err == nil {
 		f.must(json.NewDecoder(file).Decode(&plan))
 		f.must(file.Close())
 	}
@@ -260,14 +261,14 @@ func (f *fleet) left(a holdfast.Assignment, result holdfast.Result) holdfast.Res
 	}
 	document, info, digest, err := plandoctest.Artefacts(plan)
 	f.must(err)
-	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactDocument, bytes.NewReader(document)))
-	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactInfo, bytes.NewReader(info)))
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactDocument, bytes.NewReader(document)))
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactInfo, bytes.NewReader(info)))
 	result.PlanDigest = digest
 	return result
 }
 
 // finish ends an attempt and works off what follows.
-func (f *fleet) finish(a holdfast.Assignment, result holdfast.Result) {
+func (f *fleet) finish(a protocol.Assignment, result protocol.Result) {
 	f.t.Helper()
 	result.Fence = a.Fence
 	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, f.left(a, result)))
@@ -275,7 +276,7 @@ func (f *fleet) finish(a holdfast.Assignment, result holdfast.Result) {
 }
 
 // execute claims and ends the next run.
-func (f *fleet) execute(result func(holdfast.Assignment) holdfast.Result) holdfast.Run {
+func (f *fleet) execute(result func(protocol.Assignment) protocol.Result) holdfast.Run {
 	f.t.Helper()
 	a := f.claim()
 	if a.Run == "" {
@@ -287,7 +288,7 @@ func (f *fleet) execute(result func(holdfast.Assignment) holdfast.Result) holdfa
 	}
 	plan, err := json.Marshal(made)
 	f.must(err)
-	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(plan)))
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(plan)))
 	f.finish(a, result(a))
 	run, err := f.store.Run(f.t.Context(), a.Run)
 	f.must(err)
@@ -296,14 +297,14 @@ func (f *fleet) execute(result func(holdfast.Assignment) holdfast.Result) holdfa
 
 // executeAll executes until there is nothing to claim, and posts what is to be
 // seen then.
-func (f *fleet) executeAll(result func(holdfast.Assignment) holdfast.Result) {
+func (f *fleet) executeAll(result func(protocol.Assignment) protocol.Result) {
 	f.t.Helper()
 	for {
 		a := f.claim()
 		if a.Run == "" {
 			break
 		}
-		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 		f.finish(a, result(a))
 	}
 	f.post()
@@ -311,13 +312,13 @@ func (f *fleet) executeAll(result func(holdfast.Assignment) holdfast.Result) {
 
 // planned and applied are what an engine makes of runs that go well: a plan
 // that depends on what it plans, and applies that find what was reviewed.
-func planned(a holdfast.Assignment) holdfast.Result {
-	return holdfast.Result{
+func planned(a protocol.Assignment) protocol.Result {
+	return protocol.Result{
 		Status: holdfast.RunPlanned, InputDigest: "sha256:in-" + a.SourceDigest,
 	}
 }
 
-func good(a holdfast.Assignment) holdfast.Result {
+func good(a protocol.Assignment) protocol.Result {
 	if a.Kind == holdfast.RunPlan {
 		return planned(a)
 	}
@@ -326,13 +327,13 @@ func good(a holdfast.Assignment) holdfast.Result {
 	return result
 }
 
-func failing(a holdfast.Assignment) holdfast.Result {
-	return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Applying: a.Kind.Writes(), Failure: &holdfast.Failure{
+func failing(a protocol.Assignment) protocol.Result {
+	return protocol.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Applying: a.Kind.Writes(), Failure: &holdfast.Failure{
 		Step: "apply", Summary: "no such instance type", Cause: "InvalidConfiguration",
 	}}
 }
 
-func transient(a holdfast.Assignment) holdfast.Result {
+func transient(a protocol.Assignment) protocol.Result {
 	result := failing(a)
 	result.Failure.Transient = true
 	return result
@@ -407,7 +408,7 @@ func (f *fleet) expectRuns(cluster string, want ...string) {
 func (f *fleet) adopt() {
 	f.t.Helper()
 	f.look()
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 }
 
 // document is a cluster whose root module is infra/NAME, with more lines of spec.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // A pull request that takes away what its own apply has to meet, meets it all the same:
@@ -70,7 +71,7 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 // makes part of what is applied.
 func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 	t.Parallel()
-	unchanged := func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} }
+	unchanged := func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} }
 	lifted := map[string]string{"clusters/prod.yaml": document("prod")}
 	both := map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("same")}
 	for name, tt := range map[string]struct {
@@ -147,7 +148,7 @@ func TestAConditionIsNotLiftedUnseen(t *testing.T) {
 
 // liftedAndReverted merges a pull request that does nothing but change settings, and then
 // has the plan applied that a person has asked for.
-func liftedAndReverted(f *fleet, files map[string]string, engine func(holdfast.Assignment) holdfast.Result) {
+func liftedAndReverted(f *fleet, files map[string]string, engine func(protocol.Assignment) protocol.Result) {
 	f.t.Helper()
 	f.open(1, files)
 	f.executeAll(good)

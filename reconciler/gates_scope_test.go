@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // bothRequire is a fleet of two clusters with the same condition, and a pull request that
@@ -122,10 +123,10 @@ func TestAnApprovalThroughTheAPIIsOfWhatIsShown(t *testing.T) {
 	says(missing + "nobody has approved it")
 
 	f.obeys(1, "alice", "/holdfast plan")
-	second := f.execute(func(a holdfast.Assignment) holdfast.Result {
+	second := f.execute(func(a protocol.Assignment) protocol.Result {
 		data, err := json.Marshal(scaled("9"))
 		f.must(err)
-		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(data)))
+		f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(data)))
 		return planned(a)
 	})
 	f.post()

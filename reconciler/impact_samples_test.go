@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // farShop is the file of a cluster of template web in another repository.
@@ -486,6 +487,6 @@ func TestSamplesEndWithTheirPullRequest(t *testing.T) {
 // assessing dies at one of its writes, those of impacts among them.
 type assessing struct{ *mortal }
 
-func (s assessing) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error {
+func (s assessing) SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []rollout.Impact) error {
 	return s.write("SaveImpacts", func() error { return s.Store.SaveImpacts(ctx, ref, impacts) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // shop is a template with a variable, whose module gets another text per release.
@@ -69,7 +70,7 @@ func newShops(t *testing.T, with ...func(*reconciler.Options)) *fleet {
 	return f
 }
 
-func (f *fleet) impact(number int) holdfast.Impact {
+func (f *fleet) impact(number int) rollout.Impact {
 	f.t.Helper()
 	impacts, err := f.store.Impacts(f.t.Context(), holdfast.PullRequestRef{Repo: infra, Number: number})
 	f.must(err)
@@ -91,7 +92,7 @@ func (f *fleet) samples(number int) []string {
 	return names
 }
 
-func reachOf(impact holdfast.Impact) map[string]string {
+func reachOf(impact rollout.Impact) map[string]string {
 	out := make(map[string]string)
 	for i, g := range impact.Groups {
 		for _, c := range g.Clusters {

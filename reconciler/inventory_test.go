@@ -13,18 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // found ends an attempt that has found addresses in the state after changes.
-func (f *fleet) found(a holdfast.Assignment, result holdfast.Result, changes map[string]holdfast.ChangeAction, addresses ...string) {
+func (f *fleet) found(a protocol.Assignment, result protocol.Result, changes map[string]holdfast.ChangeAction, addresses ...string) {
 	f.t.Helper()
 	f.leaves(a, changes, addresses...)
 	f.finish(a, result)
 }
 
 // leaves is what such an attempt leaves behind.
-func (f *fleet) leaves(a holdfast.Assignment, changes map[string]holdfast.ChangeAction, addresses ...string) {
+func (f *fleet) leaves(a protocol.Assignment, changes map[string]holdfast.ChangeAction, addresses ...string) {
 	f.t.Helper()
 	plan := holdfast.Plan{Counts: holdfast.Counts{Create: 1}}
 	for address, action := range changes {
@@ -39,7 +40,7 @@ func (f *fleet) leaves(a holdfast.Assignment, changes map[string]holdfast.Change
 		}
 		resources = append(resources, holdfast.Resource{Address: address, Type: kind, ID: id})
 	}
-	for name, v := range map[string]any{holdfast.ArtefactPlan: plan, holdfast.ArtefactResources: resources} {
+	for name, v := range map[string]any{protocol.ArtefactPlan: plan, protocol.ArtefactResources: resources} {
 		data, err := json.Marshal(v)
 		f.must(err)
 		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, bytes.NewReader(data)))
@@ -47,7 +48,7 @@ func (f *fleet) leaves(a holdfast.Assignment, changes map[string]holdfast.Change
 }
 
 // endsQuietly ends an attempt and works off nothing of what follows.
-func (f *fleet) endsQuietly(a holdfast.Assignment, result holdfast.Result) {
+func (f *fleet) endsQuietly(a protocol.Assignment, result protocol.Result) {
 	f.t.Helper()
 	result.Fence = a.Fence
 	f.must(f.r.Dispatcher().Finish(f.t.Context(), a.AttemptRef, f.left(a, result)))
@@ -69,7 +70,7 @@ func (f *fleet) inventory() map[string]string {
 }
 
 // change merges a reviewed change of prod and returns its apply.
-func (f *fleet) applyOf(number int, text string) holdfast.Assignment {
+func (f *fleet) applyOf(number int, text string) protocol.Assignment {
 	f.t.Helper()
 	f.open(number, map[string]string{"infra/prod/main.tf": module(text)})
 	f.executeAll(good)
@@ -88,7 +89,7 @@ func TestInventory(t *testing.T) {
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})
 	f.look()
 	adopted := f.claim()
-	f.found(adopted, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "old.a", "old.b", "old.c")
+	f.found(adopted, protocol.Result{Status: holdfast.RunNoChanges}, nil, "old.a", "old.b", "old.c")
 	want := map[string]string{"old.a": "", "old.b": "", "old.c": ""}
 	if diff := cmp.Diff(want, f.inventory()); diff != "" {
 		t.Fatalf("after the adoption (-want +got):\n%s", diff)
@@ -133,10 +134,10 @@ func TestInventoryIsNotPartOfARun(t *testing.T) {
 	}
 	broken.err = nil
 	check := f.claimDrift("prod")
-	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactResources, strings.NewReader("not JSON")))
-	f.finish(check, holdfast.Result{Status: holdfast.RunNoChanges})
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, protocol.ArtefactResources, strings.NewReader("not JSON")))
+	f.finish(check, protocol.Result{Status: holdfast.RunNoChanges})
 	check = f.claimDrift("prod")
-	f.found(check, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
+	f.found(check, protocol.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
 	if diff := cmp.Diff(map[string]string{"a.a": ""}, f.inventory()); diff != "" {
 		t.Errorf("after a check (-want +got):\n%s", diff)
 	}
@@ -172,7 +173,7 @@ func TestInventoryIsRecordedOnceItCanBeRead(t *testing.T) {
 	f.found(second, good(second), actions{"a.b": "create"}, "a.a", "a.b")
 	broken.err = nil
 	check := f.claimDrift("prod")
-	f.found(check, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.b")
+	f.found(check, protocol.Result{Status: holdfast.RunNoChanges}, nil, "a.b")
 	sweep()
 	if got := f.inventory(); len(got) != 1 {
 		t.Errorf("after a check that has found one, %v", got)
@@ -187,7 +188,7 @@ func TestInventoryWithoutThePlan(t *testing.T) {
 	store := f.damageable()
 	f.adopt()
 	first := f.applyOf(1, "two")
-	store.damage(first.Run, holdfast.ArtefactPlan)
+	store.damage(first.Run, protocol.ArtefactPlan)
 	f.leaves(first, actions{"a.a": "create"}, "a.a")
 	f.endsQuietly(first, good(first))
 	if got := f.inventory(); len(got) > 0 {
@@ -208,7 +209,7 @@ func TestInventoryOfOthers(t *testing.T) {
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	a := f.claim()
-	f.found(a, holdfast.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
+	f.found(a, protocol.Result{Status: holdfast.RunNoChanges}, nil, "a.a")
 	f.repo.Commit(master, "push", map[string]string{"infra/prod/main.tf": module("three")})
 	f.look()
 	a = f.claim()
@@ -218,7 +219,7 @@ func TestInventoryOfOthers(t *testing.T) {
 	}
 }
 
-func (f *fleet) claimDrift(cluster string) holdfast.Assignment {
+func (f *fleet) claimDrift(cluster string) protocol.Assignment {
 	f.t.Helper()
 	f.queueDrift(cluster)
 	a := f.claim()
@@ -235,7 +236,7 @@ type brokenInventory struct {
 }
 
 func (s *brokenInventory) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
-	if s.err != nil && name == holdfast.ArtefactResources {
+	if s.err != nil && name == protocol.ArtefactResources {
 		return nil, s.err
 	}
 	return s.Store.Artefact(ctx, run, name)
@@ -281,7 +282,7 @@ func TestMovedResourceKeepsItsRun(t *testing.T) {
 }
 
 // moved ends an apply that did nothing but give resources other addresses.
-func (f *fleet) moved(a holdfast.Assignment, from map[string]string, addresses ...string) {
+func (f *fleet) moved(a protocol.Assignment, from map[string]string, addresses ...string) {
 	f.t.Helper()
 	plan := holdfast.Plan{Counts: holdfast.Counts{Move: len(from)}}
 	for to, was := range from {
@@ -291,7 +292,7 @@ func (f *fleet) moved(a holdfast.Assignment, from map[string]string, addresses .
 	for _, address := range addresses {
 		resources = append(resources, holdfast.Resource{Address: address, Type: "x", ID: "id-" + address})
 	}
-	for name, v := range map[string]any{holdfast.ArtefactPlan: plan, holdfast.ArtefactResources: resources} {
+	for name, v := range map[string]any{protocol.ArtefactPlan: plan, protocol.ArtefactResources: resources} {
 		data, err := json.Marshal(v)
 		f.must(err)
 		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, strings.NewReader(string(data))))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // An apply of the same code settles what it has in the state. What its files or data no
@@ -17,7 +18,7 @@ func TestAnApplyWithoutItKeepsWhatMayExist(t *testing.T) {
 	f := laterDied(t)
 	f.clock.Advance(time.Minute)
 	f.ask("prod")
-	f.found(f.claim(), withEngine(holdfast.Assignment{Kind: holdfast.RunApply}), nil, "a.before")
+	f.found(f.claim(), withEngine(protocol.Assignment{Kind: holdfast.RunApply}), nil, "a.before")
 	if rec := f.cluster("prod"); rec.Waiting != "" || rec.Phase != holdfast.PhaseActive || !slices.Equal(rec.Left.Addresses, []string{"a.work"}) {
 		t.Fatalf("applied without it, prod is %s, waits for %q, and has left %v", rec.Phase, rec.Waiting, rec.Left)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -67,7 +68,7 @@ func TestNoLockGivesAStateToTwoRuns(t *testing.T) {
 }
 
 // claimAtOnce has eight agents claim at the same time, half of them of each replica.
-func claimAtOnce(t *testing.T, replicas []*reconciler.Reconciler) (got []holdfast.Assignment) {
+func claimAtOnce(t *testing.T, replicas []*reconciler.Reconciler) (got []protocol.Assignment) {
 	t.Helper()
 	var (
 		wg    sync.WaitGroup
@@ -77,7 +78,7 @@ func claimAtOnce(t *testing.T, replicas []*reconciler.Reconciler) (got []holdfas
 	for i := range 8 {
 		wg.Go(func() {
 			<-start
-			a, err := replicas[i%2].Dispatcher().Claim(t.Context(), holdfast.ClaimRequest{Agent: fmt.Sprint("agent-", i)})
+			a, err := replicas[i%2].Dispatcher().Claim(t.Context(), protocol.ClaimRequest{Agent: fmt.Sprint("agent-", i)})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -105,7 +106,7 @@ func TestLockThatSomebodyElseGot(t *testing.T) {
 	}
 	f.must(f.locks.Release(t.Context(), apply.StateLocation, lockOwner(apply)))
 	f.must(f.locks.Acquire(t.Context(), apply.StateLocation, "run-stranger/1", time.Hour))
-	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), apply.AttemptRef, holdfast.Heartbeat{Fence: apply.Fence})
+	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), apply.AttemptRef, protocol.Heartbeat{Fence: apply.Fence})
 	f.must(err)
 	if reply.MayApply || reply.Cancel != "" {
 		t.Errorf("the apply is told %+v, want it not to begin, and to continue if it has", reply)

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // differs is an apply that comes to something else than what was reviewed.
-func differs(a holdfast.Assignment) holdfast.Result {
+func differs(a protocol.Assignment) protocol.Result {
 	result := planned(a)
 	if a.Kind.Writes() {
 		result.Reason = holdfast.ReasonPlanChanged
@@ -19,11 +20,11 @@ func differs(a holdfast.Assignment) holdfast.Result {
 }
 
 // unplannable is an apply that cannot even plan.
-func unplannable(a holdfast.Assignment) holdfast.Result {
+func unplannable(a protocol.Assignment) protocol.Result {
 	if !a.Kind.Writes() {
 		return planned(a)
 	}
-	return holdfast.Result{Status: holdfast.RunErrored, Failure: &holdfast.Failure{
+	return protocol.Result{Status: holdfast.RunErrored, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "no such region", Cause: "InvalidConfiguration",
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // A merge during an apply that dies waits for what that may have created, by its
@@ -67,8 +68,8 @@ func TestACanceledApplyThatHadToBeKilled(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Applying: true, Failure: &holdfast.Failure{
+	f.execute(func(a protocol.Assignment) protocol.Result {
+		return protocol.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled, Applying: true, Failure: &holdfast.Failure{
 			Step: "apply", Summary: "killed by signal 9", Cause: holdfast.ReasonCanceled, Unrecorded: []string{"a.work"},
 		}}
 	})

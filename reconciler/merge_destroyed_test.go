@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestAMergeOfWhatWasDestroyedLater: a merge that left nothing to apply says so still when
@@ -21,7 +22,7 @@ func TestAMergeOfWhatWasDestroyedLater(t *testing.T) {
 			t.Errorf("%s: holdfast/apply of the rename: %q", when, f.forge.told(rev, holdfast.ContextApply))
 		}
 	}
-	nothing := func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} }
+	nothing := func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} }
 	f.open(1, map[string]string{
 		"clusters/prod.yaml": strings.ReplaceAll(renamedDocument("live", "prod"), "infra/live", "infra/prod"),
 	})

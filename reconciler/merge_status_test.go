@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // ticks lets time pass in which nothing else happens.
@@ -129,7 +130,7 @@ func TestAMergeThatLeftNothingToDo(t *testing.T) {
 	f.executeAll(good)
 	f.merge(2, byMerge)
 	f.execute(failing)
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 	f.ticks()
 	check := func(when string) {
 		t.Helper()
@@ -188,7 +189,7 @@ func TestAMergeWhoseClusterGoesOn(t *testing.T) {
 	rename := map[string]string{
 		"clusters/prod.yaml": gitserver.Delete, "clusters/live.yaml": strings.Replace(renamedDocument("live", "prod"), "infra/live", "infra/prod", 1),
 	}
-	canceled := func(a holdfast.Assignment) holdfast.Result {
+	canceled := func(a protocol.Assignment) protocol.Result {
 		stopped := failing(a)
 		stopped.Status, stopped.Reason = holdfast.RunCanceled, holdfast.ReasonCanceled
 		return stopped
@@ -241,7 +242,7 @@ func TestAMergeWhoseClusterGoesOn(t *testing.T) {
 			f.dies([]string{"null_resource.main"})
 			f.clock.Advance(time.Minute)
 			f.ask("prod")
-			f.execute(func(a holdfast.Assignment) holdfast.Result {
+			f.execute(func(a protocol.Assignment) protocol.Result {
 				result := planned(a)
 				result.Reason, result.Detail = holdfast.ReasonMayExist, "may exist already: null_resource.main"
 				return result

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // reviewed returns a fleet with pull request 1, which changes prod and whose
@@ -103,7 +104,7 @@ func TestAnotherPlanThanReviewedIsHeld(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if len(a.Reviews) != 1 || a.Reviews[0].PullRequest != onePR {
 			t.Errorf("the apply is compared with %+v", a.Reviews)
 		}
@@ -134,7 +135,7 @@ func TestHeldMergeReadsAsAppliedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		result := planned(a)
 		result.Reason = holdfast.ReasonPlanChanged
 		return result
@@ -181,7 +182,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 	}
 	f.clock.Advance(time.Minute)
 	f.ask("prod")
-	run := f.execute(func(a holdfast.Assignment) holdfast.Result {
+	run := f.execute(func(a protocol.Assignment) protocol.Result {
 		if !a.Resume || len(a.Reviews) != 1 {
 			t.Errorf("resume %t, reviews %+v", a.Resume, a.Reviews)
 		}
@@ -196,7 +197,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 // recorded, and other changes were completed.
 func (f *fleet) dies(unrecorded []string, completed ...string) {
 	f.t.Helper()
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		result := transient(a)
 		result.Status, result.Reason = holdfast.RunInterrupted, holdfast.ReasonAgentKilled
 		result.Failure.Unrecorded, result.Failure.Completed = unrecorded, completed
@@ -213,8 +214,8 @@ func TestWhatMayExistWaitsForAPerson(t *testing.T) {
 	f.dies([]string{"a.work"}, "a.before: created", "a.other: updated")
 	f.clock.Advance(time.Minute)
 	f.ask("prod")
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
-		want := holdfast.AssignedResume{Resume: true, MayExist: []string{"a.before", "a.work"}}
+	f.execute(func(a protocol.Assignment) protocol.Result {
+		want := protocol.AssignedResume{Resume: true, MayExist: []string{"a.before", "a.work"}}
 		if diff := cmp.Diff(want, a.AssignedResume); diff != "" {
 			t.Errorf("the agent is told (-want +got):\n%s", diff)
 		}
@@ -231,7 +232,7 @@ func TestWhatMayExistWaitsForAPerson(t *testing.T) {
 		t.Fatalf("it is %s and waits for %q (%s); the newest run is %s", rec.Phase, rec.Waiting, rec.WaitingDetail, held.Status)
 	}
 	f.api("alice", holdfast.VerbApply, "prod")
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Resume || len(a.MayExist) > 0 || a.AnyMayExist {
 			t.Errorf("what a person has asked for is held again: %+v", a.AssignedResume)
 		}
@@ -253,8 +254,8 @@ func TestWhatMayExistHoldsTheNextMerge(t *testing.T) {
 	f.dies([]string{"a.work"})
 	hold := func(resume bool) {
 		t.Helper()
-		f.execute(func(a holdfast.Assignment) holdfast.Result {
-			want := holdfast.AssignedResume{Resume: resume, MayExist: []string{"a.work"}}
+		f.execute(func(a protocol.Assignment) protocol.Result {
+			want := protocol.AssignedResume{Resume: resume, MayExist: []string{"a.work"}}
 			if diff := cmp.Diff(want, a.AssignedResume); diff != "" || a.Kind != holdfast.RunApply {
 				t.Errorf("the agent of a %s is given (-want +got):\n%s", a.Kind, diff)
 			}
@@ -274,7 +275,7 @@ func TestWhatMayExistHoldsTheNextMerge(t *testing.T) {
 		t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
 	}
 	f.api("alice", holdfast.VerbApply, "prod")
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if len(a.MayExist) > 0 {
 			t.Errorf("what a person has asked for is held again: %+v", a.AssignedResume)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // A name that its repository has removed during the first apply, or after one that has
@@ -14,14 +15,14 @@ import (
 // commit there.
 func TestANameIsNotFreeDuringItsFirstApply(t *testing.T) {
 	t.Parallel()
-	notBegun := func(a holdfast.Assignment) holdfast.Result {
+	notBegun := func(a protocol.Assignment) protocol.Result {
 		result := failing(a)
 		result.Applying = false
 		return result
 	}
 	for name, tc := range map[string]struct {
 		early  bool // the apply ends before its document goes
-		ends   func(holdfast.Assignment) holdfast.Result
+		ends   func(protocol.Assignment) protocol.Result
 		leaves bool // there is something to destroy
 	}{
 		"it ends well":             {ends: withEngine, leaves: true},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -73,9 +74,9 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 			if a.Run != m.Run || !a.State.Move.Copied {
 				t.Fatalf("handed out is %+v", a)
 			}
-			f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
-			f.executeAll(func(holdfast.Assignment) holdfast.Result {
-				return holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+			f.finish(a, protocol.Result{Status: holdfast.RunApplied})
+			f.executeAll(func(protocol.Assignment) protocol.Result {
+				return protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 			})
 			rec = f.cluster("prod")
 			if rec.Waiting != "" || rec.Applied.Document.Environment != "live" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
@@ -217,7 +218,7 @@ func TestAnApplyHasItsStateForItselfWhenCredentialsChange(t *testing.T) {
 	if len(queue) != 1 || queue[0].Reason != holdfast.ReasonLocked {
 		t.Errorf("in the queue are %+v", queue)
 	}
-	if _, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Step: "apply"}); err != nil {
+	if _, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Step: "apply"}); err != nil {
 		t.Error(err)
 	}
 	f.finish(a, good(a))

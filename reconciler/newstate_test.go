@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -69,8 +70,8 @@ func TestAMergeThatMovesTheStateIsHeld(t *testing.T) {
 				t.Errorf("an apply that alice asks for is %s: %s", c.Status, c.Reply)
 			}
 			f.migrated("prod", "key=old", "key=new")
-			f.executeAll(func(holdfast.Assignment) holdfast.Result {
-				return holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
+			f.executeAll(func(protocol.Assignment) protocol.Result {
+				return protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"}
 			})
 			rec = f.cluster("prod")
 			if rec.Waiting != "" || !strings.Contains(rec.Applied.StateLocation, "key=new") || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
@@ -84,7 +85,7 @@ func TestAMergeThatMovesTheStateIsHeld(t *testing.T) {
 func (f *fleet) without(addresses ...string) {
 	f.t.Helper()
 	for a := f.claim(); a.Run != ""; a = f.claim() {
-		f.found(a, holdfast.Result{Status: holdfast.RunNoChanges}, nil, addresses...)
+		f.found(a, protocol.Result{Status: holdfast.RunNoChanges}, nil, addresses...)
 	}
 	f.post()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/policies"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
@@ -60,7 +61,7 @@ type Grants struct {
 	Allow func(repo string, c holdfast.Cluster, stateLocation string) error
 	// Credentials returns the environment that a run of that kind gets. Nil gives
 	// none.
-	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error)
+	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error)
 	// Varied are those of location.Variables that may have another value in another
 	// project or environment. Nil: none.
 	Varied []string
@@ -262,8 +263,8 @@ func (g Grants) withDefaults() Grants {
 		g.Allow = func(string, holdfast.Cluster, string) error { return nil }
 	}
 	if g.Credentials == nil {
-		g.Credentials = func(holdfast.Cluster, holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{}, nil
+		g.Credentials = func(holdfast.Cluster, holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{}, nil
 		}
 	}
 	if g.SameCredential == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // removedBy merges a pull request that removes clusters, says the word that their number
@@ -115,7 +116,7 @@ func TestRemovedAfterAFailedApply(t *testing.T) {
 	f.open(1, map[string]string{"clusters/network.yaml": document("network", "dependsOn: [app]"), "infra/network/main.tf": module("two")})
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Kind.Writes() {
 			return failing(a)
 		}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // onBase is a fleet with a cluster web on base, and the assignment of the first apply of web,
 // which is running.
-func onBase(t *testing.T) (*fleet, holdfast.Assignment) {
+func onBase(t *testing.T) (*fleet, protocol.Assignment) {
 	t.Helper()
 	files := twoClusters()
 	files["clusters/base.yaml"], files["infra/base/main.tf"] = document("base"), module("one")
@@ -28,13 +29,13 @@ func onBase(t *testing.T) (*fleet, holdfast.Assignment) {
 
 // executeOthers executes all runs while another one is executed, and returns the clusters
 // that were written to.
-func (f *fleet) executeOthers(running holdfast.Assignment) (written []string) {
+func (f *fleet) executeOthers(running protocol.Assignment) (written []string) {
 	f.t.Helper()
 	for a := f.claim(running.AttemptRef); a.Run != ""; a = f.claim(running.AttemptRef) {
 		if a.Kind.Writes() {
 			written = append(written, a.Cluster)
 		}
-		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+		f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 		f.finish(a, withEngine(a))
 	}
 	f.post()

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -163,7 +164,7 @@ func TestARepositoryThatIsNotWatchedAnyMore(t *testing.T) {
 		"clusters/near.yaml": document("near"), "infra/near/main.tf": module("one"),
 	})
 	look()
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 	second.Commit(master, "remove", map[string]string{"clusters/far.yaml": gitserver.Delete})
 	look()
 	f.executeAll(withEngine)

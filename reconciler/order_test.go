@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -36,10 +37,10 @@ func changeAll(text string) map[string]string {
 
 // writes executes all runs and returns the clusters in the order in which they
 // were written to.
-func (f *fleet) writes(result func(holdfast.Assignment) holdfast.Result) []string {
+func (f *fleet) writes(result func(protocol.Assignment) protocol.Result) []string {
 	f.t.Helper()
 	var order []string
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Kind.Writes() {
 			order = append(order, a.Cluster)
 		}
@@ -54,7 +55,7 @@ func TestAFailedParentHoldsItsDependents(t *testing.T) {
 	f.open(1, changeAll("two"))
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
-	order := f.writes(func(a holdfast.Assignment) holdfast.Result {
+	order := f.writes(func(a protocol.Assignment) protocol.Result {
 		result := withEngine(a)
 		if a.Kind == holdfast.RunApply && a.Cluster == "cluster" {
 			result.Status, result.Failure = holdfast.RunErrored, &holdfast.Failure{Summary: "quota", Cause: "Quota"}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -35,8 +36,8 @@ func TestForgeThatHangs(t *testing.T) {
 	})
 	status := func(repo string, i int) {
 		revision := holdfast.Revision(fmt.Sprintf("%040x", i))
-		f.must(f.store.Want(t.Context(), holdfast.Post{
-			Key: fmt.Sprintf("status:%s:%s:test", repo, revision), Kind: holdfast.PostStatus, Repo: repo,
+		f.must(f.store.Want(t.Context(), outgoing.Post{
+			Key: fmt.Sprintf("status:%s:%s:test", repo, revision), Kind: outgoing.PostStatus, Repo: repo,
 			Status: holdfast.CommitStatus{Revision: revision, Context: "test", State: holdfast.StatusSuccess},
 		}))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -23,7 +24,7 @@ var ofCluster = map[string]string{
 
 // ends ends an attempt at a run whose outputs have a meaning; no outputs: none
 // were kept.
-func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs string) {
+func (f *fleet) ends(a protocol.Assignment, result protocol.Result, outputs string) {
 	f.t.Helper()
 	run, err := f.store.Run(f.t.Context(), a.Run)
 	f.must(err)
@@ -32,7 +33,7 @@ func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs stri
 		_, err = f.store.UpdateRun(f.t.Context(), run)
 		f.must(err)
 	}
-	for name, text := range map[string]string{holdfast.ArtefactPlan: "{}", holdfast.ArtefactOutputs: outputs} {
+	for name, text := range map[string]string{protocol.ArtefactPlan: "{}", protocol.ArtefactOutputs: outputs} {
 		if text != "" {
 			f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, name, strings.NewReader(text)))
 		}
@@ -41,7 +42,7 @@ func (f *fleet) ends(a holdfast.Assignment, result holdfast.Result, outputs stri
 }
 
 // due claims the next drift check.
-func (f *fleet) due() holdfast.Assignment {
+func (f *fleet) due() protocol.Assignment {
 	f.t.Helper()
 	f.later()
 	a := f.claim()
@@ -68,7 +69,7 @@ func TestOutputsMeanSomething(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
 	f.look()
-	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1:6443", 3))
+	f.ends(f.claim(), protocol.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1:6443", 3))
 	if got := f.meant(); got != "https://10.0.0.1:6443 3 config 3" {
 		t.Errorf("adopted: %s", got)
 	}
@@ -90,17 +91,17 @@ func TestOutputsMeanSomething(t *testing.T) {
 	if run, err := f.store.Run(t.Context(), check.Run); err != nil || !cmp.Equal(run.OutputRoles, ofCluster) {
 		t.Errorf("the check's outputs mean %v, %v", run.OutputRoles, err)
 	}
-	f.ends(check, holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.3", 7))
+	f.ends(check, protocol.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.3", 7))
 	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
 		t.Errorf("after a check: %s", got)
 	}
 	check = f.due()
-	f.ends(check, holdfast.Result{Status: holdfast.RunNoChanges}, "")
+	f.ends(check, protocol.Result{Status: holdfast.RunNoChanges}, "")
 	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
 		t.Errorf("after a check without outputs: %s", got)
 	}
 	check = f.due()
-	f.ends(check, holdfast.Result{Status: holdfast.RunPlanned}, outputsOf("https://10.0.0.4", 8))
+	f.ends(check, protocol.Result{Status: holdfast.RunPlanned}, outputsOf("https://10.0.0.4", 8))
 	if got := f.meant(); got != "https://10.0.0.3 7 config 3" {
 		t.Errorf("after a check that found something: %s", got)
 	}
@@ -120,7 +121,7 @@ func TestOutputsOfAFailedApply(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
 	f.look()
-	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
+	f.ends(f.claim(), protocol.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
 	failed := f.applyOf(1, "two")
 	f.ends(failed, failing(failed), outputsOf("https://10.0.0.2", 5))
 	if got := f.cluster("prod").Applied; f.meant() != "https://10.0.0.2 5 config 3" || got.OutputsOf() != failed.Run {
@@ -148,13 +149,13 @@ func TestOutputsOfAnEarlierCheck(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod", hourly), "infra/prod/main.tf": module("one")})
 	f.look()
-	f.ends(f.claim(), holdfast.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
+	f.ends(f.claim(), protocol.Result{Status: holdfast.RunNoChanges}, outputsOf("https://10.0.0.1", 3))
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	f.executeAll(good)
 	check := f.due()
 	f.merge(1, byMerge)
-	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
-	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, holdfast.Result{Status: holdfast.RunNoChanges, Fence: check.Fence})))
+	f.must(f.store.PutArtefact(t.Context(), check.AttemptRef, protocol.ArtefactOutputs, strings.NewReader(outputsOf("https://late", 1))))
+	f.must(f.r.Dispatcher().Finish(t.Context(), check.AttemptRef, f.left(check, protocol.Result{Status: holdfast.RunNoChanges, Fence: check.Fence})))
 	f.restart()                  // and forgets to look at it
 	f.clock.Advance(time.Minute) // an apply waits no longer for its repository to be read
 	a := f.claim()
@@ -173,7 +174,7 @@ type lostOutputs struct {
 }
 
 func (s *lostOutputs) Artefact(ctx context.Context, run, name string) (io.ReadCloser, error) {
-	if name == holdfast.ArtefactOutputs && s.err != nil {
+	if name == protocol.ArtefactOutputs && s.err != nil {
 		return nil, s.err
 	}
 	return s.Store.Artefact(ctx, run, name)
@@ -197,8 +198,8 @@ func TestOutputsThatCannotBeRead(t *testing.T) {
 			run.OutputRoles = ofCluster
 			_, err = f.store.UpdateRun(t.Context(), run)
 			f.must(err)
-			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))
-			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, holdfast.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
+			f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactOutputs, strings.NewReader(outputsOf("https://10.0.0.1", 3))))
+			f.must(f.r.Dispatcher().Finish(t.Context(), a.AttemptRef, f.left(a, protocol.Result{Status: holdfast.RunNoChanges, Fence: a.Fence})))
 			if err := f.r.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "the object store is away") {
 				t.Fatalf("the first look ended with %v", err)
 			}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/breaker"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
@@ -17,6 +20,10 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/rescue"
 	"github.com/holdfast-dev/holdfast/reconciler/runners"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
+	"github.com/holdfast-dev/holdfast/replica"
+	"github.com/holdfast-dev/holdfast/rollout"
+	"github.com/holdfast-dev/holdfast/runnerspec"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // What the reconciler asks of the others. Every method is safe for concurrent
@@ -97,7 +104,7 @@ type Claims interface {
 	// running for agent: next attempt, next fence of the fleet, a row in the
 	// attempts. It is an ErrConflict if the run is no longer claimable, its
 	// state location has a running run, or limit runs are running already.
-	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
+	ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 }
 
 // Attempts are the records of what agents execute.
@@ -112,7 +119,7 @@ type Attempts interface {
 	// SaveResources does.
 	EndAttempt(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	// EndUnlocked is EndAttempt for an attempt that may still be executed: a
-	// *holdfast.StateLockedError, and nothing is stored, if it holds the state's
+	// *statelock.StateLockedError, and nothing is stored, if it holds the state's
 	// lock in Holdfast's own backend.
 	EndUnlocked(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 	// EndSilent is EndAttempt for an attempt whose last sign of life was at heard, by the
@@ -243,7 +250,7 @@ type StatePlaces interface {
 type StateLocks interface {
 	// StateLock returns the lock on a state in Holdfast's own backend; ErrNotFound
 	// if it is free.
-	StateLock(ctx context.Context, location string) (holdfast.StateLock, error)
+	StateLock(ctx context.Context, location string) (statelock.StateLock, error)
 	// ReleaseStateLock removes a lock of Holdfast's own backend whose attempt is
 	// over, and reports whether there was one.
 	ReleaseStateLock(ctx context.Context, location string) (released bool, err error)
@@ -261,10 +268,10 @@ type Inventory interface {
 type Impacts interface {
 	// SaveImpacts replaces what is known of a pull request's changes of
 	// templates; none removes it.
-	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error
+	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []rollout.Impact) error
 	// Impacts returns what was saved, by the templates' names; none if there is
 	// nothing.
-	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]rollout.Impact, error)
 	// Requesters are those who have asked through Holdfast for what a pull request proposes.
 	Requesters(ctx context.Context, ref holdfast.PullRequestRef) ([]string, error)
 }
@@ -273,15 +280,15 @@ type Impacts interface {
 type Upgrades interface {
 	// Upgrades returns the upgrades of a repository (empty: of all), by
 	// repository and key.
-	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
+	Upgrades(ctx context.Context, repo string) ([]rollout.Upgrade, error)
 	// SaveUpgrade creates (Version 0) or replaces a record, by (Repo, Key).
-	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
+	SaveUpgrade(ctx context.Context, u rollout.Upgrade) (rollout.Upgrade, error)
 }
 
 // Runners are the runners and rules in force, and the environments that are pinned to them.
 type Runners interface {
 	// Runner is an ErrNotFound of the local one, too.
-	Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error)
+	Runner(ctx context.Context, name string) (runnerspec.Record, error)
 	runners.Records
 	runners.Refresh
 }
@@ -405,7 +412,7 @@ type Proposer interface {
 	// last pull request is closed or merged and had the same Identity, that is
 	// the answer, and nothing is made. ErrConflict if somebody else has pushed to
 	// the branch; ErrForbidden if we may not push.
-	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
+	Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error)
 	// Withdraw closes a pull request of ours with a comment that says why, and
 	// deletes its branch if its head is still head. An empty head is whichever
 	// commit of ours the branch is at; ErrConflict, and nothing is done, if it is at
@@ -427,8 +434,8 @@ type Metrics interface {
 
 // PostMetrics hears of what is posted.
 type PostMetrics interface {
-	Posted(kind holdfast.PostKind, ok bool)
-	GaveUp(kind holdfast.PostKind)
+	Posted(kind outgoing.PostKind, ok bool)
+	GaveUp(kind outgoing.PostKind)
 }
 
 type noMetrics struct{}
@@ -439,8 +446,8 @@ func (noMetrics) Step(string, time.Duration)                                    
 func (noMetrics) LockRefused()                                                   {}
 func (noMetrics) Depth(string, int)                                              {}
 func (noMetrics) Decided(decision.Action, holdfast.Reason)                       {}
-func (noMetrics) Posted(holdfast.PostKind, bool)                                 {}
-func (noMetrics) GaveUp(holdfast.PostKind)                                       {}
+func (noMetrics) Posted(outgoing.PostKind, bool)                                 {}
+func (noMetrics) GaveUp(outgoing.PostKind)                                       {}
 func (noMetrics) ProviderHeld(string, time.Time)                                 {}
 
 // Peers are what replicas tell one another by way of the database; *peers.Peers is one.
@@ -461,9 +468,9 @@ type Peers interface {
 type PeerAgents interface {
 	// HearAgent records a sign of life of an agent's process, unless another one that has
 	// its id, and is not was, has given one for silence.
-	HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error)
+	HearAgent(ctx context.Context, req protocol.ClaimRequest, was string, silence time.Duration) (bool, error)
 	// HeardAgents returns the agents that replicas have heard of; with an id that one only.
-	HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error)
+	HeardAgents(ctx context.Context, id string) ([]replica.AgentSign, error)
 }
 
 // Mirrored is what repositories had when their leaders took them in.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -25,7 +26,7 @@ func (s decodingStore) PullRequest(ctx context.Context, ref holdfast.PullRequest
 	return s.workedStore.PullRequest(ctx, ref)
 }
 
-func (s decodingStore) Post(ctx context.Context, key string) (holdfast.Post, error) {
+func (s decodingStore) Post(ctx context.Context, key string) (outgoing.Post, error) {
 	s.add("posts", 1)
 	return s.workedStore.Post(ctx, key)
 }

@@ -8,21 +8,22 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // proposalHost is the part of a forge in memory that takes our own pull requests.
 type proposalHost struct {
-	proposals map[string]holdfast.Proposal // by branch, as they were last made
+	proposals map[string]proposals.PullRequest // by branch, as they were last made
 }
 
-func (h *codeHost) Propose(_ context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (h *codeHost) Propose(_ context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called("Propose"); err != nil {
 		return holdfast.PullRequest{}, err
 	}
 	if h.proposals == nil {
-		h.proposals = make(map[string]holdfast.Proposal)
+		h.proposals = make(map[string]proposals.PullRequest)
 	}
 	last := holdfast.PullRequest{}
 	for n, pr := range h.prs {
@@ -54,7 +55,7 @@ func (h *codeHost) Propose(_ context.Context, repo string, p holdfast.Proposal) 
 }
 
 // commitOf is the id of the commit that a proposal makes: the same for the same.
-func commitOf(p holdfast.Proposal) holdfast.Revision {
+func commitOf(p proposals.PullRequest) holdfast.Revision {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, p.Base, p.Message)
 	for _, path := range slices.Sorted(maps.Keys(p.Files)) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // TestClustersAreProposed: what somebody asks for becomes a pull request as people would make
@@ -20,28 +21,28 @@ func TestClustersAreProposed(t *testing.T) {
 	u.push("Two", map[string]string{"clusters/both.yaml": strings.ReplaceAll(two, "1.0.0", "1.1.0")})
 	u.look()
 	u.executeAll(good)
-	propose := func(p holdfast.ClusterProposal) (holdfast.ProposedCluster, error) {
+	propose := func(p proposals.ClusterChange) (proposals.ClusterOutcome, error) {
 		p.By = "anna"
 		return u.r.ProposeCluster(context.WithoutCancel(t.Context()), p)
 	}
 	for name, tc := range map[string]struct {
-		p       holdfast.ClusterProposal
+		p       proposals.ClusterChange
 		path    string
 		want    string // in the file
 		affects string
 	}{
 		"new": {
-			holdfast.ClusterProposal{Name: "new", Change: "create", Set: []string{"project=p", "environment=e", "provider=any", `template.name="web"`, `template.version="1.1.0"`, `variables.size="large"`, "variables.zone=b"}},
+			proposals.ClusterChange{Name: "new", Change: "create", Set: []string{"project=p", "environment=e", "provider=any", `template.name="web"`, `template.version="1.1.0"`, `variables.size="large"`, "variables.zone=b"}},
 			"clusters/new.yaml",
 			"apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata:\n  name: new\nspec:\n  project: p\n  environment: e\n  provider: any\n  template:\n    name: web\n    version: 1.1.0\n  variables:\n    size: large\n    zone: b\n",
 			"new",
 		},
 		"changed": {
-			holdfast.ClusterProposal{Name: "two", Change: "update", Set: []string{"variables.size=large"}},
+			proposals.ClusterChange{Name: "two", Change: "update", Set: []string{"variables.size=large"}},
 			"clusters/both.yaml",
 			strings.Replace(strings.ReplaceAll(two, "1.0.0", "1.1.0"), "size: small # of nodes", "size: large # of nodes", 1), "two",
 		},
-		"removed": {holdfast.ClusterProposal{Name: "old", Change: "delete"}, "clusters/old.yaml", "", "old"},
+		"removed": {proposals.ClusterChange{Name: "old", Change: "delete"}, "clusters/old.yaml", "", "old"},
 	} {
 		dry := tc.p
 		dry.DryRun = true
@@ -82,7 +83,7 @@ func TestFaultsOfOthersStopNoProposal(t *testing.T) {
 	u.look()
 	u.executeAll(good)
 	for set, want := range map[string]bool{`drift.schedule="0 4 * * *"`: false, `template.version="8.8.8"`: true} {
-		made, err := u.r.ProposeCluster(t.Context(), holdfast.ClusterProposal{Name: "even", Change: "update", By: "anna", DryRun: true, Set: []string{set}})
+		made, err := u.r.ProposeCluster(t.Context(), proposals.ClusterChange{Name: "even", Change: "update", By: "anna", DryRun: true, Set: []string{set}})
 		if err != nil || (len(made.Faults) > 0) != want || strings.Contains(made.Faults.Error(), "9.9.9") {
 			t.Errorf("%s: %+v, %v", set, made, err)
 		}
@@ -98,26 +99,26 @@ func TestProposalsAreCheckedFirst(t *testing.T) {
 	u.executeAll(good)
 	web := []string{"project=p", "environment=e", "provider=any", "template.name=web", `template.version="1.0.0"`}
 	for name, tc := range map[string]struct {
-		p      holdfast.ClusterProposal
+		p      proposals.ClusterChange
 		kind   error
 		says   string
 		faults bool
 	}{
-		"there already":     {holdfast.ClusterProposal{Name: "old", Change: "create", Set: web}, holdfast.ErrConflict, "already", false},
-		"not there":         {holdfast.ClusterProposal{Name: "nobody", Change: "update", Set: []string{"region=x"}}, holdfast.ErrNotFound, "not found", false},
-		"no name":           {holdfast.ClusterProposal{Name: "../x", Change: "create", Set: web}, nil, "cannot be the name", false},
-		"no change":         {holdfast.ClusterProposal{Name: "old", Change: "drop"}, nil, "create, update and delete", false},
-		"elsewhere":         {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Path: "README.md"}, nil, "no clusters in", false},
-		"outside":           {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Path: "../x.yaml"}, nil, "no clusters in", false},
-		"another one":       {holdfast.ClusterProposal{Name: "new", Change: "create", Document: webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
-		"several":           {holdfast.ClusterProposal{Name: "new", Change: "create", Document: webCluster("new", "1.0.0", "") + "---\n" + webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
-		"no repository":     {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Repo: "other"}, nil, "does not define clusters", false},
-		"another's project": {holdfast.ClusterProposal{Name: "new", Change: "create", Set: web, Projects: []string{"q"}}, holdfast.ErrForbidden, `project "p"`, false},
-		"into another one":  {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{"project=q"}, Projects: []string{"p"}}, holdfast.ErrForbidden, `project "q"`, false},
-		"no such version":   {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{`template.version="9.9.9"`}}, nil, "clusters/old.yaml:7:", true},
-		"unknown variable":  {holdfast.ClusterProposal{Name: "new", Change: "create", Set: append(web, "variables.nonsense=1")}, nil, "nonsense", true},
-		"unknown key":       {holdfast.ClusterProposal{Name: "old", Change: "update", Set: []string{"nonsense=1"}}, nil, "nonsense", true},
-		"not YAML":          {holdfast.ClusterProposal{Name: "new", Change: "create", Document: "a: ["}, nil, "", false},
+		"there already":     {proposals.ClusterChange{Name: "old", Change: "create", Set: web}, holdfast.ErrConflict, "already", false},
+		"not there":         {proposals.ClusterChange{Name: "nobody", Change: "update", Set: []string{"region=x"}}, holdfast.ErrNotFound, "not found", false},
+		"no name":           {proposals.ClusterChange{Name: "../x", Change: "create", Set: web}, nil, "cannot be the name", false},
+		"no change":         {proposals.ClusterChange{Name: "old", Change: "drop"}, nil, "create, update and delete", false},
+		"elsewhere":         {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Path: "README.md"}, nil, "no clusters in", false},
+		"outside":           {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Path: "../x.yaml"}, nil, "no clusters in", false},
+		"another one":       {proposals.ClusterChange{Name: "new", Change: "create", Document: webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
+		"several":           {proposals.ClusterChange{Name: "new", Change: "create", Document: webCluster("new", "1.0.0", "") + "---\n" + webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
+		"no repository":     {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Repo: "other"}, nil, "does not define clusters", false},
+		"another's project": {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Projects: []string{"q"}}, holdfast.ErrForbidden, `project "p"`, false},
+		"into another one":  {proposals.ClusterChange{Name: "old", Change: "update", Set: []string{"project=q"}, Projects: []string{"p"}}, holdfast.ErrForbidden, `project "q"`, false},
+		"no such version":   {proposals.ClusterChange{Name: "old", Change: "update", Set: []string{`template.version="9.9.9"`}}, nil, "clusters/old.yaml:7:", true},
+		"unknown variable":  {proposals.ClusterChange{Name: "new", Change: "create", Set: append(web, "variables.nonsense=1")}, nil, "nonsense", true},
+		"unknown key":       {proposals.ClusterChange{Name: "old", Change: "update", Set: []string{"nonsense=1"}}, nil, "nonsense", true},
+		"not YAML":          {proposals.ClusterChange{Name: "new", Change: "create", Document: "a: ["}, nil, "", false},
 	} {
 		tc.p.By = "anna"
 		made, err := u.r.ProposeCluster(t.Context(), tc.p)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
@@ -42,9 +44,9 @@ spec:
 	return files
 }
 
-func ends(cause holdfast.Reason) func(holdfast.Assignment) holdfast.Result {
-	return func(holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Failure: &holdfast.Failure{
+func ends(cause holdfast.Reason) func(protocol.Assignment) protocol.Result {
+	return func(protocol.Assignment) protocol.Result {
+		return protocol.Result{Status: holdfast.RunErrored, Reason: "EngineFailed", Failure: &holdfast.Failure{
 			Step: "plan", Summary: "Rate exceeded", Cause: cause, Transient: true,
 		}}
 	}
@@ -73,7 +75,7 @@ func (g *gauge) Step(string, time.Duration)                                     
 func (g *gauge) LockRefused()                                                   {}
 func (g *gauge) Depth(string, int)                                              {}
 func (g *gauge) Decided(decision.Action, holdfast.Reason)                       {}
-func (g *gauge) Posted(holdfast.PostKind, bool)                                 {}
+func (g *gauge) Posted(outgoing.PostKind, bool)                                 {}
 
 // TestCloudThatThrottles slows down the runs of that cloud, says so, and leaves
 // the others alone.
@@ -185,7 +187,7 @@ func TestCapHoldsWhenManyClaim(t *testing.T) {
 		r := []*reconciler.Reconciler{one, f.r}[i%2]
 		wg.Go(func() {
 			for range 4 {
-				a, err := r.Dispatcher().Claim(t.Context(), holdfast.ClaimRequest{Agent: fmt.Sprintf("agent-%d", i), Executing: []holdfast.AttemptRef{}})
+				a, err := r.Dispatcher().Claim(t.Context(), protocol.ClaimRequest{Agent: fmt.Sprintf("agent-%d", i), Executing: []holdfast.AttemptRef{}})
 				if err == nil && a.Run != "" {
 					claimed.Add(1)
 					return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 func TestOneCommentWhateverHappens(t *testing.T) {
@@ -474,7 +475,7 @@ func TestWhatCannotBeShownIsNotReviewed(t *testing.T) {
 	}
 	raw, err := json.Marshal(plan)
 	f.must(err)
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(raw)))
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(raw)))
 	f.finish(a, planned(a))
 	f.post()
 	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusError {

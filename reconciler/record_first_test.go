@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestOutcomesAreOnRecordBeforeTheyAreShown: whenever a forge is looked at, a
@@ -11,7 +12,7 @@ import (
 func TestOutcomesAreOnRecordBeforeTheyAreShown(t *testing.T) {
 	t.Parallel()
 	outcomes := map[string]struct {
-		result func(holdfast.Assignment) holdfast.Result
+		result func(protocol.Assignment) protocol.Result
 		status holdfast.StatusState
 		phase  holdfast.Phase
 	}{

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // gaveUp counts what is not tried any longer.
 type gaveUp struct {
 	reconciler.Metrics
-	kinds []holdfast.PostKind
+	kinds []outgoing.PostKind
 }
 
-func (g *gaveUp) GaveUp(kind holdfast.PostKind) { g.kinds = append(g.kinds, kind) }
+func (g *gaveUp) GaveUp(kind outgoing.PostKind) { g.kinds = append(g.kinds, kind) }
 
 // What a code host refuses for good is given up after a while, whatever it is, and
 // posted when somebody asks for it, or when it changes.
@@ -61,10 +62,10 @@ func TestPostsThatAreRefusedForGood(t *testing.T) {
 			if more := f.forge.count("SetStatus") - calls; more != 0 {
 				t.Errorf("%d more calls on the next day", more)
 			}
-			if len(counted.kinds) == 0 || counted.kinds[0] != holdfast.PostStatus {
+			if len(counted.kinds) == 0 || counted.kinds[0] != outgoing.PostStatus {
 				t.Errorf("given up: %v", counted.kinds)
 			}
-			posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{PullRequest: onePR, Kind: holdfast.PostStatus})
+			posts, err := f.store.Posts(t.Context(), outgoing.PostFilter{PullRequest: onePR, Kind: outgoing.PostStatus})
 			f.must(err)
 			if len(posts) != 1 || !posts[0].GivenUp || !strings.HasPrefix(posts[0].LastError, "GitHub answered 4") {
 				t.Fatalf("its status is on record as %+v", posts)
@@ -108,7 +109,7 @@ func TestPostsWhileTheLocalDiskIsFaulty(t *testing.T) {
 			if len(counted.kinds) > 0 {
 				t.Errorf("given up: %v", counted.kinds)
 			}
-			posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{PullRequest: onePR, Kind: holdfast.PostComment})
+			posts, err := f.store.Posts(t.Context(), outgoing.PostFilter{PullRequest: onePR, Kind: outgoing.PostComment})
 			f.must(err)
 			if len(posts) != 1 || posts[0].GivenUp || posts[0].LastError != fault.Error() || posts[0].NotBefore.IsZero() {
 				t.Errorf("its comment is on record as %+v", posts)
@@ -155,7 +156,7 @@ func TestPostsToARepositoryThatIsNotConfiguredForAWhile(t *testing.T) {
 		f.post()
 		f.settle()
 	}
-	posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{PullRequest: onePR})
+	posts, err := f.store.Posts(t.Context(), outgoing.PostFilter{PullRequest: onePR})
 	f.must(err)
 	for _, post := range posts {
 		if post.GivenUp {
@@ -196,7 +197,7 @@ func TestPostsDuringALongOutage(t *testing.T) {
 	if got := f.forge.status(f.forge.get(1).Head, holdfast.ContextPlan); got != holdfast.StatusSuccess {
 		t.Errorf("after the outage the status is %q", got)
 	}
-	posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 2}, Kind: holdfast.PostStatus})
+	posts, err := f.store.Posts(t.Context(), outgoing.PostFilter{PullRequest: holdfast.PullRequestRef{Repo: infra, Number: 2}, Kind: outgoing.PostStatus})
 	f.must(err)
 	for _, post := range posts {
 		if post.Wanted > post.Posted && !post.GivenUp {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // onItsWay returns a fleet whose prod was removed by a pull request, with its
 // destroy, which is executed.
-func onItsWay(t *testing.T) (*fleet, holdfast.Assignment) {
+func onItsWay(t *testing.T) (*fleet, protocol.Assignment) {
 	t.Helper()
 	f := built(t, twoClusters())
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
@@ -28,14 +29,14 @@ func onItsWay(t *testing.T) (*fleet, holdfast.Assignment) {
 // and nothing is built or taken for built without a plan that people see.
 func TestARevertWhileTheDestroyRuns(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]func(holdfast.Assignment) holdfast.Result{
+	for name, how := range map[string]func(protocol.Assignment) protocol.Result{
 		"it ends well": withEngine,
 		"it fails":     failing,
-		"its agent dies": func(holdfast.Assignment) holdfast.Result {
-			return holdfast.Result{Status: holdfast.RunInterrupted, Applying: true, Failure: &holdfast.Failure{Transient: true}}
+		"its agent dies": func(protocol.Assignment) protocol.Result {
+			return protocol.Result{Status: holdfast.RunInterrupted, Applying: true, Failure: &holdfast.Failure{Transient: true}}
 		},
-		"it is stopped": func(holdfast.Assignment) holdfast.Result {
-			return holdfast.Result{Status: holdfast.RunCanceled, Reason: "Canceled", Applying: true}
+		"it is stopped": func(protocol.Assignment) protocol.Result {
+			return protocol.Result{Status: holdfast.RunCanceled, Reason: "Canceled", Applying: true}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestARevertWhileTheDestroyRuns(t *testing.T) {
 // A rename of what is being destroyed takes nothing over but what is left.
 func TestARenameWhileTheDestroyRuns(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]func(holdfast.Assignment) holdfast.Result{"it ends well": withEngine, "it fails": failing} {
+	for name, how := range map[string]func(protocol.Assignment) protocol.Result{"it ends well": withEngine, "it fails": failing} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, a := onItsWay(t)
@@ -95,7 +96,7 @@ func TestARenameWhileTheDestroyRuns(t *testing.T) {
 // only after somebody has seen it.
 func TestADeletionWhileAnApplyRuns(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]func(holdfast.Assignment) holdfast.Result{"it ends well": withEngine, "it fails": failing} {
+	for name, how := range map[string]func(protocol.Assignment) protocol.Result{"it ends well": withEngine, "it fails": failing} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := built(t, twoClusters())
@@ -109,7 +110,7 @@ func TestADeletionWhileAnApplyRuns(t *testing.T) {
 				t.Fatalf("the %s of %s begins beside the apply", a.Kind, a.Cluster)
 			}
 			f.finish(apply, how(apply))
-			f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+			f.executeAll(func(a protocol.Assignment) protocol.Result {
 				result := withEngine(a)
 				if a.Kind == holdfast.RunDestroy && a.Bundle != f.newestOf("prod", holdfast.RunApply).Bundle {
 					t.Errorf("it destroys what was applied before")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // A mistake in one document of a file of several is a fault at its line, in a pull
@@ -110,7 +111,7 @@ func TestMistypedNameRemovesNothing(t *testing.T) {
 				t.Fatalf("removed is %t, it waits for %q: %s", rec.Desired.Removed, rec.Waiting, rec.WaitingDetail)
 			}
 			if tc.apply {
-				f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+				f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 			}
 			f.repo.Commit(master, "go on", tc.later)
 			f.look()

@@ -10,11 +10,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
 // withEngine is good with an engine that the record remembers.
-func withEngine(a holdfast.Assignment) holdfast.Result {
+func withEngine(a protocol.Assignment) protocol.Result {
 	result := good(a)
 	result.EngineName, result.EngineVersion = "terraform", "1.9.8"
 	return result
@@ -31,7 +32,7 @@ func built(t *testing.T, files map[string]string) *fleet {
 }
 
 // unchanged is the result of a plan that finds what is there as it should be.
-func unchanged(a holdfast.Assignment) holdfast.Result {
+func unchanged(a protocol.Assignment) protocol.Result {
 	result := withEngine(a)
 	result.Status = holdfast.RunNoChanges
 	return result
@@ -53,7 +54,7 @@ func TestARemovalIsPlannedReviewedAndDone(t *testing.T) {
 	applied := f.cluster("prod").Applied
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete, "infra/prod/main.tf": gitserver.Delete})
 
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Kind != holdfast.RunPlan || !a.Destroy || !a.Exact || a.Bundle != applied.Bundle || a.PinVersion != "1.9.8" ||
 			a.Modules != applied.Run {
 			t.Errorf("the pull request is planned as %+v, want a destruction of what was applied, with its engine", a)
@@ -170,7 +171,7 @@ func TestADestroyThatFails(t *testing.T) {
 	f.open(1, map[string]string{"clusters/prod.yaml": gitserver.Delete})
 	f.executeAll(withEngine)
 	f.merge(1, byMerge)
-	fails := func(a holdfast.Assignment) holdfast.Result {
+	fails := func(a protocol.Assignment) protocol.Result {
 		result := withEngine(a)
 		if a.Kind == holdfast.RunDestroy {
 			result.Status, result.Applying = holdfast.RunErrored, true
@@ -180,7 +181,7 @@ func TestADestroyThatFails(t *testing.T) {
 	}
 	tries := 0
 	for range 10 {
-		f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+		f.executeAll(func(a protocol.Assignment) protocol.Result {
 			if a.Kind == holdfast.RunDestroy {
 				tries++
 			}
@@ -250,7 +251,7 @@ func TestRenameKeepsStateAndHistory(t *testing.T) {
 	if got := f.affected(1); !slices.Equal(got, []string{"live"}) {
 		t.Fatalf("the pull request affects %v, want the new name alone", got)
 	}
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster != "live" || a.StateLocation != "clusters/prod" || a.Destroy || a.PinVersion != "1.9.8" {
 			t.Errorf("it is planned as %+v, want with the state of the old name", a)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -37,7 +38,7 @@ func TestAFormerNameFromBeforeTheDatabase(t *testing.T) {
 	files["clusters/copy.yaml"], files["infra/copy/main.tf"] = renamedDocument("copy", "long-ago"), module("one")
 	f := newFleet(t, files)
 	f.look()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		result := withEngine(a)
 		if a.Cluster == "preprod" {
 			result.Status = holdfast.RunNoChanges
@@ -129,7 +130,7 @@ func TestAFormerNameInAnotherRepository(t *testing.T) {
 			if c.otherFirst {
 				look()
 				if c.adopted {
-					f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+					f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 				}
 			}
 			f.look()

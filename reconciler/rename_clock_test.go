@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestClockIsSetBackAfterARename: runs are told apart by their order, of what a
@@ -24,7 +25,7 @@ func TestClockIsSetBackAfterARename(t *testing.T) {
 	if rec := f.cluster("live"); rec.Applied.Run == "" {
 		t.Fatalf("it was not renamed: %+v", rec)
 	}
-	f.executeAll(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.executeAll(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 	f.clock.Advance(-24 * time.Hour)
 	f.restart()
 	f.look()

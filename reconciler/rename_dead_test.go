@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // wantMayExist executes the next run, which is to be of a cluster and a kind, to be
 // told what may exist, and finds that it would create that.
 func (f *fleet) wantMayExist(cluster string, kind holdfast.RunKind, addresses ...string) holdfast.Run {
 	f.t.Helper()
-	return f.execute(func(a holdfast.Assignment) holdfast.Result {
+	return f.execute(func(a protocol.Assignment) protocol.Result {
 		if diff := cmp.Diff(addresses, a.MayExist); diff != "" || a.Cluster != cluster || a.Kind != kind {
 			f.t.Errorf("the agent of a %s of %s is told (-want +got):\n%s", a.Kind, a.Cluster, diff)
 		}
@@ -37,7 +38,7 @@ func (f *fleet) heldFor(cluster string, addresses ...string) {
 	if c := f.apply(cluster); !strings.Contains(c.Reply, "of exactly the plan of") || !strings.HasSuffix(c.Reply, "may exist already: "+strings.Join(addresses, ", ")) {
 		f.t.Errorf("the answer to who has it applied is %q", c.Reply)
 	}
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Kind != holdfast.RunApply || len(a.MayExist) > 0 || a.AnyMayExist {
 			f.t.Errorf("the %s that a person has asked for is held again: %+v", a.Kind, a.AssignedResume)
 		}
@@ -145,7 +146,7 @@ func TestARenameKeepsWhatMayExist(t *testing.T) {
 			f := die(t)
 			f.open(2, renameTo("live", "prod", "three"))
 			for f.newest("live").PullRequest.Number != 2 || !f.newest("live").Status.Done() {
-				f.execute(func(a holdfast.Assignment) holdfast.Result {
+				f.execute(func(a protocol.Assignment) protocol.Result {
 					result := withEngine(a)
 					if a.Cluster == "live" && !slices.Equal(a.MayExist, left) {
 						t.Errorf("the plan of the pull request is told %v", a.MayExist)
@@ -196,7 +197,7 @@ func TestAReturnToANameThatIsPutRight(t *testing.T) {
 	f.heldFor("live", "a.before", "a.work")
 	f.repo.Commit(master, "and back", renameTo("prod", "live", "three"))
 	f.look()
-	f.execute(func(a holdfast.Assignment) holdfast.Result {
+	f.execute(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster != "prod" || len(a.MayExist) > 0 || a.AnyMayExist {
 			t.Errorf("%s is told that %v may exist", a.Cluster, a.MayExist)
 		}

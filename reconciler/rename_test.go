@@ -8,10 +8,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // putState has a run write a state, as its engine would.
-func (f *fleet) putState(a holdfast.Assignment, state string) {
+func (f *fleet) putState(a protocol.Assignment, state string) {
 	f.t.Helper()
 	_, err := f.store.PutState(f.t.Context(), holdfast.StateWrite{Location: a.StateLocation, By: a.AttemptRef, Data: []byte(state)})
 	f.must(err)
@@ -55,11 +56,11 @@ func TestARenameOntoAStateIsRefused(t *testing.T) {
 	f.finish(a, failing(a))
 	f.repo.Commit(master, "prod", map[string]string{"clusters/prod.yaml": document("prod")})
 	f.look()
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster == "live" {
 			return withEngine(a)
 		}
-		return holdfast.Result{Status: holdfast.RunNoChanges}
+		return protocol.Result{Status: holdfast.RunNoChanges}
 	})
 	if f.cluster("prod").Applied.Run == "" || f.cluster("live").Applied.Run != "" {
 		t.Fatal("prod is to be applied, live to have failed")
@@ -125,7 +126,7 @@ func TestAnOldNameIsUsedAgain(t *testing.T) {
 	}
 	f.repo.Commit(master, "again", map[string]string{"clusters/new.yaml": document("prod")})
 	f.look()
-	f.execute(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunNoChanges} })
+	f.execute(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunNoChanges} })
 	f.restart()
 	f.look()
 	for _, name := range []string{"live", "prod"} {
@@ -203,7 +204,7 @@ func TestARenameOfWhatWasNeverWholly(t *testing.T) {
 	f.putState(a, `{"version":4,"serial":7,"lineage":"x","resources":[{}]}`)
 	f.finish(a, failing(a))
 	f.open(1, map[string]string{"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one")})
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Cluster == "live" && a.StateLocation != "clusters/prod" {
 			t.Errorf("the new name is planned at %s", a.StateLocation)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // What can go wrong on the way of a plan to those who review it: whoever merges
@@ -148,7 +149,7 @@ func TestAPlanThatWasRefusedIsNotReviewed(t *testing.T) {
 // The plan that counts is the last one that people saw, and a failure is not a plan.
 func TestAPlanThatFailedIsNotReviewed(t *testing.T) {
 	t.Parallel()
-	again := func(f *fleet, result func(holdfast.Assignment) holdfast.Result) {
+	again := func(f *fleet, result func(protocol.Assignment) protocol.Result) {
 		f.command(1, "alice", "/holdfast plan")
 		f.executeAll(result)
 	}

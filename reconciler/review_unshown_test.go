@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // hugely ends a run with a plan that destroys more than a comment can show.
-func (f *fleet) hugely(a holdfast.Assignment) {
+func (f *fleet) hugely(a protocol.Assignment) {
 	f.t.Helper()
 	plan := holdfast.Plan{Counts: holdfast.Counts{Delete: 1000}}
 	for i := range plan.Counts.Delete {
@@ -22,13 +23,13 @@ func (f *fleet) hugely(a holdfast.Assignment) {
 	}
 	summary, err := json.Marshal(plan)
 	f.must(err)
-	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, holdfast.ArtefactPlan, bytes.NewReader(summary)))
+	f.must(f.store.PutArtefact(f.t.Context(), a.AttemptRef, protocol.ArtefactPlan, bytes.NewReader(summary)))
 	f.finish(a, planned(a))
 }
 
 // progressed is a fleet with a pull request of two clusters. Its comment shows the plan of
 // prod, and the plan of preprod is being made.
-func progressed(t *testing.T, files map[string]string) (*fleet, holdfast.Assignment) {
+func progressed(t *testing.T, files map[string]string) (*fleet, protocol.Assignment) {
 	t.Helper()
 	f := newFleet(t, files)
 	f.adopt()
@@ -39,7 +40,7 @@ func progressed(t *testing.T, files map[string]string) (*fleet, holdfast.Assignm
 	if first.Cluster != "prod" {
 		first, other = other, first
 	}
-	f.must(f.store.PutArtefact(t.Context(), first.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.store.PutArtefact(t.Context(), first.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 	f.finish(first, planned(first))
 	f.post()
 	if run := f.newest("prod"); run.PostedAt.IsZero() || other.Cluster != "preprod" {
@@ -70,15 +71,15 @@ func (f *fleet) tells(state holdfast.PullRequestState) {
 func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		happens func(*fleet, holdfast.Assignment)
+		happens func(*fleet, protocol.Assignment)
 		applied bool
 	}{
-		"they do not fit": {happens: func(f *fleet, a holdfast.Assignment) {
+		"they do not fit": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.post()
 			f.bare()
 		}},
-		"of another push": {happens: func(f *fleet, a holdfast.Assignment) {
+		"of another push": {happens: func(f *fleet, a protocol.Assignment) {
 			f.finish(a, planned(a))
 			f.post()
 			f.push(1, map[string]string{"infra/preprod/main.tf": module("three")})
@@ -86,7 +87,7 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 			f.post()
 			f.bare()
 		}},
-		"the comment is refused": {happens: func(f *fleet, a holdfast.Assignment) {
+		"the comment is refused": {happens: func(f *fleet, a protocol.Assignment) {
 			f.forge.failWith("PutComment", holdfast.ErrForbidden)
 			f.finish(a, planned(a))
 			for range 5 {
@@ -98,13 +99,13 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 				f.t.Fatalf("the status is %q", told)
 			}
 		}},
-		"the answer is lost": {happens: func(f *fleet, a holdfast.Assignment) {
+		"the answer is lost": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.forge.lose = 1
 			f.post()
 			f.bare()
 		}},
-		"the answer is lost, and read back": {happens: func(f *fleet, a holdfast.Assignment) {
+		"the answer is lost, and read back": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.forge.lose = 1
 			f.post()
@@ -113,7 +114,7 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 			f.clock.Advance(time.Minute)
 			f.post()
 		}},
-		"the answer is lost, and it is written over": {happens: func(f *fleet, a holdfast.Assignment) {
+		"the answer is lost, and it is written over": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.forge.lose = 1
 			f.post()
@@ -130,7 +131,7 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 			f.post()
 			f.tells(holdfast.PullRequestMerged)
 		}},
-		"merged, and shown again before that is noticed": {happens: func(f *fleet, a holdfast.Assignment) {
+		"merged, and shown again before that is noticed": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.post()
 			f.bare()
@@ -141,21 +142,21 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 			f.executeAll(good)
 			f.tells(holdfast.PullRequestMerged)
 		}},
-		"shown again by a push": {happens: func(f *fleet, a holdfast.Assignment) {
+		"shown again by a push": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.post()
 			f.bare()
 			f.push(1, map[string]string{"infra/preprod/main.tf": module("one")})
 			f.executeAll(good)
 		}, applied: true},
-		"shown again by a plan": {happens: func(f *fleet, a holdfast.Assignment) {
+		"shown again by a plan": {happens: func(f *fleet, a protocol.Assignment) {
 			f.hugely(a)
 			f.post()
 			f.bare()
 			f.command(1, "alice", "/holdfast plan preprod")
 			f.executeAll(good)
 		}, applied: true},
-		"refused, and posted later": {happens: func(f *fleet, a holdfast.Assignment) {
+		"refused, and posted later": {happens: func(f *fleet, a protocol.Assignment) {
 			f.forge.failWith("PutComment", holdfast.ErrForbidden)
 			f.finish(a, planned(a))
 			for range 5 {
@@ -167,14 +168,14 @@ func TestPlansThatTheLastCommentDoesNotShow(t *testing.T) {
 			f.command(1, "alice", "/holdfast plan")
 			f.executeAll(good)
 		}, applied: true},
-		"merged before": {happens: func(f *fleet, a holdfast.Assignment) {
+		"merged before": {happens: func(f *fleet, a protocol.Assignment) {
 			f.mergeUnnoticed(1, byMerge)
 			f.clock.Advance(2 * time.Second)
 			f.hugely(a)
 			f.post()
 			f.bare()
 		}, applied: true},
-		"merged before it was refused": {happens: func(f *fleet, a holdfast.Assignment) {
+		"merged before it was refused": {happens: func(f *fleet, a protocol.Assignment) {
 			f.mergeUnnoticed(1, byMerge)
 			f.clock.Advance(2 * time.Second)
 			f.forge.failWith("PutComment", holdfast.ErrForbidden)

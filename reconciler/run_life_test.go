@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -127,7 +128,7 @@ func causesAreRetried(t *testing.T) {
 		number++
 		f.open(number, map[string]string{"infra/prod/main.tf": module(cause)})
 		a := f.claim()
-		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Failure: &holdfast.Failure{
+		f.finish(a, protocol.Result{Status: holdfast.RunErrored, Failure: &holdfast.Failure{
 			Step: "plan", Summary: cause, Cause: holdfast.Reason(cause), Transient: passes,
 		}})
 		run := f.newest("prod")
@@ -168,7 +169,7 @@ func locksAreWaitedFor(t *testing.T) {
 		if *a.LockTimeout > 10*time.Second {
 			t.Errorf("an engine waits for %s in its slot", *a.LockTimeout)
 		}
-		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
+		f.finish(a, protocol.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
 			Step: "plan", Summary: string(cause), Cause: cause, Transient: true,
 		}})
 		return f.newest("prod")
@@ -207,7 +208,7 @@ func locksAreWaitedForAnew(t *testing.T) {
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
 	for i, cause := range []holdfast.Reason{holdfast.CauseStateLocked, "Network", holdfast.CauseStateLocked} {
 		a := f.claim()
-		f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
+		f.finish(a, protocol.Result{Status: holdfast.RunErrored, Reason: cause, Failure: &holdfast.Failure{
 			Step: "plan", Summary: string(cause), Cause: cause, Transient: true,
 		}})
 		if run := f.newest("prod"); run.Status != holdfast.RunRetrying || run.Retries != min(i, 1) {
@@ -427,11 +428,11 @@ func historyIsKept(t *testing.T) {
 	f.push(1, running)
 	a := f.claim()
 	f.push(1, map[string]string{"infra/prod/main.tf": module("four")})
-	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+	reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Fence: a.Fence})
 	if err != nil || reply.Cancel == "" {
 		t.Fatalf("the outdated plan is told %+v, %v: it is to stop by itself, with its locks", reply, err)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
+	f.finish(a, protocol.Result{Status: holdfast.RunCanceled, Reason: holdfast.ReasonCanceled})
 	f.execute(planned)
 	f.expectRuns("prod", "plan no_changes", "plan planned", "plan canceled Superseded", "plan planned")
 }
@@ -451,13 +452,13 @@ func untouchedIsLeftAlone(t *testing.T) {
 
 func credentialsOfTheirKind(t *testing.T) {
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {
-		opts.Grants.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
-			return holdfast.Credentials{Env: map[string]string{"ROLE": string(kind)}}, nil
+		opts.Grants.Credentials = func(_ holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
+			return protocol.Credentials{Env: map[string]string{"ROLE": string(kind)}}, nil
 		}
 	})
 	f.adopt()
 	f.open(1, map[string]string{"infra/prod/main.tf": module("two")})
-	f.executeAll(func(a holdfast.Assignment) holdfast.Result {
+	f.executeAll(func(a protocol.Assignment) protocol.Result {
 		if a.Env["ROLE"] != "plan" {
 			t.Errorf("a plan gets %v", a.Env)
 		}
@@ -476,7 +477,7 @@ func deadlinePasses(t *testing.T) {
 	if left := a.Deadline.Sub(f.clock.Now()); left <= 0 || left > time.Hour {
 		t.Errorf("it has %s", left)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.ReasonTimeout, Failure: &holdfast.Failure{
+	f.finish(a, protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.ReasonTimeout, Failure: &holdfast.Failure{
 		Step: "plan", Summary: "the deadline passed", Cause: holdfast.ReasonTimeout,
 	}})
 	rec := f.cluster(a.Cluster)

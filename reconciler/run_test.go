@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -21,19 +22,19 @@ func TestRun(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.r.Run(ctx) }()
 
-	next := func() holdfast.Assignment {
+	next := func() protocol.Assignment {
 		t.Helper()
-		a, err := f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+		a, err := f.r.Dispatcher().Claim(ctx, protocol.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
 		f.must(err)
-		f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+		f.must(f.store.PutArtefact(ctx, a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 		return a
 	}
-	end := func(a holdfast.Assignment, result holdfast.Result) {
+	end := func(a protocol.Assignment, result protocol.Result) {
 		t.Helper()
 		f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, result)))
 	}
 	adopted := next() // found by the first poll
-	end(adopted, holdfast.Result{Status: holdfast.RunNoChanges})
+	end(adopted, protocol.Result{Status: holdfast.RunNoChanges})
 	f.until(func() bool { return f.cluster("prod").Applied.Run == adopted.Run })
 
 	head := f.repo.CommitOn("branch-1", master, "change", map[string]string{"infra/prod/main.tf": module("two")})

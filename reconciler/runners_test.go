@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -38,9 +41,9 @@ func rule(name, spec string) string {
 }
 
 // claimAt hands the next run of a runner to an agent of it.
-func (f *fleet) claimAt(runner string) holdfast.Assignment {
+func (f *fleet) claimAt(runner string) protocol.Assignment {
 	f.t.Helper()
-	a, err := f.r.Dispatcher().Claim(f.t.Context(), holdfast.ClaimRequest{Agent: "agent-" + runner, Runner: runner})
+	a, err := f.r.Dispatcher().Claim(f.t.Context(), protocol.ClaimRequest{Agent: "agent-" + runner, Runner: runner})
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		f.t.Fatal(err)
 	}
@@ -102,12 +105,12 @@ func TestRunnersStory(t *testing.T) {
 	if a := f.claimAt("eu"); a.Cluster != "preprod" {
 		t.Errorf("the agent of eu got %+v", a)
 	} else {
-		f.finish(a, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+		f.finish(a, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	}
 	if a := f.claimAt("local"); a.Cluster != "prod" {
 		t.Errorf("the local agent got %+v", a)
 	} else {
-		f.finish(a, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+		f.finish(a, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	}
 
 	f.open(1, map[string]string{"runners/rules.yaml": rule("test", "{project: p, environment: test, runner: us}")})
@@ -143,7 +146,7 @@ func TestRunnersStory(t *testing.T) {
 	if _, _, err := f.r.RefreshRunner(t.Context(), key, false, "alice"); !errors.As(err, &busy) || busy.Run != running.Run {
 		t.Errorf("a refresh while a run is running is %v", err)
 	}
-	f.finish(running, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+	f.finish(running, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	_, _, err = f.r.RefreshRunner(t.Context(), key, false, "alice")
 	f.must(err)
 	f.expect("pins after the refresh", f.pins(), "p/e local", "p/test us test")
@@ -271,40 +274,40 @@ func TestRunnersAreProposed(t *testing.T) {
 	files["runners/all.yaml"] = "# Ours.\n" + remote("eu", "# how many", "maxRuns: 5") + "---\n" + remote("us")
 	f := newFleet(t, files, definesRunners)
 	f.look()
-	propose := func(p holdfast.RunnerProposal) (holdfast.ProposedRunner, error) {
+	propose := func(p proposals.RunnerChange) (proposals.RunnerOutcome, error) {
 		p.By = "alice"
 		return f.r.ProposeRunner(context.WithoutCancel(t.Context()), p)
 	}
 	for name, tc := range map[string]struct {
-		p    holdfast.RunnerProposal
+		p    proposals.RunnerChange
 		path string
 		want string
 	}{
 		"create": {
-			holdfast.RunnerProposal{Name: "new", Change: "create", Type: holdfast.RunnerRemote, Set: []string{"maxRuns=3"}},
+			proposals.RunnerChange{Name: "new", Change: "create", Type: runnerspec.Remote, Set: []string{"maxRuns=3"}},
 			"runners/new.yaml",
 			"apiVersion: holdfast.dev/v1\nkind: Runner\nmetadata:\n  name: new\nspec:\n  type: remote\n  maxRuns: 3\n",
 		},
 		"create in a file that is there": {
-			holdfast.RunnerProposal{Name: "new", Change: "create", Document: remote("new"), Path: "runners/all.yaml"},
+			proposals.RunnerChange{Name: "new", Change: "create", Document: remote("new"), Path: "runners/all.yaml"},
 			"runners/all.yaml",
 			files["runners/all.yaml"] + "---\n" + remote("new"),
 		},
 		"update": {
-			holdfast.RunnerProposal{Name: "us", Change: "update", Set: []string{"maxRuns=7"}},
+			proposals.RunnerChange{Name: "us", Change: "update", Set: []string{"maxRuns=7"}},
 			"runners/all.yaml",
 			strings.TrimSuffix(files["runners/all.yaml"], remote("us")) + "apiVersion: holdfast.dev/v1\nkind: Runner\nmetadata: {name: us}\nspec:\n  type: remote\n  maxRuns: 7\n",
 		},
 		"update of a commented one": {
-			holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxRuns="}},
+			proposals.RunnerChange{Name: "eu", Change: "update", Set: []string{"maxRuns="}},
 			"runners/all.yaml",
 			"# Ours.\napiVersion: holdfast.dev/v1\nkind: Runner\nmetadata: {name: eu}\nspec:\n  type: remote\n---\n" + remote("us"),
 		},
 		"delete the only one of a file": {
-			holdfast.RunnerProposal{Name: "alone", Change: "delete"}, "runners/alone.yaml", "",
+			proposals.RunnerChange{Name: "alone", Change: "delete"}, "runners/alone.yaml", "",
 		},
 		"delete": {
-			holdfast.RunnerProposal{Name: "us", Change: "delete"},
+			proposals.RunnerChange{Name: "us", Change: "delete"},
 			"runners/all.yaml",
 			strings.TrimSuffix(files["runners/all.yaml"], "---\n"+remote("us")),
 		},
@@ -323,18 +326,18 @@ func TestRunnersAreProposed(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		p    holdfast.RunnerProposal
+		p    proposals.RunnerChange
 		want string
 	}{
-		"there already": {holdfast.RunnerProposal{Name: "eu", Change: "create", Type: holdfast.RunnerRemote}, "already exists"},
-		"not there":     {holdfast.RunnerProposal{Name: "asia", Change: "update", Set: []string{"maxRuns=1"}}, "not found"},
-		"wrong value":   {holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxRuns=-1"}}, "spec.maxRuns must be a whole number"},
-		"wrong key":     {holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"maxruns=1"}}, `did you mean "maxRuns"?`},
-		"another type":  {holdfast.RunnerProposal{Name: "eu", Change: "update", Set: []string{"type=serverless-ecs"}}, "cannot become"},
-		"elsewhere":     {holdfast.RunnerProposal{Name: "new", Change: "create", Type: holdfast.RunnerRemote, Path: "clusters/new.yaml"}, "name a path"},
-		"another name":  {holdfast.RunnerProposal{Name: "new", Change: "create", Document: remote("other")}, "with the name new"},
-		"no name":       {holdfast.RunnerProposal{Name: "No", Change: "create", Type: holdfast.RunnerRemote}, "cannot be the name"},
-		"not allowed":   {holdfast.RunnerProposal{Name: "no-where", Change: "create", Type: holdfast.RunnerRemote}, "may not define"},
+		"there already": {proposals.RunnerChange{Name: "eu", Change: "create", Type: runnerspec.Remote}, "already exists"},
+		"not there":     {proposals.RunnerChange{Name: "asia", Change: "update", Set: []string{"maxRuns=1"}}, "not found"},
+		"wrong value":   {proposals.RunnerChange{Name: "eu", Change: "update", Set: []string{"maxRuns=-1"}}, "spec.maxRuns must be a whole number"},
+		"wrong key":     {proposals.RunnerChange{Name: "eu", Change: "update", Set: []string{"maxruns=1"}}, `did you mean "maxRuns"?`},
+		"another type":  {proposals.RunnerChange{Name: "eu", Change: "update", Set: []string{"type=serverless-ecs"}}, "cannot become"},
+		"elsewhere":     {proposals.RunnerChange{Name: "new", Change: "create", Type: runnerspec.Remote, Path: "clusters/new.yaml"}, "name a path"},
+		"another name":  {proposals.RunnerChange{Name: "new", Change: "create", Document: remote("other")}, "with the name new"},
+		"no name":       {proposals.RunnerChange{Name: "No", Change: "create", Type: runnerspec.Remote}, "cannot be the name"},
+		"not allowed":   {proposals.RunnerChange{Name: "no-where", Change: "create", Type: runnerspec.Remote}, "may not define"},
 	} {
 		if _, err := propose(tc.p); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)

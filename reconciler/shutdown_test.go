@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -25,9 +27,9 @@ func TestWorkOff(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.r.Run(ctx) }()
 	f.r.Enqueue(holdfast.SourceRequest{Repo: infra, PullRequest: 1})
-	a, err := f.r.Dispatcher().Claim(ctx, holdfast.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
+	a, err := f.r.Dispatcher().Claim(ctx, protocol.ClaimRequest{Agent: "agent", Wait: 30 * time.Second})
 	f.must(err)
-	f.must(f.store.PutArtefact(ctx, a.AttemptRef, holdfast.ArtefactPlan, strings.NewReader("{}")))
+	f.must(f.store.PutArtefact(ctx, a.AttemptRef, protocol.ArtefactPlan, strings.NewReader("{}")))
 	f.must(f.r.Dispatcher().Finish(ctx, a.AttemptRef, f.left(a, planned(a))))
 	f.r.WorkOff(t.Context(), time.Time{})
 	if run, err := f.store.Run(t.Context(), a.Run); err != nil || run.PostedAt.IsZero() {
@@ -49,13 +51,13 @@ func TestWorkOffLeavesReplies(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 100)
 	f.forge.watch = func(string, holdfast.CommitStatus) { begun <- struct{}{}; <-release }
 	pr := holdfast.PullRequestRef{Repo: infra, Number: 1}
-	f.must(f.store.Want(t.Context(), holdfast.Post{
-		Key: "status:old", Kind: holdfast.PostStatus, Repo: infra, PullRequest: pr, Status: holdfast.CommitStatus{Revision: "abc"},
+	f.must(f.store.Want(t.Context(), outgoing.Post{
+		Key: "status:old", Kind: outgoing.PostStatus, Repo: infra, PullRequest: pr, Status: holdfast.CommitStatus{Revision: "abc"},
 	}))
 	f.clock.Advance(time.Minute)
 	since := f.clock.Now()
 	for i := range 20 {
-		f.must(f.store.Want(t.Context(), holdfast.Post{Key: fmt.Sprint("reply:", i), Kind: holdfast.PostReply, Repo: infra, PullRequest: pr, Body: "no"}))
+		f.must(f.store.Want(t.Context(), outgoing.Post{Key: fmt.Sprint("reply:", i), Kind: outgoing.PostReply, Repo: infra, PullRequest: pr, Body: "no"}))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -70,9 +72,9 @@ func TestWorkOffLeavesReplies(t *testing.T) {
 	stop()
 	close(release)
 	f.must(<-done)
-	posts, err := f.store.Posts(t.Context(), holdfast.PostFilter{Kind: holdfast.PostReply})
+	posts, err := f.store.Posts(t.Context(), outgoing.PostFilter{Kind: outgoing.PostReply})
 	f.must(err)
-	left := slices.DeleteFunc(posts, func(p holdfast.Post) bool { return p.Posted > 0 })
+	left := slices.DeleteFunc(posts, func(p outgoing.Post) bool { return p.Posted > 0 })
 	if len(left) == 0 || len(left) == 20 {
 		t.Errorf("%d of 20 replies are left to the next start: want some, and those that were begun posted", len(left))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -64,7 +65,7 @@ func TestFirstPlansComeLast(t *testing.T) {
 	if first.Run == "" {
 		t.Fatal("no first plan is handed out")
 	}
-	f.finish(first, holdfast.Result{Status: holdfast.RunNoChanges})
+	f.finish(first, protocol.Result{Status: holdfast.RunNoChanges})
 	if a := f.claim(); a.Run != "" {
 		t.Fatalf("%s is planned in the same minute", a.Cluster)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // TestCrashesWithTheStateLocked has an apply's agent die while its engine holds
@@ -24,7 +26,7 @@ func TestCrashesWithTheStateLocked(t *testing.T) {
 	base.executeAll(good)
 	base.merge(1, byMerge)
 	begun := base.claim()
-	base.must(base.store.LockState(t.Context(), "clusters/prod", holdfast.StateLock{ID: "dead", Who: "engine", By: begun.AttemptRef}))
+	base.must(base.store.LockState(t.Context(), "clusters/prod", statelock.StateLock{ID: "dead", Who: "engine", By: begun.AttemptRef}))
 	base.must(base.store.Close())
 	writes := lockedCrash(base.copied(), begun, -1)
 	if writes < 4 {
@@ -35,16 +37,16 @@ func TestCrashesWithTheStateLocked(t *testing.T) {
 	}
 }
 
-func lockedCrash(f *fleet, begun holdfast.Assignment, left int) (writes int) {
+func lockedCrash(f *fleet, begun protocol.Assignment, left int) (writes int) {
 	f.t.Helper()
-	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]holdfast.Result{}, made: map[string]bool{}}
+	c := &crashing{fleet: f, done: map[holdfast.AttemptRef]protocol.Result{}, made: map[string]bool{}}
 	locked := map[holdfast.AttemptRef]bool{}
-	c.before = func(a holdfast.Assignment) {
+	c.before = func(a protocol.Assignment) {
 		if !strings.HasPrefix(a.StateLocation, "clusters/prod") || locked[a.AttemptRef] {
 			return
 		}
 		locked[a.AttemptRef] = true
-		err := f.store.LockState(f.t.Context(), a.StateLocation, holdfast.StateLock{ID: a.Run, Who: "engine", By: a.AttemptRef})
+		err := f.store.LockState(f.t.Context(), a.StateLocation, statelock.StateLock{ID: a.Run, Who: "engine", By: a.AttemptRef})
 		if err != nil && !errors.Is(err, holdfast.ErrFenced) {
 			f.t.Errorf("after a crash at write %d, %s, the next attempt does not get the state's lock: %v", left, c.store.last, err)
 		}

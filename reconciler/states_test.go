@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // migrated has the state of a cluster moved, by a run that proves that it has.
@@ -33,7 +35,7 @@ func (f *fleet) migrated(cluster, from, to string) {
 	if place, err := f.store.StatePlace(f.t.Context(), cluster); err != nil || place.Location != m.From {
 		f.t.Errorf("while it runs, the state is at %q, %v", place.Location, err)
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunApplied})
+	f.finish(a, protocol.Result{Status: holdfast.RunApplied})
 	place, err := f.store.StatePlace(f.t.Context(), cluster)
 	f.must(err)
 	if rec := f.cluster(cluster); place.Location != m.To || place.Former != m.From || rec.Applied.StateLocation != m.To {
@@ -60,7 +62,7 @@ func (f *fleet) commit(files map[string]string) {
 }
 
 // bundled is a file of the root module that an attempt executes; empty if it has none.
-func (f *fleet) bundled(a holdfast.Assignment, name string) string {
+func (f *fleet) bundled(a protocol.Assignment, name string) string {
 	f.t.Helper()
 	bundle, err := f.store.Bundle(f.t.Context(), a.Bundle)
 	f.must(err)
@@ -124,10 +126,10 @@ func TestStatePrecedence(t *testing.T) {
 			if a.Cluster != "prod" || !strings.HasPrefix(a.StateLocation, tt.want) || a.OwnState != (tt.want == "clusters/prod") {
 				t.Fatalf("the plan is of %q with its state at %q", a.Cluster, a.StateLocation)
 			}
-			if override := f.bundled(a, holdfast.StateOverrideFile); (override != "") != (tt.storage != "" && tt.code == nil && tt.spec == nil) {
+			if override := f.bundled(a, rootmodule.StateOverrideFile); (override != "") != (tt.storage != "" && tt.code == nil && tt.spec == nil) {
 				t.Errorf("the bundle says where the state is: %q", override)
 			}
-			f.finish(a, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+			f.finish(a, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.StateLocation != a.StateLocation {
 				t.Errorf("it waits for %q, with its state at %q", rec.Waiting, rec.Applied.StateLocation)
 			}
@@ -153,7 +155,7 @@ func TestAnEditedStorageWaitsForMigrations(t *testing.T) {
 	f := newFleet(t, files, definesRunners)
 	f.look()
 	for range 2 {
-		f.finish(f.claimAt("eu"), holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+		f.finish(f.claimAt("eu"), protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	}
 	f.open(1, map[string]string{"runners/eu.yaml": remote("eu", bucketTwo)})
 	f.post()
@@ -198,7 +200,7 @@ func TestARefreshWaitsForMigrations(t *testing.T) {
 	f := newFleet(t, files, definesRunners)
 	f.look()
 	for range 2 {
-		f.finish(f.claimAt("eu"), holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+		f.finish(f.claimAt("eu"), protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	}
 	f.commit(map[string]string{"runners/rules.yaml": rule("all", "{runner: us}")})
 	key := holdfast.EnvironmentKey{Project: "p", Name: "e"}
@@ -235,7 +237,7 @@ func TestAStoredStateOfARenamedCluster(t *testing.T) {
 	f := newFleet(t, files, definesRunners)
 	f.look()
 	for range 2 {
-		f.finish(f.claimAt("eu"), holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+		f.finish(f.claimAt("eu"), protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	}
 	const key = "s3:bucket=one,key=eu/p/e/prod.tfstate"
 	f.commit(map[string]string{"clusters/prod.yaml": renamedDocument("live", "prod"), "infra/live/main.tf": module("one")})
@@ -244,7 +246,7 @@ func TestAStoredStateOfARenamedCluster(t *testing.T) {
 	if a.Cluster != "live" || a.StateLocation != key {
 		t.Fatalf("after the rename, the plan is of %q with its state at %q: %v", a.Cluster, a.StateLocation, f.runs("live"))
 	}
-	f.finish(a, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+	f.finish(a, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 	f.commit(map[string]string{"clusters/new.yaml": document("prod")})
 	f.look()
 	if a := f.claimAt("eu"); a.Cluster != "prod" || a.StateLocation != "s3:bucket=one,key=eu/p/e/prod~2.tfstate" {
@@ -259,7 +261,7 @@ func TestAMigrationThatFails(t *testing.T) {
 	f := stateMoves(t, nil)
 	f.merge(1, byMerge)
 	before := f.cluster("prod").Applied
-	for name, result := range map[string]holdfast.Result{
+	for name, result := range map[string]protocol.Result{
 		"it fails":       {Status: holdfast.RunErrored, Failure: &holdfast.Failure{Step: "plan", Summary: "the plan has changes", Cause: holdfast.CauseMigrationUnproven}},
 		"its agent dies": {Status: holdfast.RunInterrupted, Failure: &holdfast.Failure{Step: "push", Summary: "killed", Cause: holdfast.ReasonAgentKilled}},
 	} {
@@ -287,7 +289,7 @@ func TestAMigrationThatFails(t *testing.T) {
 		if drift := f.claim(); drift.Kind != holdfast.RunDrift || drift.StateLocation != before.StateLocation {
 			t.Errorf("%s: after it a %s is handed out, with the state at %s", name, drift.Kind, drift.StateLocation)
 		} else {
-			f.finish(drift, holdfast.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
+			f.finish(drift, protocol.Result{Status: holdfast.RunNoChanges, InputDigest: "sha256:in"})
 		}
 	}
 	f.migrated("prod", "key=old", "key=new")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
@@ -90,7 +91,7 @@ func TestSuspensionLeavesAloneWhatRuns(t *testing.T) {
 			a := f.claim()
 			f.must(suspend(f, true))
 			f.settle()
-			reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence, Step: "apply"})
+			reply, err := f.r.Dispatcher().Heartbeat(t.Context(), a.AttemptRef, protocol.Heartbeat{Fence: a.Fence, Step: "apply"})
 			if err != nil || reply.Cancel != "" || !reply.MayApply {
 				t.Fatalf("a running apply is told %+v, %v", reply, err)
 			}

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // unsavedApply is a fleet in which the apply of a merge could not save its state,
 // and another pull request is open that touches the cluster.
-func unsavedApply(t *testing.T, files map[string]string) (*fleet, holdfast.Assignment) {
+func unsavedApply(t *testing.T, files map[string]string) (*fleet, protocol.Assignment) {
 	t.Helper()
 	f := newFleet(t, files)
 	f.adopt()
@@ -19,8 +21,8 @@ func unsavedApply(t *testing.T, files map[string]string) (*fleet, holdfast.Assig
 	f.executeAll(good)
 	f.merge(1, byMerge)
 	a := f.claim()
-	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, holdfast.ArtefactErrored, strings.NewReader(`{"serial": 4, "lineage": "l"}`)))
-	f.finish(a, holdfast.Result{
+	f.must(f.store.PutArtefact(t.Context(), a.AttemptRef, protocol.ArtefactErrored, strings.NewReader(`{"serial": 4, "lineage": "l"}`)))
+	f.finish(a, protocol.Result{
 		Status: holdfast.RunErrored, Reason: holdfast.CauseStateUnsaved, Applying: true, EngineName: "terraform", EngineVersion: "1.11.4",
 		Failure: &holdfast.Failure{Step: "apply", Summary: "the backend is away", Cause: holdfast.CauseStateUnsaved},
 	})
@@ -70,7 +72,7 @@ func TestUnsavedState(t *testing.T) {
 		push.Bundle != failed.Bundle || !push.Exact || push.PinVersion != "1.11.4" {
 		t.Fatalf("handed out is %+v", push)
 	}
-	away := holdfast.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
+	away := protocol.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
 		Step: "push", Summary: "connection refused", Cause: "Network", Transient: true,
 	}}
 	f.finish(push, away)
@@ -90,7 +92,7 @@ func TestUnsavedState(t *testing.T) {
 	f.waitsForState("after many")
 	f.clock.Advance(time.Hour)
 	f.must(f.r.Rescue().Pass(t.Context()))
-	f.execute(func(holdfast.Assignment) holdfast.Result { return holdfast.Result{Status: holdfast.RunApplied} })
+	f.execute(func(protocol.Assignment) protocol.Result { return protocol.Result{Status: holdfast.RunApplied} })
 	f.executeAll(good)
 	if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonApplyFailed {
 		t.Errorf("after the push it waits for %q: %v", rec.Waiting, f.runs("prod"))
@@ -106,8 +108,8 @@ func TestUnsavedStateByHand(t *testing.T) {
 	t.Parallel()
 	f, _ := unsavedApply(t, foreignState())
 	f.must(f.r.Rescue().Pass(t.Context()))
-	f.execute(func(holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{Status: holdfast.RunErrored, Reason: "Conflict", Failure: &holdfast.Failure{
+	f.execute(func(protocol.Assignment) protocol.Result {
+		return protocol.Result{Status: holdfast.RunErrored, Reason: "Conflict", Failure: &holdfast.Failure{
 			Step: "push", Summary: "cannot import state with serial 4 over newer state with serial 5", Cause: "Conflict",
 		}}
 	})
@@ -143,8 +145,8 @@ func TestUnsavedStateOfAWrongClock(t *testing.T) {
 	f.clock.Advance(30 * 24 * time.Hour)
 	f.must(f.r.Rescue().Pass(t.Context()))
 	for !f.newest("prod").Status.Done() {
-		f.execute(func(holdfast.Assignment) holdfast.Result {
-			return holdfast.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
+		f.execute(func(protocol.Assignment) protocol.Result {
+			return protocol.Result{Status: holdfast.RunErrored, Reason: "Network", Failure: &holdfast.Failure{
 				Step: "push", Summary: "connection refused", Cause: "Network", Transient: true,
 			}}
 		})
@@ -181,7 +183,7 @@ func TestARenameWaitsForAnUnsavedState(t *testing.T) {
 			if push.Kind != holdfast.RunState {
 				t.Fatalf("handed out is %q", push.Kind)
 			}
-			f.finish(push, holdfast.Result{Status: holdfast.RunApplied})
+			f.finish(push, protocol.Result{Status: holdfast.RunApplied})
 			f.look()
 			if name == "our own backend" { // it has not arrived there: a person gives it up
 				_, err := f.r.Rescue().WaiveUnsaved(t.Context(), "prod", "alice", "a test")
@@ -205,7 +207,7 @@ func TestRefusedUploadOfAnApplyThatEndsWell(t *testing.T) {
 	f.executeAll(good)
 	f.merge(1, byMerge)
 	a := f.claim()
-	f.must(f.store.LockState(t.Context(), a.StateLocation, holdfast.StateLock{ID: "lock", By: a.AttemptRef}))
+	f.must(f.store.LockState(t.Context(), a.StateLocation, statelock.StateLock{ID: "lock", By: a.AttemptRef}))
 	upload := func(lock, state string) error {
 		_, err := f.store.PutState(t.Context(), holdfast.StateWrite{Location: a.StateLocation, LockID: lock, By: a.AttemptRef, Data: []byte(state)})
 		return err
@@ -231,8 +233,8 @@ func TestWhatAStateThatWasGivenUpHad(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)
 	f.merge(1, byMerge)
-	f.execute(func(holdfast.Assignment) holdfast.Result {
-		return holdfast.Result{
+	f.execute(func(protocol.Assignment) protocol.Result {
+		return protocol.Result{
 			Status: holdfast.RunErrored, Reason: holdfast.CauseStateUnsaved, Applying: true,
 			Failure: &holdfast.Failure{
 				Step: "apply", Summary: "the backend is away", Cause: holdfast.CauseStateUnsaved,

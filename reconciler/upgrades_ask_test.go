@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func TestUpgradesAreGroupedByLabels(t *testing.T) {
@@ -116,7 +117,7 @@ func TestAForgeThatRefusesIsNotPestered(t *testing.T) {
 	if u.host.calls != 1 {
 		t.Errorf("asked %d times within the hour", u.host.calls)
 	}
-	_, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"stays"}, Actor: "alice"})
+	_, err := u.r.Upgrade(t.Context(), rollout.UpgradeRequest{Clusters: []string{"stays"}, Actor: "alice"})
 	u.must(err)
 	if u.host.calls != 3 {
 		t.Errorf("asked %d times: somebody has mended it perhaps, and asks", u.host.calls)
@@ -138,27 +139,27 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 	u.push("Add a module", map[string]string{"infra/own/main.tf": module("one")})
 	u.release("1.1.0")
 	u.expect("web #1 open: auto 1.0.0 1.1.0")
-	ask := func(req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+	ask := func(req rollout.UpgradeRequest) ([]rollout.Upgrade, error) {
 		req.Actor = "alice"
 		return u.r.Upgrade(t.Context(), req)
 	}
 	for name, tc := range map[string]struct {
-		req  holdfast.UpgradeRequest
+		req  rollout.UpgradeRequest
 		kind error
 		want string
 	}{
-		"nobody":               {holdfast.UpgradeRequest{Clusters: []string{"none"}}, holdfast.ErrNotFound, "no tracked branch defines cluster none"},
-		"nobodies":             {holdfast.UpgradeRequest{Clusters: []string{"none", "nil"}}, holdfast.ErrNotFound, "no tracked branch defines any of the clusters nil, none"},
-		"a module":             {holdfast.UpgradeRequest{Clusters: []string{"own"}}, holdfast.ErrConflict, "own is invalid, or does not use"},
-		"one at fault":         {holdfast.UpgradeRequest{Clusters: []string{"wrong"}}, holdfast.ErrConflict, "wrong is invalid"},
-		"the newest":           {holdfast.UpgradeRequest{Clusters: []string{"new"}}, holdfast.ErrConflict, "new is at web 1.1.0: there is no newer version of the same major version"},
-		"beyond its upgrades":  {holdfast.UpgradeRequest{Clusters: []string{"fixed"}}, holdfast.ErrConflict, `no newer version that its upgrades, "1.0.0", allows`},
-		"back":                 {holdfast.UpgradeRequest{Clusters: []string{"new"}, To: "1.0.0"}, holdfast.ErrConflict, "not older than 1.0.0"},
-		"to what is not":       {holdfast.UpgradeRequest{Clusters: []string{"plain"}, To: "1.9.0"}, holdfast.ErrConflict, "web 1.9.0 cannot be used: it has no tag"},
-		"of another template":  {holdfast.UpgradeRequest{All: true, Template: "db"}, holdfast.ErrConflict, "no selected cluster"},
-		"with no such label":   {holdfast.UpgradeRequest{Labels: map[string]string{"team": "y"}}, holdfast.ErrConflict, "no selected cluster"},
-		"without a selection":  {holdfast.UpgradeRequest{}, holdfast.ErrConflict, "no selected cluster"},
-		"labels of which some": {holdfast.UpgradeRequest{Labels: map[string]string{"team": "x", "tier": ""}}, holdfast.ErrConflict, "no selected cluster"},
+		"nobody":               {rollout.UpgradeRequest{Clusters: []string{"none"}}, holdfast.ErrNotFound, "no tracked branch defines cluster none"},
+		"nobodies":             {rollout.UpgradeRequest{Clusters: []string{"none", "nil"}}, holdfast.ErrNotFound, "no tracked branch defines any of the clusters nil, none"},
+		"a module":             {rollout.UpgradeRequest{Clusters: []string{"own"}}, holdfast.ErrConflict, "own is invalid, or does not use"},
+		"one at fault":         {rollout.UpgradeRequest{Clusters: []string{"wrong"}}, holdfast.ErrConflict, "wrong is invalid"},
+		"the newest":           {rollout.UpgradeRequest{Clusters: []string{"new"}}, holdfast.ErrConflict, "new is at web 1.1.0: there is no newer version of the same major version"},
+		"beyond its upgrades":  {rollout.UpgradeRequest{Clusters: []string{"fixed"}}, holdfast.ErrConflict, `no newer version that its upgrades, "1.0.0", allows`},
+		"back":                 {rollout.UpgradeRequest{Clusters: []string{"new"}, To: "1.0.0"}, holdfast.ErrConflict, "not older than 1.0.0"},
+		"to what is not":       {rollout.UpgradeRequest{Clusters: []string{"plain"}, To: "1.9.0"}, holdfast.ErrConflict, "web 1.9.0 cannot be used: it has no tag"},
+		"of another template":  {rollout.UpgradeRequest{All: true, Template: "db"}, holdfast.ErrConflict, "no selected cluster"},
+		"with no such label":   {rollout.UpgradeRequest{Labels: map[string]string{"team": "y"}}, holdfast.ErrConflict, "no selected cluster"},
+		"without a selection":  {rollout.UpgradeRequest{}, holdfast.ErrConflict, "no selected cluster"},
+		"labels of which some": {rollout.UpgradeRequest{Labels: map[string]string{"team": "x", "tier": ""}}, holdfast.ErrConflict, "no selected cluster"},
 	} {
 		if got, err := ask(tc.req); !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.want) || len(got) > 0 {
 			t.Errorf("%s: %v, %v, want %v with %q", name, got, err, tc.kind, tc.want)
@@ -169,14 +170,14 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 
 	// What is proposed already is not proposed twice, and what is asked for is
 	// beside it.
-	got, err := ask(holdfast.UpgradeRequest{Labels: map[string]string{"team": "x"}})
+	got, err := ask(rollout.UpgradeRequest{Labels: map[string]string{"team": "x"}})
 	u.must(err)
 	u.settle()
 	u.expect("web #1 open: auto 1.0.0 1.1.0", "web (asked) #2 open: plain 1.0.0 1.1.0")
 	if len(got) != 2 || got[0].PullRequest != 1 || got[1].PullRequest != 2 || got[1].By != "alice" {
 		t.Errorf("upgrades = %+v", got)
 	}
-	got, err = ask(holdfast.UpgradeRequest{All: true, To: "1.1.0"})
+	got, err = ask(rollout.UpgradeRequest{All: true, To: "1.1.0"})
 	u.must(err)
 	u.settle()
 	u.expect("web #1 open: auto 1.0.0 1.1.0", "web (asked) #2 open: fixed 1.0.0 1.1.0, plain 1.0.0 1.1.0")
@@ -208,7 +209,7 @@ func TestRequestedUpgradeIsProposedAtOnce(t *testing.T) {
 	u.push("Release 1.2.0", webVersion("1.2.0"))
 	u.repo.Tag("web/v1.2.0", master)
 	u.must(u.r.TakeIn(t.Context(), infra, 0)) // it is known, and not looked at yet
-	got, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{All: true, Actor: "alice"})
+	got, err := u.r.Upgrade(t.Context(), rollout.UpgradeRequest{All: true, Actor: "alice"})
 	u.must(err)
 	u.settle()
 	u.expect("web #1 open: auto 1.0.0 1.2.0", "web (asked) #2 open: plain 1.0.0 1.2.0")
@@ -219,7 +220,7 @@ func TestRequestedUpgradeIsProposedAtOnce(t *testing.T) {
 	// Those of all that are up to date are not trouble.
 	u.push("Bump by hand", map[string]string{"clusters/plain.yaml": webCluster("plain", "1.2.0", "")})
 	u.look()
-	got, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{All: true, Actor: "alice"})
+	got, err = u.r.Upgrade(t.Context(), rollout.UpgradeRequest{All: true, Actor: "alice"})
 	u.must(err)
 	if len(got) != 1 || got[0].Trouble != "" {
 		t.Errorf("upgrades = %+v", got)
@@ -228,7 +229,7 @@ func TestRequestedUpgradeIsProposedAtOnce(t *testing.T) {
 	// What somebody has declined is asked for again.
 	u.repo.DeleteBranch(u.upgrades()[0].Branch)
 	u.lookAt(1)
-	_, err = u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"auto"}, Actor: "alice"})
+	_, err = u.r.Upgrade(t.Context(), rollout.UpgradeRequest{Clusters: []string{"auto"}, Actor: "alice"})
 	u.must(err)
 	u.settle()
 	u.expect("web #1 declined: auto 1.0.0 1.2.0", "web (asked) #3 open: auto 1.0.0 1.2.0")
@@ -280,7 +281,7 @@ func TestTemplatesTellWhoIsBehind(t *testing.T) {
 	u.executeAll(good)
 	status, err := u.r.Templates(t.Context(), "web")
 	u.must(err)
-	want := []holdfast.TemplateUse{
+	want := []rollout.TemplateUse{
 		{Cluster: "auto", Owner: infra, Version: "1.0.0", Applied: "", Behind: 2, Upgrades: "~> 1.0", Next: "1.2.0", Proposed: 1},
 		{Cluster: "plain", Owner: infra, Version: "1.1.0", Behind: 1},
 		{Cluster: "folder", Owner: infra},

@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/forge/local"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // upgradeFleet is a fleet on the local forge, whose repository also publishes the
@@ -32,11 +34,11 @@ type flakyForge struct {
 	after     error // lose the answers of the next calls to Propose
 	closing   error // lose the answers of the next calls to Withdraw
 	calls     int   // of Propose
-	last      map[string]holdfast.Proposal
+	last      map[string]proposals.PullRequest
 	withdrawn []string
 }
 
-func (h *flakyForge) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (h *flakyForge) Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
@@ -85,7 +87,7 @@ func newUpgradeFleet(t *testing.T, clusters map[string]string, with ...func(*rec
 	for name, text := range clusters {
 		files["clusters/"+name+".yaml"] = text
 	}
-	u := &upgradeFleet{host: &flakyForge{last: make(map[string]holdfast.Proposal)}, files: files}
+	u := &upgradeFleet{host: &flakyForge{last: make(map[string]proposals.PullRequest)}, files: files}
 	onLocal := func(o *reconciler.Options) {
 		forge, err := local.New(local.Options{
 			Git: o.Sources.Git.(local.Git), Store: o.Store.(*datastore.Store), Branches: map[string]string{infra: master}, Now: o.Now,
@@ -158,7 +160,7 @@ func webCluster(name, version, upgrades string, labels ...string) string {
 	return text
 }
 
-func (u *upgradeFleet) upgrades() []holdfast.Upgrade {
+func (u *upgradeFleet) upgrades() []rollout.Upgrade {
 	u.t.Helper()
 	list, err := u.store.Upgrades(u.t.Context(), infra)
 	u.must(err)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // becomes has the record of a pull request say something else.
@@ -97,7 +99,7 @@ type bare struct {
 	branches []string
 }
 
-func (h *bare) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (h *bare) Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	h.branches = append(h.branches, p.Branch)
 	if h.taken[p.Branch] {
 		return holdfast.PullRequest{}, fmt.Errorf("not ours: %w", holdfast.ErrConflict)
@@ -201,7 +203,7 @@ func (h *counting) PullRequestsOf(ctx context.Context, repo string, commit holdf
 	return h.Forge.PullRequestsOf(ctx, repo, commit)
 }
 
-func (h *counting) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (h *counting) Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	h.calls.Add(1)
 	return h.Forge.Propose(ctx, repo, p)
 }
@@ -228,7 +230,7 @@ func TestUpgradesThatStandCostNoCalls(t *testing.T) {
 		u.lookAt(n + 1)
 	}
 	u.executeAll(good)
-	states := make(map[holdfast.UpgradeState]bool)
+	states := make(map[rollout.UpgradeState]bool)
 	for _, rec := range u.upgrades() {
 		states[rec.State] = true
 	}
@@ -383,23 +385,23 @@ func TestUpgradesWithARepositoryGone(t *testing.T) {
 		t.Errorf("templates %+v", list)
 	}
 	for name, tc := range map[string]struct {
-		req     holdfast.UpgradeRequest
+		req     rollout.UpgradeRequest
 		trouble string
 	}{
-		"named":            {holdfast.UpgradeRequest{Clusters: []string{"a"}}, ""},
-		"all":              {holdfast.UpgradeRequest{All: true}, "upgrade clusters of other: "},
-		"one is not there": {holdfast.UpgradeRequest{Clusters: []string{"a", "nobody"}}, "upgrade clusters of other: "},
+		"named":            {rollout.UpgradeRequest{Clusters: []string{"a"}}, ""},
+		"all":              {rollout.UpgradeRequest{All: true}, "upgrade clusters of other: "},
+		"one is not there": {rollout.UpgradeRequest{Clusters: []string{"a", "nobody"}}, "upgrade clusters of other: "},
 	} {
 		got, err := u.r.Upgrade(t.Context(), tc.req)
 		if err != nil || len(got) == 0 || !strings.HasPrefix(got[len(got)-1].Trouble, tc.trouble) || tc.trouble == "" && got[0].Trouble != "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"nobody"}}); err == nil || errors.Is(err, holdfast.ErrNotFound) {
+	if _, err := u.r.Upgrade(t.Context(), rollout.UpgradeRequest{Clusters: []string{"nobody"}}); err == nil || errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("a cluster that may be in what cannot be read: %v", err)
 	}
 	git.broken.Store(false)
-	got, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"a", "nobody"}})
+	got, err := u.r.Upgrade(t.Context(), rollout.UpgradeRequest{Clusters: []string{"a", "nobody"}})
 	if err != nil || len(got) != 1 || !strings.Contains(got[0].Trouble, "no tracked branch defines cluster nobody") {
 		t.Errorf("a name that is nobody's: %+v, %v", got, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func twoBehind() map[string]string {
@@ -131,7 +132,7 @@ func TestADeclinedUpgradeStaysDeclined(t *testing.T) {
 	u.expectPullRequests(holdfast.PullRequestOpen)
 
 	// Somebody who asks gets it.
-	got, err := u.r.Upgrade(t.Context(), holdfast.UpgradeRequest{Clusters: []string{"a"}, Actor: "alice"})
+	got, err := u.r.Upgrade(t.Context(), rollout.UpgradeRequest{Clusters: []string{"a"}, Actor: "alice"})
 	u.must(err)
 	if len(got) != 1 || got[0].PullRequest != 2 || got[0].By != "alice" || got[0].Trouble != "" {
 		t.Errorf("upgrades = %+v", got)
@@ -221,7 +222,7 @@ type amnesiac struct {
 	calls int
 }
 
-func (s *amnesiac) SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error) {
+func (s *amnesiac) SaveUpgrade(ctx context.Context, u rollout.Upgrade) (rollout.Upgrade, error) {
 	s.mu.Lock()
 	s.calls++
 	fails := s.calls == s.fails

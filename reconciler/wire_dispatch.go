@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/clock"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
@@ -78,7 +79,7 @@ func (f fleet) Fork(ctx context.Context, run holdfast.Run) (bool, error) {
 
 // Assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
-func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+func (f fleet) Assignment(ctx context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error) {
 	return f.r.loop.Assignment(ctx, run)
 }
 
@@ -101,7 +102,7 @@ func (f fleet) Cost(c holdfast.Cluster, document plandoc.Document) *holdfast.Cos
 func (f fleet) Wake(ctx context.Context, topic string) { f.r.wake(ctx, topic) }
 
 // Finished measures and traces an attempt.
-func (f fleet) Finished(run holdfast.Run, steps []holdfast.Step) {
+func (f fleet) Finished(run holdfast.Run, steps []protocol.Step) {
 	for _, step := range steps {
 		f.r.opts.Telemetry.Metrics.Step(step.Name, step.Duration)
 	}

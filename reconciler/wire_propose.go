@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/propose"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
@@ -42,7 +43,7 @@ func (p proposer) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdf
 
 // ProposeCluster makes a pull request that adds, changes or removes the document of a
 // cluster, and asks for a look at it; see propose.Desk.
-func (r *Reconciler) ProposeCluster(ctx context.Context, p holdfast.ClusterProposal) (holdfast.ProposedCluster, error) {
+func (r *Reconciler) ProposeCluster(ctx context.Context, p proposals.ClusterChange) (proposals.ClusterOutcome, error) {
 	made, err := r.proposals.Propose(ctx, p)
 	if err == nil && made.PullRequest.Number != 0 {
 		r.records.Audit(ctx, p.By, "cluster.propose", p.Name, p.Change+" by pull request "+made.PullRequest.String())

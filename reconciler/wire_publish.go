@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/publish"
@@ -75,10 +76,10 @@ func (p publishing) Defines(ctx context.Context, repo string, revision holdfast.
 func (p publishing) Wanted(ctx context.Context) { p.r.wakeOthers(ctx, topicPosts) }
 
 // GaveUp counts what is not tried again.
-func (p publishing) GaveUp(post holdfast.Post) { p.r.opts.Telemetry.Metrics.GaveUp(post.Kind) }
+func (p publishing) GaveUp(post outgoing.Post) { p.r.opts.Telemetry.Metrics.GaveUp(post.Kind) }
 
 // Posted measures and traces an attempt to make a post.
-func (p publishing) Posted(post holdfast.Post, began time.Time, err error) {
+func (p publishing) Posted(post outgoing.Post, began time.Time, err error) {
 	p.r.opts.Telemetry.Metrics.Posted(post.Kind, err == nil)
 	if delivery := p.r.traces.Of(post.Repo, post.PullRequest.Number); delivery != "" {
 		p.r.traces.Since(delivery, "post "+string(post.Kind), began, nil, err)

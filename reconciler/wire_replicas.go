@@ -13,12 +13,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/intake"
 	"github.com/holdfast-dev/holdfast/reconciler/leader"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/relay"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // peering is the Reconciler among other replicas.
@@ -102,20 +104,20 @@ func (p peering) take(ctx context.Context, look agenda.Look) error {
 		return p.r.intake.Take(ctx, look)
 	}
 	if look.Number != 0 {
-		return p.handOver(ctx, holdfast.Ask{
-			Repo: look.Repo, Kind: holdfast.AskLook, What: strconv.Itoa(look.Number), Note: p.r.traces.Of(look.Repo, look.Number),
+		return p.handOver(ctx, replica.Ask{
+			Repo: look.Repo, Kind: replica.AskLook, What: strconv.Itoa(look.Number), Note: p.r.traces.Of(look.Repo, look.Number),
 		})
 	}
 	again := p.r.intake.HandOver(look.Repo)
-	asks := []holdfast.Ask{{Repo: look.Repo, Kind: holdfast.AskLook, What: "0", Note: p.r.traces.Of(look.Repo, 0)}}
+	asks := []replica.Ask{{Repo: look.Repo, Kind: replica.AskLook, What: "0", Note: p.r.traces.Of(look.Repo, 0)}}
 	if again.Relook {
-		asks = append(asks, holdfast.Ask{Repo: look.Repo, Kind: holdfast.AskRelook})
+		asks = append(asks, replica.Ask{Repo: look.Repo, Kind: replica.AskRelook})
 	}
 	if again.Behind {
-		asks = append(asks, holdfast.Ask{Repo: look.Repo, Kind: holdfast.AskBehind})
+		asks = append(asks, replica.Ask{Repo: look.Repo, Kind: replica.AskBehind})
 	}
 	for _, cluster := range again.Recheck {
-		asks = append(asks, holdfast.Ask{Repo: look.Repo, Kind: holdfast.AskRecheck, What: cluster})
+		asks = append(asks, replica.Ask{Repo: look.Repo, Kind: replica.AskRecheck, What: cluster})
 	}
 	for _, ask := range asks {
 		if err := p.handOver(ctx, ask); err != nil {
@@ -139,7 +141,7 @@ func (p peering) decide(ctx context.Context, req holdfast.Request) error {
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	return p.handOver(ctx, holdfast.Ask{Repo: repo, Kind: holdfast.AskDecide, What: string(what)})
+	return p.handOver(ctx, replica.Ask{Repo: repo, Kind: replica.AskDecide, What: string(what)})
 }
 
 // placeOf is what has to be led to decide about a request.
@@ -159,7 +161,7 @@ func (p peering) placeOf(ctx context.Context, req holdfast.Request) (string, err
 
 // handOver asks who leads a repository for something. What that is stays on the agenda here
 // until it is stored.
-func (p peering) handOver(ctx context.Context, ask holdfast.Ask) error {
+func (p peering) handOver(ctx context.Context, ask replica.Ask) error {
 	if p.r.desk == nil {
 		return nil
 	}
@@ -167,27 +169,27 @@ func (p peering) handOver(ctx context.Context, ask holdfast.Ask) error {
 }
 
 // takeAsk puts on the agenda what another replica asks for.
-func (p peering) takeAsk(ctx context.Context, ask holdfast.Ask) {
+func (p peering) takeAsk(ctx context.Context, ask replica.Ask) {
 	var err error
 	switch ask.Kind {
-	case holdfast.AskLook:
+	case replica.AskLook:
 		var number int
 		if number, err = strconv.Atoi(ask.What); err == nil {
 			p.r.traces.Remember(ask.Repo, number, ask.Note)
 			p.r.agenda.Look(agenda.Look{Repo: ask.Repo, Number: number})
 		}
-	case holdfast.AskRelook:
+	case replica.AskRelook:
 		p.r.intake.Again(ask.Repo, intake.Forgotten{Relook: true})
-	case holdfast.AskBehind:
+	case replica.AskBehind:
 		p.r.intake.Again(ask.Repo, intake.Forgotten{Behind: true})
-	case holdfast.AskRecheck:
+	case replica.AskRecheck:
 		p.r.intake.Again(ask.Repo, intake.Forgotten{Recheck: []string{ask.What}})
-	case holdfast.AskDecide:
+	case replica.AskDecide:
 		var req holdfast.Request
 		if err = json.Unmarshal([]byte(ask.What), &req); err == nil {
 			p.r.agenda.Request(req)
 		}
-	case holdfast.AskShow, holdfast.AskIssue:
+	case replica.AskShow, replica.AskIssue:
 		err = p.r.publish.Take(ask)
 	default:
 		err = errors.New("a replica of another version asks for it")
@@ -246,7 +248,7 @@ func (l leading) TakeCommand(ctx context.Context, id string) (bool, error) {
 func (l leading) CommandGiven(ctx context.Context) { l.r.wakeOthers(ctx, topicCommands) }
 
 // HearAgent records a sign of life of an agent.
-func (f fleet) HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error) {
+func (f fleet) HearAgent(ctx context.Context, req protocol.ClaimRequest, was string, silence time.Duration) (bool, error) {
 	if f.r.opts.Replica.Peers == nil {
 		return true, nil
 	}
@@ -254,7 +256,7 @@ func (f fleet) HearAgent(ctx context.Context, req holdfast.ClaimRequest, was str
 }
 
 // HeardAgents returns those that another replica may have heard of.
-func (f fleet) HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error) {
+func (f fleet) HeardAgents(ctx context.Context, id string) ([]replica.AgentSign, error) {
 	if f.r.opts.Replica.Peers == nil {
 		return nil, nil
 	}

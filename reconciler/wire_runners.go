@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/runners"
 )
 
@@ -44,7 +45,7 @@ func (r *Reconciler) RefreshRunner(
 
 // ProposeRunner makes a pull request that changes the document of a runner, and asks for a
 // look at it.
-func (r *Reconciler) ProposeRunner(ctx context.Context, p holdfast.RunnerProposal) (holdfast.ProposedRunner, error) {
+func (r *Reconciler) ProposeRunner(ctx context.Context, p proposals.RunnerChange) (proposals.RunnerOutcome, error) {
 	made, err := r.runners.Propose(ctx, p)
 	if err == nil {
 		r.Enqueue(holdfast.SourceRequest{Repo: made.PullRequest.Repo, PullRequest: made.PullRequest.Number})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // update is a plan that changes one resource.
@@ -268,8 +269,8 @@ func TestEffectsShownAsOne(t *testing.T) {
 		return update1("aws_eks_cluster.this", attr("endpoint_access", `"none"`, `"`+value+`"`))
 	}
 	both := func(a, b string) string {
-		i := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Groups: []holdfast.ImpactGroup{
-			group("1", []string{"input"}, one("a", holdfast.ReachUpgrade, "1.4.2"), one("b", holdfast.ReachUpgrade, "1.4.2")),
+		i := report.Impact{Impact: rollout.Impact{Template: "kubernetes", Groups: []rollout.ImpactGroup{
+			group("1", []string{"input"}, one("a", rollout.ReachUpgrade, "1.4.2"), one("b", rollout.ReachUpgrade, "1.4.2")),
 		}}}
 		return report.Comment(templatePullRequest([]report.Impact{i}, sample("a", access(a)), sample("b", access(b))))
 	}

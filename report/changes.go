@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // ChangesText returns how two versions of a template differ as a Markdown list
 // of at most so many changes, those that break something first. Zero means all
 // of them. It ends with a newline, and is empty if nothing has changed.
-func ChangesText(changes []holdfast.TemplateChange, most int) string {
+func ChangesText(changes []rollout.TemplateChange, most int) string {
 	changes = breakingFirst(changes)
 	more := 0
 	if most > 0 && len(changes) > most {
@@ -33,9 +33,9 @@ func ChangesText(changes []holdfast.TemplateChange, most int) string {
 }
 
 // breakingFirst keeps the order otherwise.
-func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange {
+func breakingFirst(changes []rollout.TemplateChange) []rollout.TemplateChange {
 	sorted := slices.Clone(changes)
-	slices.SortStableFunc(sorted, func(a, b holdfast.TemplateChange) int {
+	slices.SortStableFunc(sorted, func(a, b rollout.TemplateChange) int {
 		switch {
 		case a.Breaking == b.Breaking:
 			return 0
@@ -49,7 +49,7 @@ func breakingFirst(changes []holdfast.TemplateChange) []holdfast.TemplateChange 
 }
 
 // changeWords is "variable `node_count` is now required".
-func changeWords(c holdfast.TemplateChange) string {
+func changeWords(c rollout.TemplateChange) string {
 	kind, name, named := strings.Cut(markdown.OneLine(c.About), " ")
 	about := markdown.ShortText(kind, 60)
 	if named {
@@ -63,7 +63,7 @@ func changeWords(c holdfast.TemplateChange) string {
 }
 
 // breaking counts the changes that break something.
-func breaking(changes []holdfast.TemplateChange) int {
+func breaking(changes []rollout.TemplateChange) int {
 	n := 0
 	for _, c := range changes {
 		if c.Breaking {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // writer writes one comment, at one level of detail after the other.
@@ -372,7 +373,7 @@ func (w *writer) next() {
 func (w *writer) inCode() bool {
 	broken := func(o outcome) bool { return o.stage == stageFailed && (o.failure == nil || inCode[o.failure.Cause]) }
 	return len(w.r.PullRequest.Faults) > 0 || slices.ContainsFunc(w.outcomes, broken) || slices.ContainsFunc(w.impacts, func(v *impactView) bool {
-		return v.Fault != "" || v.refusedBy(holdfast.ReachMerge) > 0 || slices.ContainsFunc(v.failures(), broken)
+		return v.Fault != "" || v.refusedBy(rollout.ReachMerge) > 0 || slices.ContainsFunc(v.failures(), broken)
 	})
 }
 

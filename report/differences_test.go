@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/plandoc"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // crew is clusters with one plan, and what each of them has to itself: texts that were
@@ -27,11 +28,11 @@ func (c crew) comment() string {
 	if !c.clusters[0].Sample {
 		return report.Comment(pullRequest(c.clusters...))
 	}
-	var reached []holdfast.ImpactCluster
+	var reached []rollout.ImpactCluster
 	for _, cluster := range c.clusters {
-		reached = append(reached, one(cluster.Name, holdfast.ReachUpgrade, "1.4.2"))
+		reached = append(reached, one(cluster.Name, rollout.ReachUpgrade, "1.4.2"))
 	}
-	i := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Groups: []holdfast.ImpactGroup{group("1", []string{"input"}, reached...)}}}
+	i := report.Impact{Impact: rollout.Impact{Template: "kubernetes", Groups: []rollout.ImpactGroup{group("1", []string{"input"}, reached...)}}}
 	return report.Comment(templatePullRequest([]report.Impact{i}, c.clusters...))
 }
 

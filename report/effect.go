@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // rank is how much people should mind what happens to a cluster.
@@ -30,8 +31,8 @@ type effect struct {
 	rank     rank
 	key      string
 	phrases  []phrase
-	clusters []holdfast.ImpactCluster // planned or not; by reach, then name
-	outcomes []outcome                // of those that are planned themselves; by name
+	clusters []rollout.ImpactCluster // planned or not; by reach, then name
+	outcomes []outcome               // of those that are planned themselves; by name
 	roots    []rootChange
 	groups   int // that they are of
 
@@ -95,7 +96,7 @@ func (e *effect) unplanned() int {
 
 // parted are its clusters that are planned themselves, or are being planned, and
 // the others. Of those that nobody plans it is known what they are.
-func (e *effect) parted() (planned, others []holdfast.ImpactCluster) {
+func (e *effect) parted() (planned, others []rollout.ImpactCluster) {
 	if e.rank == rankUnplanned {
 		return e.clusters, nil
 	}
@@ -135,7 +136,7 @@ func (e *effect) addRoot(changes []string, clusters int) {
 }
 
 func (e *effect) sort() {
-	slices.SortStableFunc(e.clusters, func(a, b holdfast.ImpactCluster) int {
+	slices.SortStableFunc(e.clusters, func(a, b rollout.ImpactCluster) int {
 		return cmp.Or(cmp.Compare(reachOrder(a.Reach), reachOrder(b.Reach)), strings.Compare(a.Name, b.Name))
 	})
 	slices.SortStableFunc(e.outcomes, func(a, b outcome) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
@@ -143,9 +144,9 @@ func (e *effect) sort() {
 	e.differences = differencesOf(e.planned())
 }
 
-var reaches = []holdfast.ImpactReach{holdfast.ReachMerge, holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual}
+var reaches = []rollout.ImpactReach{rollout.ReachMerge, rollout.ReachRelease, rollout.ReachUpgrade, rollout.ReachManual}
 
-func reachOrder(reach holdfast.ImpactReach) int {
+func reachOrder(reach rollout.ImpactReach) int {
 	if i := slices.Index(reaches, reach); i >= 0 {
 		return i
 	}

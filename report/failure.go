@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // choice is one thing that a person can do about a failed run. Without a command
@@ -77,7 +78,7 @@ func choicesOf(run holdfast.Run) []choice {
 
 // lockChoices are what can be done about the lock that a run did not get.
 func lockChoices(run holdfast.Run, cause holdfast.Reason) []choice {
-	lock, known := holdfast.LockOf(run)
+	lock, known := statelock.Of(run)
 	switch {
 	case known:
 		return []choice{{

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // Impact is what a change of a template would do to the clusters that are made
 // from it, with the plans that were made to see it.
 type Impact struct {
-	holdfast.Impact
-	// Groups are those of holdfast.Impact with their samples; nil: all samples
+	rollout.Impact
+	// Groups are those of rollout.Impact with their samples; nil: all samples
 	// are among the pull request's clusters.
 	Groups []ImpactGroup
 	// Over is how many clusters are in groups of which none is planned, because
@@ -24,7 +25,7 @@ type Impact struct {
 // ImpactGroup is a group of clusters whose root modules would change in the same
 // way.
 type ImpactGroup struct {
-	holdfast.ImpactGroup
+	rollout.ImpactGroup
 	// Samples are those of its clusters that are planned for it. Samples of its
 	// names among the pull request's clusters are samples too.
 	Samples []Cluster
@@ -86,7 +87,7 @@ func viewImpact(r PullRequest, impact Impact, known map[string]outcome) *impactV
 		}
 		for _, c := range g.Clusters {
 			// What the merge makes of a cluster is not what the template would.
-			if o, ok := known[c.Name]; ok && (o.cluster.Sample || c.Reach == holdfast.ReachMerge) {
+			if o, ok := known[c.Name]; ok && (o.cluster.Sample || c.Reach == rollout.ReachMerge) {
 				own[c.Name] = o
 			}
 		}
@@ -149,7 +150,7 @@ func (v *impactView) addGroup(g ImpactGroup, own map[string]outcome, at map[stri
 			at[e.key] = to
 			v.effects = append(v.effects, to)
 		}
-		if c.Reach == holdfast.ReachMerge {
+		if c.Reach == rollout.ReachMerge {
 			v.merges++
 		}
 		to.clusters = append(to.clusters, c)
@@ -199,7 +200,7 @@ func (v *impactView) icon() string {
 		worst = v.effects[0].rank
 	}
 	switch {
-	case v.Fault != "" || v.refusedBy(holdfast.ReachMerge) > 0 || v.failed() > 0:
+	case v.Fault != "" || v.refusedBy(rollout.ReachMerge) > 0 || v.failed() > 0:
 		return "❌"
 	case worst >= rankDestroys:
 		return "🛑"
@@ -214,7 +215,7 @@ func (v *impactView) icon() string {
 	}
 }
 
-func (v *impactView) refusedBy(reach holdfast.ImpactReach) int {
+func (v *impactView) refusedBy(reach rollout.ImpactReach) int {
 	n := 0
 	for _, refused := range v.Refused {
 		if refused.Reach == reach {

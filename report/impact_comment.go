@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // impactFaults says at the top why a template cannot be released as it is.
@@ -270,13 +270,13 @@ func (w impactWriter) impactDanger(v *impactView) {
 	w.caution(lines, most)
 }
 
-func (w impactWriter) reachWords(v *impactView, reach holdfast.ImpactReach) string {
+func (w impactWriter) reachWords(v *impactView, reach rollout.ImpactReach) string {
 	switch reach {
-	case holdfast.ReachMerge:
+	case rollout.ReachMerge:
 		return "Applied by this merge"
-	case holdfast.ReachRelease:
+	case rollout.ReachRelease:
 		return "When " + orElse(markdown.Text(markdown.Shorten(v.Version, 40)), "the version") + " is released"
-	case holdfast.ReachUpgrade:
+	case rollout.ReachUpgrade:
 		return "By upgrade pull requests"
 	default:
 		return "Only by hand"
@@ -284,7 +284,7 @@ func (w impactWriter) reachWords(v *impactView, reach holdfast.ImpactReach) stri
 }
 
 // reposOf names the repositories of clusters that are defined elsewhere.
-func (w impactWriter) reposOf(clusters []holdfast.ImpactCluster) string {
+func (w impactWriter) reposOf(clusters []rollout.ImpactCluster) string {
 	var repos []string
 	for _, c := range clusters {
 		if c.Repo != "" && !slices.Contains(repos, c.Repo) {

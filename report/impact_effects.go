@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // effectLine is an effect without what is behind it.
@@ -92,7 +93,7 @@ func (w impactWriter) roots(e *effect) {
 
 // affected is who has the effect, by the way in which the new version reaches
 // them.
-func (w impactWriter) affected(v *impactView, clusters []holdfast.ImpactCluster, prefix string) {
+func (w impactWriter) affected(v *impactView, clusters []rollout.ImpactCluster, prefix string) {
 	for at := 0; at < len(clusters); {
 		end := at
 		for end < len(clusters) && clusters[end].Reach == clusters[at].Reach {

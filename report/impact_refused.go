@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // refusal is one thing that is wrong in the documents of some clusters.
@@ -56,23 +57,23 @@ func refusedBy(v *impactView) string {
 		if n == 0 {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%d %s", n, map[holdfast.ImpactReach]string{
-			holdfast.ReachMerge:   "by this merge",
-			holdfast.ReachRelease: "when " + version + " is released",
-			holdfast.ReachUpgrade: "not upgraded until corrected",
-			holdfast.ReachManual:  "once moved by hand",
+		parts = append(parts, fmt.Sprintf("%d %s", n, map[rollout.ImpactReach]string{
+			rollout.ReachMerge:   "by this merge",
+			rollout.ReachRelease: "when " + version + " is released",
+			rollout.ReachUpgrade: "not upgraded until corrected",
+			rollout.ReachManual:  "once moved by hand",
 		}[reach]))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // refusalsOf are the refusals by what is wrong, for a reader in the repository own.
-func refusalsOf(refused []holdfast.ImpactRefusal, own string) []refusal {
+func refusalsOf(refused []rollout.ImpactRefusal, own string) []refusal {
 	type key struct{ message, hint string }
 	at := map[key]int{}
 	var all []refusal
 	refused = slices.Clone(refused)
-	slices.SortStableFunc(refused, func(a, b holdfast.ImpactRefusal) int {
+	slices.SortStableFunc(refused, func(a, b rollout.ImpactRefusal) int {
 		return cmp.Or(cmp.Compare(reachOrder(a.Reach), reachOrder(b.Reach)), strings.Compare(a.Name, b.Name))
 	})
 	for _, r := range refused {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // impactHeadline is that of a pull request that changes templates.
@@ -181,7 +181,7 @@ func usedByNone(unseen []string) string {
 // released, the merge would refuse documents, or a sample cannot be planned.
 func unfit(impacts []*impactView) bool {
 	return slices.ContainsFunc(impacts, func(v *impactView) bool {
-		return v.Fault != "" || v.refusedBy(holdfast.ReachMerge) > 0 || v.failed() > 0
+		return v.Fault != "" || v.refusedBy(rollout.ReachMerge) > 0 || v.failed() > 0
 	})
 }
 
@@ -194,10 +194,10 @@ func unfitDescription(impacts []*impactView) string {
 	}
 	for _, v := range impacts {
 		for _, r := range v.Refused {
-			if r.Reach != holdfast.ReachMerge {
+			if r.Reach != rollout.ReachMerge {
 				continue
 			}
-			description := markdown.Plural(v.refusedBy(holdfast.ReachMerge), "cluster") + " would be refused"
+			description := markdown.Plural(v.refusedBy(rollout.ReachMerge), "cluster") + " would be refused"
 			if len(r.Faults) > 0 {
 				description += fmt.Sprintf(": %s: %s", r.Faults[0].Position(), r.Faults[0].Message)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // sample is a sample of a template's change with its plan.
@@ -55,37 +56,37 @@ func databasePlan() *holdfast.Plan {
 }
 
 // group is clusters of one change of the root module: so many of each reach.
-func group(key string, changes []string, clusters ...holdfast.ImpactCluster) holdfast.ImpactGroup {
-	return holdfast.ImpactGroup{Key: holdfast.Digest(key), Changes: changes, Clusters: clusters}
+func group(key string, changes []string, clusters ...rollout.ImpactCluster) rollout.ImpactGroup {
+	return rollout.ImpactGroup{Key: holdfast.Digest(key), Changes: changes, Clusters: clusters}
 }
 
-func many(prefix string, n int, reach holdfast.ImpactReach, version string) []holdfast.ImpactCluster {
-	clusters := make([]holdfast.ImpactCluster, n)
+func many(prefix string, n int, reach rollout.ImpactReach, version string) []rollout.ImpactCluster {
+	clusters := make([]rollout.ImpactCluster, n)
 	for i := range clusters {
-		clusters[i] = holdfast.ImpactCluster{Name: fmt.Sprintf("%s-%02d", prefix, i+1), Repo: "fleet", Reach: reach, Version: version}
+		clusters[i] = rollout.ImpactCluster{Name: fmt.Sprintf("%s-%02d", prefix, i+1), Repo: "fleet", Reach: reach, Version: version}
 	}
 	return clusters
 }
 
-func one(name string, reach holdfast.ImpactReach, version string) holdfast.ImpactCluster {
-	return holdfast.ImpactCluster{Name: name, Repo: "fleet", Reach: reach, Version: version}
+func one(name string, reach rollout.ImpactReach, version string) rollout.ImpactCluster {
+	return rollout.ImpactCluster{Name: name, Repo: "fleet", Reach: reach, Version: version}
 }
 
 // impact is the example of the documentation: 42 clusters, three groups.
 func impact() report.Impact {
-	pools := many("team", 4, holdfast.ReachUpgrade, "1.4.2")
+	pools := many("team", 4, rollout.ReachUpgrade, "1.4.2")
 	pools[3].Version, pools[3].Repo = "1.3.0", "apps"
 	return report.Impact{
-		Impact: holdfast.Impact{
+		Impact: rollout.Impact{
 			Template: "kubernetes", Dir: "templates/kubernetes", Released: "1.4.2", Version: "1.5.0",
-			Changes: []holdfast.TemplateChange{
+			Changes: []rollout.TemplateChange{
 				{About: "module network (aws)", What: "has its input subnets from another variable"},
 				{About: "variable zones", What: "is new"},
 			},
-			Groups: []holdfast.ImpactGroup{
-				group("1", []string{`module "kubernetes": version of the node groups' image`}, slices.Concat(many("dev", 30, holdfast.ReachUpgrade, "1.4.2"), many("stg", 2, holdfast.ReachManual, "1.4.2"))...),
+			Groups: []rollout.ImpactGroup{
+				group("1", []string{`module "kubernetes": version of the node groups' image`}, slices.Concat(many("dev", 30, rollout.ReachUpgrade, "1.4.2"), many("stg", 2, rollout.ReachManual, "1.4.2"))...),
 				group("2", []string{`module "kubernetes": input node_pools`, `module "network": input cidr`}, pools...),
-				group("3", []string{`module "network": input subnets`}, one("prod-eu", holdfast.ReachRelease, "1.5.0")),
+				group("3", []string{`module "network": input subnets`}, one("prod-eu", rollout.ReachRelease, "1.5.0")),
 			},
 			Same: 5,
 		},
@@ -138,10 +139,10 @@ func impactCases() map[string]report.PullRequest {
 	}
 
 	refusing := impact()
-	refusing.Changes = append(refusing.Changes, holdfast.TemplateChange{About: "variable zones", What: "is now required", Breaking: true})
+	refusing.Changes = append(refusing.Changes, rollout.TemplateChange{About: "variable zones", What: "is now required", Breaking: true})
 	refusing.Fault = "it breaks documents that are valid with 1.4.2 (variable zones is now required), and only a new major version, 2.0.0, may do that"
-	for i, c := range many("old", 3, holdfast.ReachUpgrade, "1.4.2") {
-		refusing.Refused = append(refusing.Refused, holdfast.ImpactRefusal{ImpactCluster: c, Faults: holdfast.Faults{
+	for i, c := range many("old", 3, rollout.ReachUpgrade, "1.4.2") {
+		refusing.Refused = append(refusing.Refused, rollout.ImpactRefusal{ImpactCluster: c, Faults: holdfast.Faults{
 			{File: "clusters/" + c.Name + ".yaml", Line: 10 + i, Column: 3, Cluster: c.Name, Message: "variable zones is missing", Hint: "add zones: a list of strings"},
 		}})
 	}
@@ -151,21 +152,21 @@ func impactCases() map[string]report.PullRequest {
 	major := refusing
 	major.Version, major.Fault = "2.0.0", ""
 
-	byPath := report.Impact{Impact: holdfast.Impact{
+	byPath := report.Impact{Impact: rollout.Impact{
 		Template: "local", Dir: "templates/local",
-		Groups: []holdfast.ImpactGroup{group("1", []string{`output "endpoint"`}, one("dev-us", holdfast.ReachMerge, ""), one("dev-eu", holdfast.ReachMerge, ""))},
+		Groups: []rollout.ImpactGroup{group("1", []string{`output "endpoint"`}, one("dev-us", rollout.ReachMerge, ""), one("dev-eu", rollout.ReachMerge, ""))},
 	}}
 	refusedNow := byPath
-	refusedNow.Refused = []holdfast.ImpactRefusal{{ImpactCluster: one("dev-ap", holdfast.ReachMerge, ""), Faults: holdfast.Faults{
+	refusedNow.Refused = []rollout.ImpactRefusal{{ImpactCluster: one("dev-ap", rollout.ReachMerge, ""), Faults: holdfast.Faults{
 		{File: "clusters/dev-ap.yaml", Line: 9, Column: 5, Cluster: "dev-ap", Message: "variable size is missing"},
 	}}}
 
-	unused := report.Impact{Impact: holdfast.Impact{Template: "cache", Dir: "templates/cache", Version: "1.0.0"}}
-	stays := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Released: "1.4.2", Same: 42}}
+	unused := report.Impact{Impact: rollout.Impact{Template: "cache", Dir: "templates/cache", Version: "1.0.0"}}
+	stays := report.Impact{Impact: rollout.Impact{Template: "kubernetes", Released: "1.4.2", Same: 42}}
 
 	outputs := &holdfast.Plan{Counts: holdfast.Counts{Outputs: 1}, OutputChanges: []holdfast.OutputChange{{Name: "endpoint", Action: holdfast.ActionCreate}}}
 	mixed := impact()
-	mixed.Impact.Groups[1].Clusters = append([]holdfast.ImpactCluster{one("dev-us", holdfast.ReachMerge, "")}, mixed.Impact.Groups[1].Clusters...)
+	mixed.Impact.Groups[1].Clusters = append([]rollout.ImpactCluster{one("dev-us", rollout.ReachMerge, "")}, mixed.Impact.Groups[1].Clusters...)
 
 	return map[string]report.PullRequest{
 		"impact":          full,
@@ -318,8 +319,8 @@ func TestImpactOfSamplesOnly(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i := report.Impact{Impact: holdfast.Impact{
-				Template: "kubernetes", Groups: []holdfast.ImpactGroup{group("1", []string{"input"}, many("team", 7, holdfast.ReachUpgrade, "1.4.2")...)},
+			i := report.Impact{Impact: rollout.Impact{
+				Template: "kubernetes", Groups: []rollout.ImpactGroup{group("1", []string{"input"}, many("team", 7, rollout.ReachUpgrade, "1.4.2")...)},
 			}}
 			r := templatePullRequest([]report.Impact{i}, sample("team-01", tt.plan))
 			if got := report.PlanStatus(r).Description; got != tt.status {
@@ -336,7 +337,7 @@ func TestImpactOfSamplesOnly(t *testing.T) {
 func TestImpactUnseen(t *testing.T) {
 	t.Parallel()
 
-	in := report.Impact{Impact: holdfast.Impact{Template: "kubernetes", Same: 2, Unseen: []string{"apps", "<b>"}}}
+	in := report.Impact{Impact: rollout.Impact{Template: "kubernetes", Same: 2, Unseen: []string{"apps", "<b>"}}}
 	r := impactCases()["impact"]
 	r.Clusters, r.Impacts = nil, []report.Impact{in}
 	if got := report.Comment(r); !strings.Contains(got, "⚠️ Clusters of `apps` and `<b>` are not counted") || strings.Contains(got, "✅ **kubernetes") {
@@ -359,7 +360,7 @@ func TestImpactStatuses(t *testing.T) {
 	off.Impacts[0].Over = 37
 	draft := off
 	draft.PullRequest.Reason = "Draft"
-	unused := templatePullRequest([]report.Impact{{Impact: holdfast.Impact{Template: "kubernetes", Unseen: []string{"apps"}}}})
+	unused := templatePullRequest([]report.Impact{{Impact: rollout.Impact{Template: "kubernetes", Unseen: []string{"apps"}}}})
 	unread := func(r report.PullRequest) report.PullRequest {
 		r.Impacts = slices.Clone(r.Impacts)
 		for i := range r.Impacts {
@@ -444,10 +445,10 @@ func fleetImpact(all bool) report.PullRequest {
 	i.Same, i.Impact.Groups, i.All = 500, nil, all
 	var samples []report.Cluster
 	for g := range 50 {
-		members := make([]holdfast.ImpactCluster, 200)
+		members := make([]rollout.ImpactCluster, 200)
 		for c := range members {
-			reach := []holdfast.ImpactReach{holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual}[c%3]
-			members[c] = holdfast.ImpactCluster{Name: fmt.Sprintf("team-%02d-production-%04d", g, c), Repo: "fleet", Reach: reach, Version: "1.4.2"}
+			reach := []rollout.ImpactReach{rollout.ReachRelease, rollout.ReachUpgrade, rollout.ReachManual}[c%3]
+			members[c] = rollout.ImpactCluster{Name: fmt.Sprintf("team-%02d-production-%04d", g, c), Repo: "fleet", Reach: reach, Version: "1.4.2"}
 		}
 		i.Impact.Groups = append(i.Impact.Groups, group(fmt.Sprint(g), []string{fmt.Sprintf("variable size_%d is given as %d", g, g)}, members...))
 		for c, member := range members {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 var (
@@ -223,20 +224,20 @@ func hostileImpacts(s string, n int) []report.PullRequest {
 	good, bad := sample("good", plan), sample("bad", plan)
 	good.Name, good.Document.Name, good.Plan.Template = s, s, s
 	bad.Summary, bad.Plan.Status, bad.Plan.Failure = nil, holdfast.RunErrored, hostileFailure(s, n)
-	i := report.Impact{Impact: holdfast.Impact{Template: s, Dir: s, Released: s, Version: s, Same: n, Fault: s}}
-	for _, reach := range []holdfast.ImpactReach{holdfast.ReachMerge, holdfast.ReachUpgrade, holdfast.ImpactReach(s)} {
-		at := func(name string) holdfast.ImpactCluster {
-			return holdfast.ImpactCluster{Name: name, Repo: s, Reach: reach, Version: s}
+	i := report.Impact{Impact: rollout.Impact{Template: s, Dir: s, Released: s, Version: s, Same: n, Fault: s}}
+	for _, reach := range []rollout.ImpactReach{rollout.ReachMerge, rollout.ReachUpgrade, rollout.ImpactReach(s)} {
+		at := func(name string) rollout.ImpactCluster {
+			return rollout.ImpactCluster{Name: name, Repo: s, Reach: reach, Version: s}
 		}
 		for j := range n {
-			i.Changes = append(i.Changes, holdfast.TemplateChange{About: s, What: s, Breaking: j%2 == 0})
+			i.Changes = append(i.Changes, rollout.TemplateChange{About: s, What: s, Breaking: j%2 == 0})
 			i.Impact.Groups = append(i.Impact.Groups, group(s, []string{s, s}, at(s), at(fmt.Sprintf("%s-%d", s, j)), at("bad")))
-			i.Refused = append(i.Refused, holdfast.ImpactRefusal{ImpactCluster: at(s), Faults: holdfast.Faults{{File: s, Line: j, Message: s, Hint: s}}})
+			i.Refused = append(i.Refused, rollout.ImpactRefusal{ImpactCluster: at(s), Faults: holdfast.Faults{{File: s, Line: j, Message: s, Hint: s}}})
 		}
 	}
 	open := templatePullRequest([]report.Impact{i, i}, good, bad)
 	few := i
-	few.Impact.Groups, few.Fault, few.Released = []holdfast.ImpactGroup{group(s, []string{s}, holdfast.ImpactCluster{Name: s})}, "", ""
+	few.Impact.Groups, few.Fault, few.Released = []rollout.ImpactGroup{group(s, []string{s}, rollout.ImpactCluster{Name: s})}, "", ""
 	few.Groups = []report.ImpactGroup{{ImpactGroup: few.Impact.Groups[0], Samples: []report.Cluster{good}}}
 	return []report.PullRequest{open, merge(open), templatePullRequest([]report.Impact{few})}
 }
@@ -450,7 +451,7 @@ func FuzzComment(f *testing.F) {
 		for _, r := range hostile(s, max(0, min(n, 50))) {
 			check(t, r, report.Comment(r))
 		}
-		if changes := report.ChangesText([]holdfast.TemplateChange{{About: s, What: s, Breaking: true}}, 1); changes != "" {
+		if changes := report.ChangesText([]rollout.TemplateChange{{About: s, What: s, Breaking: true}}, 1); changes != "" {
 			checkText(t, "<!-- x -->", "<!-- x -->\n"+changes)
 		}
 		checkDrift(t, s, hostileDrift(s, max(0, min(n, 5))))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // Upgrade is all that a pull request of ours that upgrades clusters tells.
@@ -14,7 +15,7 @@ type Upgrade struct {
 	Template string
 	Group    string // what the clusters have in common, such as "team=payments"; empty: nothing
 	By       string // who asked for it; empty: the documents' `upgrades`
-	Clusters []holdfast.UpgradeCluster
+	Clusters []rollout.UpgradeCluster
 	Left     []LeftOut     // clusters that could not be upgraded
 	Steps    []UpgradeStep // one for each pair of versions, the most used first
 	Held     []string      // newer versions that nobody is moved to, each in a sentence that says why
@@ -32,7 +33,7 @@ type UpgradeStep struct {
 	From, To string
 	Clusters int
 	Compared bool // false: one of the two cannot be read, and nobody knows what has changed
-	Changes  []holdfast.TemplateChange
+	Changes  []rollout.TemplateChange
 	Notes    string // of the changelog, as Markdown; the text of others
 }
 

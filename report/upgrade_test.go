@@ -9,12 +9,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func twelve() report.Upgrade {
 	u := report.Upgrade{Template: "kubernetes", Group: "team=payments"}
 	for i := range 12 {
-		u.Clusters = append(u.Clusters, holdfast.UpgradeCluster{
+		u.Clusters = append(u.Clusters, rollout.UpgradeCluster{
 			Name: fmt.Sprintf("prod-%d", i), Path: fmt.Sprintf("clusters/prod-%d.yaml", i), From: "1.4.2", To: "1.5.0",
 		})
 	}
@@ -53,7 +54,7 @@ func TestUpgradeBody(t *testing.T) {
 	}}}}
 	u.Steps = []report.UpgradeStep{{
 		From: "1.4.2", To: "1.5.0", Clusters: 2, Compared: true,
-		Changes: []holdfast.TemplateChange{
+		Changes: []rollout.TemplateChange{
 			{About: "variable size", What: "is new"},
 			{About: "variable node_count", What: "is now required", Breaking: true},
 		},
@@ -100,12 +101,12 @@ func TestUpgradeBodyIsBounded(t *testing.T) {
 	u := report.Upgrade{Template: "kubernetes", Group: strings.Repeat("x", 10_000), By: strings.Repeat("é", 10_000)}
 	notes := strings.Repeat(strings.Repeat("<", 2000)+"\n", 100)
 	for i := range 10_000 {
-		u.Clusters = append(u.Clusters, holdfast.UpgradeCluster{
+		u.Clusters = append(u.Clusters, rollout.UpgradeCluster{
 			Name: fmt.Sprintf("prod-%d", i), Path: strings.Repeat("p", 500), From: "1.4.2", To: "1.5.0",
 		})
 		u.Left = append(u.Left, report.LeftOut{Name: "n", Faults: holdfast.Faults{{Message: strings.Repeat("m", 5000)}}})
 		u.Steps = append(u.Steps, report.UpgradeStep{Notes: notes, Compared: true})
-		u.Steps[i].Changes = append(u.Steps[i].Changes, holdfast.TemplateChange{About: strings.Repeat("&", 1000), What: strings.Repeat("&", 1000)})
+		u.Steps[i].Changes = append(u.Steps[i].Changes, rollout.TemplateChange{About: strings.Repeat("&", 1000), What: strings.Repeat("&", 1000)})
 		u.Held = append(u.Held, strings.Repeat("<", 1000))
 	}
 	if n := len(report.UpgradeBody(u)); n > 65_000 {
@@ -116,7 +117,7 @@ func TestUpgradeBodyIsBounded(t *testing.T) {
 	}
 	thousand := twelve()
 	for i := range 988 {
-		thousand.Clusters = append(thousand.Clusters, holdfast.UpgradeCluster{
+		thousand.Clusters = append(thousand.Clusters, rollout.UpgradeCluster{
 			Name: fmt.Sprintf("staging-%d", i), Path: fmt.Sprintf("clusters/staging/%d.yaml", i), From: "1.4.2", To: "1.5.0",
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
@@ -22,7 +23,7 @@ import (
 type AttemptExecutor interface {
 	// Execute executes one attempt and returns how it ended. It returns soon
 	// after ctx is done, with a *StopError as the cause.
-	Execute(ctx context.Context, a holdfast.Assignment, s attempt.Session) holdfast.Result
+	Execute(ctx context.Context, a protocol.Assignment, s attempt.Session) protocol.Result
 	// WorkspaceDir returns the folder that an attempt is executed in. If it
 	// still exists when the attempt's process is dead, a state that the engine
 	// could not save is looked for in it.
@@ -89,7 +90,7 @@ type Agent struct {
 	kept   *uplink.Folder
 	proxy  *uplink.StateEndpoint // while Run runs
 	wakeup chan struct{}
-	// process and folder are those of holdfast.ClaimRequest.
+	// process and folder are those of protocol.ClaimRequest.
 	process, folder string
 	presentEvery    time.Duration
 	accepted        bool // by the server, once; of the goroutine that claims
@@ -120,7 +121,7 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	case opts.Claims.Slots < 0:
 		return nil, fmt.Errorf("runner: %d slots", opts.Claims.Slots)
 	}
-	if err := holdfast.CheckAgentID(opts.About.ID); err != nil {
+	if err := protocol.CheckAgentID(opts.About.ID); err != nil {
 		return nil, fmt.Errorf("runner: agent id %q %w", opts.About.ID, err)
 	}
 	if opts.Claims.Slots == 0 {
@@ -265,7 +266,7 @@ func (a *Agent) refs() []holdfast.AttemptRef {
 }
 
 // start executes an assignment in the background. free gives its slot back.
-func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, serverTime time.Time, free func()) {
+func (a *Agent) start(deliver context.Context, assignment protocol.Assignment, serverTime time.Time, free func()) {
 	logger := a.opts.Logger.With("cluster", assignment.Cluster, "run", assignment.Run, "attempt", assignment.Attempt)
 	s, err := a.newSession(uplink.Claimed{
 		AttemptRef: assignment.AttemptRef, Token: assignment.Token, Kind: assignment.Kind,
@@ -292,7 +293,7 @@ func (a *Agent) start(deliver context.Context, assignment holdfast.Assignment, s
 	logger.Info("run was claimed", "action", string(assignment.Kind))
 	a.executing.Add(1)
 	a.delivering.Go(func() {
-		a.bring(deliver, s, func() (holdfast.Result, bool) {
+		a.bring(deliver, s, func() (protocol.Result, bool) {
 			defer a.executing.Done()
 			defer free()
 			return a.execute(deliver, assignment, s, left), true
@@ -320,7 +321,7 @@ func (a *Agent) newSession(c uplink.Claimed, logger *slog.Logger) (*uplink.Sessi
 }
 
 // execute runs the executor over an attempt and saves its outcome.
-func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *uplink.Session, left time.Duration) holdfast.Result {
+func (a *Agent) execute(ctx context.Context, assignment protocol.Assignment, s *uplink.Session, left time.Duration) protocol.Result {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.Executes(stop)
@@ -350,14 +351,14 @@ func (a *Agent) execute(ctx context.Context, assignment holdfast.Assignment, s *
 }
 
 // guard turns a panic of the executor into a result.
-func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *uplink.Session) (result holdfast.Result) {
+func (a *Agent) guard(ctx context.Context, assignment protocol.Assignment, s *uplink.Session) (result protocol.Result) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
 			return
 		}
 		s.Logger.Error("attempt panicked", "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		result = holdfast.Result{
+		result = protocol.Result{
 			Status: holdfast.RunErrored, Reason: holdfast.CauseInternal, Applying: s.HasBegun(),
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: holdfast.CauseInternal,
@@ -369,7 +370,7 @@ func (a *Agent) guard(ctx context.Context, assignment holdfast.Assignment, s *up
 }
 
 // bring sees an attempt through, and forgets it once the server has everything.
-func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (holdfast.Result, bool)) {
+func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (protocol.Result, bool)) {
 	if s.Bring(ctx, result) {
 		a.kept.Forget(s)
 	}
@@ -380,7 +381,7 @@ func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (hol
 
 // decline reports an attempt that could not be begun, for example because the
 // disk is full.
-func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cause error) {
+func (a *Agent) decline(ctx context.Context, assignment protocol.Assignment, cause error) {
 	ref := assignment.AttemptRef
 	if _, err := uplink.KeyOf(ref); err != nil {
 		return // nothing that could be reported to the server
@@ -390,7 +391,7 @@ func (a *Agent) decline(ctx context.Context, assignment holdfast.Assignment, cau
 		reason, hint = holdfast.CauseDiskFull, failure.HintDisk
 	}
 	_, _ = uplink.Retry(ctx, nil, func() (struct{}, error) {
-		return struct{}{}, a.client.Result(ctx, ref, assignment.Token, holdfast.Result{
+		return struct{}{}, a.client.Result(ctx, ref, assignment.Token, protocol.Result{
 			Fence: ref.Fence, Status: holdfast.RunErrored, Reason: reason,
 			Failure: &holdfast.Failure{
 				Step: "prepare", Cause: reason, Transient: true,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
@@ -89,10 +90,10 @@ func (a *Agent) claimAll(ctx, deliver context.Context) error {
 }
 
 // request is what the agent says of itself when it asks for a run.
-func (a *Agent) request() holdfast.ClaimRequest {
+func (a *Agent) request() protocol.ClaimRequest {
 	host, _ := os.Hostname() // for people
-	return holdfast.ClaimRequest{
-		Agent: a.opts.About.ID, Protocol: holdfast.Protocol, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Claims.Kinds,
+	return protocol.ClaimRequest{
+		Agent: a.opts.About.ID, Protocol: protocol.Version, Wait: claimWait, Executing: a.refs(), Kinds: a.opts.Claims.Kinds,
 		Platform: runtime.GOOS + "_" + runtime.GOARCH, Isolation: a.opts.About.Isolation,
 		Process: a.process, Folder: a.folder, Host: host, Version: a.opts.About.Version, Slots: a.opts.Claims.Slots,
 	}
@@ -110,7 +111,7 @@ func (a *Agent) present(ctx context.Context) {
 
 // claim asks until there is a run or ctx is done, or until the server has refused
 // the agent for good and nothing is left to deliver: a *RefusedError then.
-func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, error) {
+func (a *Agent) claim(ctx context.Context) (protocol.Assignment, time.Time, error) {
 	var troubleLoggedAt time.Time // when the log last said that there is trouble; zero: there is none
 	for ctx.Err() == nil {
 		a.turn.begin()
@@ -135,7 +136,7 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 			pause = time.Second - time.Since(asked)
 		default:
 			if a.refused(err) && len(a.all()) == 0 {
-				return holdfast.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server.URL, Err: err}
+				return protocol.Assignment{}, time.Time{}, &RefusedError{Server: a.opts.Server.URL, Err: err}
 			}
 			if troubleLoggedAt.IsZero() || time.Since(troubleLoggedAt) >= tellEvery {
 				a.opts.Logger.WarnContext(ctx, "claim was not answered", "agent", a.opts.About.ID, "err", err)
@@ -150,5 +151,5 @@ func (a *Agent) claim(ctx context.Context) (holdfast.Assignment, time.Time, erro
 			break
 		}
 	}
-	return holdfast.Assignment{}, time.Time{}, context.Cause(ctx)
+	return protocol.Assignment{}, time.Time{}, context.Cause(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -20,9 +21,9 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 	server, dir, gate := newFakeServer(t), t.TempDir(), make(chan struct{})
 	opts := runner.AgentOptions{
 		Server: runner.Server{URL: server.url}, Dir: dir, Claims: runner.Claims{Slots: 1}, About: runner.About{Isolation: "slots", Version: "1.2.3"}, Executor: fakeExecutor{
-			run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
+			run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result {
 				<-gate
-				return holdfast.Result{Status: holdfast.RunNoChanges}
+				return protocol.Result{Status: holdfast.RunNoChanges}
 			},
 		},
 	}
@@ -48,7 +49,7 @@ func TestAgentSaysThatItIsThere(t *testing.T) {
 	}
 	startAgent(t, opts)
 	// The last claim of the first process may come as late as this.
-	var next holdfast.ClaimRequest
+	var next protocol.ClaimRequest
 	server.until(t, "the next process claims", func() bool {
 		next = server.claims[len(server.claims)-1]
 		return next.Process != claim.Process
@@ -70,9 +71,9 @@ func TestAgentThatIsRefusedEnds(t *testing.T) {
 		server, gate := newFakeServer(t), make(chan struct{})
 		agent, err := runner.NewAgent(runner.AgentOptions{
 			About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 3}, Executor: fakeExecutor{
-				run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
+				run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result {
 					<-gate
-					return holdfast.Result{Status: holdfast.RunNoChanges}
+					return protocol.Result{Status: holdfast.RunNoChanges}
 				},
 			},
 		})

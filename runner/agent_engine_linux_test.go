@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -50,13 +51,13 @@ func realExecutor(t *testing.T, dir string) *runner.Executor {
 
 // reviewedApply plans a slow root with an agent in dir and returns the apply of
 // that plan, ready to be assigned.
-func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) holdfast.Assignment {
+func reviewedApply(t *testing.T, server *fakeServer, dir, marks string) protocol.Assignment {
 	t.Helper()
 	realEngine(t)
 	bundle := engineAssignment("run-1", holdfast.RunPlan)
 	server.set(func() { server.objects[string(bundle.Bundle)] = slowRoot(marks) })
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, dir)})
-	assigned := func(run string, kind holdfast.RunKind) holdfast.Assignment {
+	assigned := func(run string, kind holdfast.RunKind) protocol.Assignment {
 		a, settings := engineAssignment(run, kind), assignment(run, kind)
 		a.Token, a.Lease, a.Deadline, a.StateLocation = settings.Token, settings.Lease, settings.Deadline, settings.StateLocation
 		return a

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
@@ -30,11 +31,11 @@ type fakeServer struct {
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
-	queue    []holdfast.Assignment
-	claims   []holdfast.ClaimRequest
+	queue    []protocol.Assignment
+	claims   []protocol.ClaimRequest
 	waiting  int                     // claims that have not been answered, be it to an agent that is gone
-	present  []holdfast.ClaimRequest // agents that say that they are there
-	beating  []holdfast.Heartbeat
+	present  []protocol.ClaimRequest // agents that say that they are there
+	beating  []protocol.Heartbeat
 	down     bool                                              // every connection is broken off
 	answer   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
 	onLog    func(w http.ResponseWriter, r *http.Request) bool // the same for one log's chunks, which come one after the other
@@ -45,7 +46,7 @@ type fakeServer struct {
 	steps    []string
 	logs     map[string][]byte
 	objects  map[string][]byte // artefacts by attempt and name, bundles by digest
-	results  map[string]holdfast.Result
+	results  map[string]protocol.Result
 	fenced   map[string]bool
 	states   []string // POST bodies, in order
 	locks    []string // "LOCK id" and "UNLOCK id", in order
@@ -58,7 +59,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	f := &fakeServer{
 		changed: make(chan struct{}), mayApply: true,
 		beats: map[string]int{}, logs: map[string][]byte{}, objects: map[string][]byte{},
-		results: map[string]holdfast.Result{}, fenced: map[string]bool{},
+		results: map[string]protocol.Result{}, fenced: map[string]bool{},
 	}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
@@ -135,11 +136,11 @@ func (f *fakeServer) isFenced(run string) bool {
 	return f.fenced[run]
 }
 
-func (f *fakeServer) assign(assignments ...holdfast.Assignment) {
+func (f *fakeServer) assign(assignments ...protocol.Assignment) {
 	f.set(func() { f.queue = append(f.queue, assignments...) })
 }
 
-func (f *fakeServer) result(t testing.TB, run string) holdfast.Result {
+func (f *fakeServer) result(t testing.TB, run string) protocol.Result {
 	t.Helper()
 	f.until(t, "the result of "+run+" is there", func() bool { _, ok := f.results[run]; return ok })
 	f.mu.Lock()
@@ -173,7 +174,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case parts[0] == "claims":
 		f.claim(w, r, token, body)
 	case parts[0] == "presence":
-		var req holdfast.ClaimRequest
+		var req protocol.ClaimRequest
 		_ = json.Unmarshal(body, &req)
 		f.set(func() { f.present = append(f.present, req) })
 		w.WriteHeader(http.StatusNoContent)
@@ -194,7 +195,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 }
 
 func (f *fakeServer) claim(w http.ResponseWriter, r *http.Request, token string, body []byte) {
-	var req holdfast.ClaimRequest
+	var req protocol.ClaimRequest
 	if err := json.Unmarshal(body, &req); err != nil || token != "agent-token" {
 		refuse(w, http.StatusUnauthorized, "unknown token")
 		return
@@ -206,7 +207,7 @@ func (f *fakeServer) claim(w http.ResponseWriter, r *http.Request, token string,
 	for {
 		f.mu.Lock()
 		down, changed := f.down, f.changed
-		var assignment *holdfast.Assignment
+		var assignment *protocol.Assignment
 		if len(f.queue) > 0 && !down {
 			assignment = &f.queue[0]
 			f.queue = f.queue[1:]
@@ -253,19 +254,19 @@ func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string,
 	}
 	switch what[0] {
 	case "heartbeat":
-		var beat holdfast.Heartbeat
+		var beat protocol.Heartbeat
 		_ = json.Unmarshal(body, &beat)
-		var reply holdfast.HeartbeatReply
+		var reply protocol.HeartbeatReply
 		f.set(func() {
 			f.beats[run]++
 			f.beating = append(f.beating, beat)
 			f.steps = append(f.steps, beat.Step)
-			reply = holdfast.HeartbeatReply{Cancel: holdfast.Reason(f.cancel), MayApply: f.mayApply}
+			reply = protocol.HeartbeatReply{Cancel: holdfast.Reason(f.cancel), MayApply: f.mayApply}
 		})
 		_ = json.NewEncoder(w).Encode(reply)
 	case "logs":
 		if len(what) > 1 && what[1] == "mask" {
-			var mask holdfast.LogMask
+			var mask protocol.LogMask
 			_ = json.Unmarshal(body, &mask)
 			f.set(func() {
 				for _, span := range mask.Spans {
@@ -294,7 +295,7 @@ func (f *fakeServer) attempt(w http.ResponseWriter, r *http.Request, run string,
 		})
 		w.WriteHeader(http.StatusNoContent)
 	case "result":
-		var result holdfast.Result
+		var result protocol.Result
 		_ = json.Unmarshal(body, &result)
 		f.set(func() {
 			f.results[run] = result
@@ -345,10 +346,10 @@ func (f *fakeServer) state(w http.ResponseWriter, r *http.Request, run string, b
 // fakeExecutor executes attempts by a function.
 type fakeExecutor struct {
 	dir string
-	run func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result
+	run func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result
 }
 
-func (e fakeExecutor) Execute(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+func (e fakeExecutor) Execute(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 	return e.run(ctx, a, s)
 }
 
@@ -357,12 +358,12 @@ func (e fakeExecutor) WorkspaceDir(ref holdfast.AttemptRef) string {
 }
 
 // assignment returns an attempt with a lease so long that it is not lost.
-func assignment(run string, kind holdfast.RunKind) holdfast.Assignment {
-	return holdfast.Assignment{
+func assignment(run string, kind holdfast.RunKind) protocol.Assignment {
+	return protocol.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7},
 		Token:      "token-" + run, Kind: kind, Cluster: "prod-eu", Lease: time.Minute,
 		Deadline:      time.Now().Add(time.Hour),
-		AssignedState: holdfast.AssignedState{OwnState: true, StateLocation: "holdfast/prod-eu"},
+		AssignedState: protocol.AssignedState{OwnState: true, StateLocation: "holdfast/prod-eu"},
 	}
 }
 

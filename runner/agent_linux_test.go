@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -32,7 +33,7 @@ func TestAgentProcess(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	var executor runner.AttemptExecutor = fakeExecutor{dir: dir, run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+	var executor runner.AttemptExecutor = fakeExecutor{dir: dir, run: func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 		return untilKilled(t, ctx, filepath.Join(dir, "workspaces", a.Run), a, s)
 	}}
 	if os.Getenv("HOLDFAST_TEST_AGENT_REAL") != "" {
@@ -51,7 +52,7 @@ func TestAgentProcess(t *testing.T) {
 
 // untilKilled starts an engine that never ends, and as an apply would leaves
 // traces of having begun.
-func untilKilled(t *testing.T, ctx context.Context, workspace string, a holdfast.Assignment, s runner.Session) holdfast.Result {
+func untilKilled(t *testing.T, ctx context.Context, workspace string, a protocol.Assignment, s runner.Session) protocol.Result {
 	runtime.LockOSThread() // the engine dies with its parent's thread
 	engine := exec.CommandContext(ctx, "sleep", "1000")
 	engine.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

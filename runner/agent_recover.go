@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // recover brings the attempts of a dead predecessor to their end: what it had
@@ -28,7 +28,7 @@ func (a *Agent) recover(ctx context.Context) error {
 		}
 		logger.Warn("attempt of a former process was found", "reason", result.Reason, "status", string(result.Status))
 		a.delivering.Go(func() {
-			a.bring(ctx, s, func() (holdfast.Result, bool) { return result, true })
+			a.bring(ctx, s, func() (protocol.Result, bool) { return result, true })
 		})
 	}
 	return nil

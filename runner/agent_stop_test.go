@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -36,11 +37,11 @@ func TestShutdown(t *testing.T) {
 			server := newFakeServer(t)
 			began, finish := make(chan struct{}), make(chan struct{})
 			agent, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Stop: runner.Stop{Grace: tt.grace}, Executor: fakeExecutor{
-				run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+				run: func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 					close(began)
 					select {
 					case <-finish:
-						return holdfast.Result{Status: holdfast.RunApplied, Reason: "Done"}
+						return protocol.Result{Status: holdfast.RunApplied, Reason: "Done"}
 					case <-ctx.Done():
 						return untilStopped(ctx, a, s)
 					}
@@ -70,7 +71,7 @@ func TestPanicIsAResult(t *testing.T) {
 	t.Parallel()
 	server := newFakeServer(t)
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
-		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result { panic("boom") },
+		run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result { panic("boom") },
 	}})
 	server.assign(assignment("run-1", holdfast.RunPlan))
 	if result := server.result(t, "run-1"); result.Status != holdfast.RunErrored || result.Failure == nil {
@@ -86,9 +87,9 @@ func TestAttemptThatCannotBeginIsReported(t *testing.T) {
 	}
 	executed := false
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
-		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
+		run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result {
 			executed = true
-			return holdfast.Result{Status: holdfast.RunPlanned}
+			return protocol.Result{Status: holdfast.RunPlanned}
 		},
 	}})
 	server.until(t, "the agent claims", func() bool { return len(server.claims) > 0 })
@@ -130,8 +131,8 @@ func TestAgentOutlivesWhateverAnswersItsClaims(t *testing.T) {
 		return true
 	}
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
-		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
-			return holdfast.Result{Status: holdfast.RunPlanned}
+		run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result {
+			return protocol.Result{Status: holdfast.RunPlanned}
 		},
 	}})
 	server.assign(assignment("run-1", holdfast.RunPlan))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -24,12 +25,12 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 	server.objects["sha256:abc"] = []byte("a bundle")
 	_, stop := startAgent(t, runner.AgentOptions{
 		Server: runner.Server{URL: server.overSocket(t)}, Dir: dir,
-		Executor: fakeExecutor{run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+		Executor: fakeExecutor{run: func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 			s.Step("prepare")
 			r, err := s.Bundle(ctx, "sha256:abc")
 			if err != nil {
 				t.Error(err)
-				return holdfast.Result{Status: holdfast.RunErrored}
+				return protocol.Result{Status: holdfast.RunErrored}
 			}
 			defer r.Close()
 			bundle, _ := io.ReadAll(r)
@@ -43,14 +44,14 @@ func TestAgentBringsARunToItsEnd(t *testing.T) {
 			if err := s.PutArtefact(ctx, "../plan", strings.NewReader("{}")); err == nil {
 				t.Error("PutArtefact took a name that leads elsewhere")
 			}
-			large := strings.NewReader(strings.Repeat("x", int(holdfast.ArtefactLimit(holdfast.ArtefactInput))+1))
-			if err := s.PutArtefact(ctx, holdfast.ArtefactInput, large); err == nil || !strings.Contains(err.Error(), "too large") {
+			large := strings.NewReader(strings.Repeat("x", int(protocol.ArtefactLimit(protocol.ArtefactInput))+1))
+			if err := s.PutArtefact(ctx, protocol.ArtefactInput, large); err == nil || !strings.Contains(err.Error(), "too large") {
 				t.Errorf("PutArtefact of more than the limit = %v", err)
 			}
 			if s.MayApply() {
 				t.Error("MayApply of a plan = true")
 			}
-			return holdfast.Result{Status: holdfast.RunPlanned}
+			return protocol.Result{Status: holdfast.RunPlanned}
 		}},
 	})
 	server.assign(assignment("run-1", holdfast.RunPlan))
@@ -128,7 +129,7 @@ func TestSecondAgentOfAFolderIsRefused(t *testing.T) {
 	}
 	_, stop = startAgent(t, runner.AgentOptions{About: runner.About{ID: "agent-3"}, Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{}})
 	server.until(t, "the third agent claims", func() bool {
-		return slices.ContainsFunc(server.claims, func(c holdfast.ClaimRequest) bool { return c.Agent == "agent-3" })
+		return slices.ContainsFunc(server.claims, func(c protocol.ClaimRequest) bool { return c.Agent == "agent-3" })
 	})
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -136,20 +137,20 @@ func TestSecondAgentOfAFolderIsRefused(t *testing.T) {
 }
 
 // untilStopped waits for the attempt's end by its context, and maps the cause.
-func untilStopped(ctx context.Context, _ holdfast.Assignment, _ runner.Session) holdfast.Result {
+func untilStopped(ctx context.Context, _ protocol.Assignment, _ runner.Session) protocol.Result {
 	<-ctx.Done()
 	var stop *runner.StopError
 	if !errors.As(context.Cause(ctx), &stop) {
-		return holdfast.Result{Status: holdfast.RunErrored, Detail: fmt.Sprint(context.Cause(ctx))}
+		return protocol.Result{Status: holdfast.RunErrored, Detail: fmt.Sprint(context.Cause(ctx))}
 	}
-	return holdfast.Result{Status: holdfast.RunCanceled, Reason: stop.Reason, Detail: stop.Detail}
+	return protocol.Result{Status: holdfast.RunCanceled, Reason: stop.Reason, Detail: stop.Detail}
 }
 
 func TestAttemptIsStopped(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		kind   holdfast.RunKind
-		change func(*holdfast.Assignment)
+		change func(*protocol.Assignment)
 		act    func(*fakeServer) // once the attempt beats
 		want   holdfast.Reason
 	}{
@@ -160,12 +161,12 @@ func TestAttemptIsStopped(t *testing.T) {
 		},
 		"by its deadline": {
 			kind:   holdfast.RunApply,
-			change: func(a *holdfast.Assignment) { a.Deadline = time.Now().Add(-time.Minute) },
+			change: func(a *protocol.Assignment) { a.Deadline = time.Now().Add(-time.Minute) },
 			want:   holdfast.ReasonTimeout,
 		},
 		"by the end of its lease": {
 			kind:   holdfast.RunPlan,
-			change: func(a *holdfast.Assignment) { a.Lease = 300 * time.Millisecond },
+			change: func(a *protocol.Assignment) { a.Lease = 300 * time.Millisecond },
 			act: func(f *fakeServer) {
 				f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 					beat := strings.HasSuffix(r.URL.Path, "/heartbeat")
@@ -205,7 +206,7 @@ func TestFencedAttemptStopsAndLeavesNothingToTheServer(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	reason := make(chan string, 1)
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
-		run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 			result := untilStopped(ctx, a, s)
 			reason <- string(result.Reason)
 			return result
@@ -234,11 +235,11 @@ func TestApplyBeginsOnlyWithAGoodLease(t *testing.T) {
 	server := newFakeServer(t)
 	asked := make(chan chan bool)
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
-		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			for answer := range asked {
 				answer <- s.MayApply() && ctx.Err() == nil
 			}
-			return holdfast.Result{Status: holdfast.RunApplied}
+			return protocol.Result{Status: holdfast.RunApplied}
 		},
 	}})
 	mayApply := func() bool {
@@ -290,10 +291,10 @@ func TestLostLeaseKeepsAnApplyFromBeginning(t *testing.T) {
 	got := make(chan bool, 1)
 	lost := make(chan struct{})
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: fakeExecutor{
-		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			<-lost
 			got <- s.MayApply() || ctx.Err() != nil
-			return holdfast.Result{Status: holdfast.RunInterrupted}
+			return protocol.Result{Status: holdfast.RunInterrupted}
 		},
 	}})
 	a := assignment("run-1", holdfast.RunApply)
@@ -319,13 +320,13 @@ func TestClockJumpsStopNothing(t *testing.T) {
 	_, _ = startAgent(t, runner.AgentOptions{
 		Server: runner.Server{URL: server.url}, Dir: t.TempDir(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
-		Executor: fakeExecutor{run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		Executor: fakeExecutor{run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			close(began)
 			<-release
 			if ctx.Err() != nil {
-				return holdfast.Result{Status: holdfast.RunCanceled}
+				return protocol.Result{Status: holdfast.RunCanceled}
 			}
-			return holdfast.Result{Status: holdfast.RunPlanned}
+			return protocol.Result{Status: holdfast.RunPlanned}
 		}},
 	})
 	jump.Store(int64(10 * 365 * 24 * time.Hour)) // beyond every deadline
@@ -350,7 +351,7 @@ func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
 	_, _ = startAgent(t, runner.AgentOptions{
 		Server: runner.Server{URL: server.url}, Dir: t.TempDir(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
-		Executor: fakeExecutor{run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		Executor: fakeExecutor{run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			beats := 0
 			server.until(t, "the attempt beats", func() bool { beats = server.beats["run-1"]; return beats > 0 })
 			jump.Store(0) // as after a machine was suspended
@@ -360,7 +361,7 @@ func TestApplyDoesNotTrustALeaseOverAClockJump(t *testing.T) {
 			for !s.MayApply() && ctx.Err() == nil {
 				time.Sleep(time.Millisecond) // until the server has said so again
 			}
-			return holdfast.Result{Status: holdfast.RunApplied}
+			return protocol.Result{Status: holdfast.RunApplied}
 		}},
 	})
 	a := assignment("run-1", holdfast.RunApply)
@@ -381,7 +382,7 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 	together := make(chan struct{})
 	var running atomic.Int32
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Claims: runner.Claims{Slots: n}, Executor: fakeExecutor{
-		run: func(ctx context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 			if running.Add(1) == n {
 				close(together)
 			}
@@ -390,13 +391,13 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 				s.Step(fmt.Sprint("step ", i%3))
 				_, _ = fmt.Fprintf(s.Log(), "%s line %d\n", a.Run, i)
 			}
-			if err := s.PutArtefact(ctx, holdfast.ArtefactOutputs, strings.NewReader(a.Run)); err != nil {
+			if err := s.PutArtefact(ctx, protocol.ArtefactOutputs, strings.NewReader(a.Run)); err != nil {
 				t.Error(err)
 			}
 			if status, _ := stateRequest(t, s, "POST", "?ID=x", a.Run); status != http.StatusOK {
 				t.Errorf("POST state = %d", status)
 			}
-			return holdfast.Result{Status: holdfast.RunApplied}
+			return protocol.Result{Status: holdfast.RunApplied}
 		},
 	}})
 	for i := range n + 3 {
@@ -409,8 +410,8 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 		server.result(t, run)
 		server.mu.Lock()
 		lines := strings.Count(string(server.logs[run]), run+" line")
-		if string(server.objects[run+"/"+holdfast.ArtefactOutputs]) != run || lines != 50 {
-			t.Errorf("%s: artefact %q, %d lines", run, server.objects[run+"/"+holdfast.ArtefactOutputs], lines)
+		if string(server.objects[run+"/"+protocol.ArtefactOutputs]) != run || lines != 50 {
+			t.Errorf("%s: artefact %q, %d lines", run, server.objects[run+"/"+protocol.ArtefactOutputs], lines)
 		}
 		server.mu.Unlock()
 	}

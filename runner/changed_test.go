@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -43,17 +44,17 @@ func TestInputChangesAreReported(t *testing.T) {
 	const before = "the input is not what was reviewed in run run-1: "
 	for name, c := range map[string]struct {
 		change   map[string]string
-		assign   func(a *holdfast.Assignment)
+		assign   func(a *protocol.Assignment)
 		executor *runner.Executor
 		forgot   bool
 		want     string
 	}{
 		"the code": {
-			assign: func(a *holdfast.Assignment) { a.SourceDigest = holdfast.DigestOf([]byte("other source")) },
+			assign: func(a *protocol.Assignment) { a.SourceDigest = holdfast.DigestOf([]byte("other source")) },
 			want:   before + "the cluster's code or variables have changed",
 		},
 		"the engine": {
-			assign: func(a *holdfast.Assignment) { a.Engine.Version = "1.9.8" },
+			assign: func(a *protocol.Assignment) { a.Engine.Version = "1.9.8" },
 			want:   before + "the engine is terraform 1.9.8, it was terraform 1.11.4",
 		},
 		"the providers": {
@@ -75,7 +76,7 @@ func TestInputChangesAreReported(t *testing.T) {
 			want: before + "module fetched has changed: its source is not pinned to a version or a commit",
 		},
 		"nobody knows": {
-			assign: func(a *holdfast.Assignment) { a.SourceDigest = holdfast.DigestOf([]byte("other source")) }, forgot: true,
+			assign: func(a *protocol.Assignment) { a.SourceDigest = holdfast.DigestOf([]byte("other source")) }, forgot: true,
 			want: "the input is not what was reviewed: the code, its modules, the provider versions or the engine differ from those of run run-1",
 		},
 	} {
@@ -125,7 +126,7 @@ func TestPlanChangesAreReported(t *testing.T) {
 	a := engineAssignment("run-2", holdfast.RunApply)
 	a.Reviews = review("run-1", planned)
 	a.Reviews[0].PlanDigest = reviewed.Digest()
-	s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: encoded.Bytes()}}
+	s.stored = map[string]map[string][]byte{"run-1": {protocol.ArtefactDocument: encoded.Bytes()}}
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 	if want := "the plan differs from the reviewed one of run run-1: terraform_data.x: to be created now, was to be updated"; got.Detail != want {

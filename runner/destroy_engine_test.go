@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // cloudRoot has a network, a cluster in it, and a node pool in that.
@@ -33,7 +34,7 @@ resource "cloud_node_pool" "pool" {
 output "status" { value = cloud_cluster.main.status }
 `
 
-func destroyPlan(a *holdfast.Assignment) { a.Destroy = true }
+func destroyPlan(a *protocol.Assignment) { a.Destroy = true }
 
 // TestDestroy: the plan of a destruction that a pull request shows is what the
 // destruction compares itself with, and no other plan is.
@@ -57,15 +58,15 @@ func TestDestroy(t *testing.T) {
 		t.Error("an ordinary plan has the input of a destruction")
 	}
 
-	unseen, _ := l.run("unseen", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("ordinary", ordinary) })
+	unseen, _ := l.run("unseen", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews = review("ordinary", ordinary) })
 	l.want(unseen, "unseen", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	if unseen.InputDigest != shown.InputDigest || unseen.PlanDigest != shown.PlanDigest || !strings.Contains(unseen.Detail, "no destroy plan was reviewed") {
 		t.Errorf("detail %q; input %s, want %s", unseen.Detail, unseen.InputDigest, shown.InputDigest)
 	}
 	// An apply never destroys, whatever plan it is given.
-	other, _ := l.run("other", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews, a.Destroy = review("shown", shown), true })
+	other, _ := l.run("other", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews, a.Destroy = review("shown", shown), true })
 	l.want(other, "other", holdfast.RunNoChanges, "")
-	gone, starts := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("shown", shown) })
+	gone, starts := l.run("gone", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews = review("shown", shown) })
 	l.want(gone, "gone", holdfast.RunApplied, "")
 	if left, _ := filepath.Glob(filepath.Join(l.world, "*")); gone.Matched != "shown" || len(left) > 0 {
 		t.Errorf("matched %q, left %v", gone.Matched, left)
@@ -107,7 +108,7 @@ func TestDestroyFails(t *testing.T) {
 	reviewed := review("shown", shown)
 
 	l.put("fail.delete.main", "deleting the cluster: DependencyViolation\nIt has load balancers that are still in use.\n")
-	failed, starts := l.run("failed", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = reviewed })
+	failed, starts := l.run("failed", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews = reviewed })
 	l.want(failed, "failed", holdfast.RunErrored, "Conflict")
 	f := failed.Failure
 	if diff := cmp.Diff([]string{"cloud_node_pool.pool: destroyed"}, f.Completed); diff != "" {
@@ -125,7 +126,7 @@ func TestDestroyFails(t *testing.T) {
 	}
 
 	l.remove("fail.delete.main")
-	resumed, _ := l.run("resumed", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews, a.Resume = reviewed, true })
+	resumed, _ := l.run("resumed", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews, a.Resume = reviewed, true })
 	l.want(resumed, "resumed", holdfast.RunApplied, "")
 	if entries, _ := os.ReadDir(l.world); len(entries) > 0 || resumed.Matched != "shown" {
 		t.Errorf("matched %q, left %v", resumed.Matched, entries)
@@ -143,12 +144,12 @@ func TestDestroyIsWhatWasShown(t *testing.T) {
 	l.want(held, "held", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	l.apply("run-2", map[string]string{"main.tf": cloudRoot + "resource \"cloud_network\" \"more\" { name = \"more\" }\n"})
 
-	stale, _ := l.run("stale", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("held", held) })
+	stale, _ := l.run("stale", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews = review("held", held) })
 	l.want(stale, "stale", holdfast.RunPlanned, holdfast.ReasonPlanChanged)
 	if stale.Applying || l.plan("stale").Counts.Delete != 4 || !strings.Contains(stale.Detail, "cloud_network.more: to be destroyed, which was not reviewed") {
 		t.Errorf("applying %v, %q, counts %+v", stale.Applying, stale.Detail, l.plan("stale").Counts)
 	}
-	gone, _ := l.run("gone", holdfast.RunDestroy, files, func(a *holdfast.Assignment) { a.Reviews = review("stale", stale) })
+	gone, _ := l.run("gone", holdfast.RunDestroy, files, func(a *protocol.Assignment) { a.Reviews = review("stale", stale) })
 	l.want(gone, "gone", holdfast.RunApplied, "")
 	if entries, _ := os.ReadDir(l.world); len(entries) > 0 || gone.Matched != "stale" {
 		t.Errorf("matched %q, left %v", gone.Matched, entries)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/mounts"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -74,7 +75,7 @@ func TestFullDisk(t *testing.T) {
 		"ballast": noise(64 << 10),
 	})
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: realExecutor(t, filepath.Join(dir, "work"))})
-	execute := func(run string) holdfast.Result {
+	execute := func(run string) protocol.Result {
 		a, settings := engineAssignment(run, holdfast.RunPlan), assignment(run, holdfast.RunPlan)
 		a.Token, a.Lease, a.Deadline, a.StateLocation = settings.Token, settings.Lease, settings.Deadline, settings.StateLocation
 		server.set(func() { server.objects[string(a.Bundle)] = bundle })

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // driftRoot has a file and some objects of a cloud.
@@ -138,7 +139,7 @@ func TestDriftOfARealEngine(t *testing.T) {
 	}
 
 	// It is reverted by an apply of exactly what the check has found.
-	reverted, _ := l.run("revert", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("drift-more", more) })
+	reverted, _ := l.run("revert", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("drift-more", more) })
 	l.want(reverted, "revert", holdfast.RunApplied, "")
 	gone, _ := l.run("drift-gone", holdfast.RunDrift, files, nil)
 	l.want(gone, "drift-gone", holdfast.RunNoChanges, "")

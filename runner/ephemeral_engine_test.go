@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const ephemeralRoot = `
@@ -47,7 +48,7 @@ func TestEphemeralResources(t *testing.T) {
 	for _, size := range []string{"3", "4"} {
 		planned, _ := l.run("plan-"+size, holdfast.RunPlan, root(size), nil)
 		l.want(planned, "plan-"+size, holdfast.RunPlanned, "")
-		applied, _ := l.run("apply-"+size, holdfast.RunApply, root(size), func(a *holdfast.Assignment) { a.Reviews = review("plan-"+size, planned) })
+		applied, _ := l.run("apply-"+size, holdfast.RunApply, root(size), func(a *protocol.Assignment) { a.Reviews = review("plan-"+size, planned) })
 		l.want(applied, "apply-"+size, holdfast.RunApplied, "")
 		if applied.PlanDigest != planned.PlanDigest {
 			t.Errorf("size %s: plan %s was shown, %s applied", size, planned.PlanDigest, applied.PlanDigest)

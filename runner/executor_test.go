@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
@@ -64,7 +65,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	ctx := t.Context()
 	e, work := newRealExecutor(t)
 	states := newStateServer(t)
-	run := func(id string, kind holdfast.RunKind, size int, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
+	run := func(id string, kind holdfast.RunKind, size int, change func(*protocol.Assignment)) (protocol.Result, *memorySession) {
 		s := newMemorySession(dataFiles(size))
 		s.state = states.URL + "/prod-eu"
 		a := engineAssignment(id, kind)
@@ -80,7 +81,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	if want := (holdfast.Counts{Create: 2, Outputs: 3}); summary(t, s).Counts != want {
 		t.Errorf("counts %+v, want %+v", summary(t, s).Counts, want)
 	}
-	for _, name := range []string{"plan", "plan.json", holdfast.ArtefactPlan} {
+	for _, name := range []string{"plan", "plan.json", protocol.ArtefactPlan} {
 		if s.artefacts[name] != nil {
 			t.Errorf("the agent leaves %s", name)
 		}
@@ -91,7 +92,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	if states.state("/prod-eu") != "" {
 		t.Error("a plan wrote the state")
 	}
-	for _, name := range []string{holdfast.ArtefactDocument, holdfast.ArtefactInfo} {
+	for _, name := range []string{protocol.ArtefactDocument, protocol.ArtefactInfo} {
 		if len(s.artefact(name)) == 0 {
 			t.Errorf("no artefact %s", name)
 		}
@@ -100,13 +101,13 @@ func TestExecuteReviewedApply(t *testing.T) {
 		}
 	}
 
-	applied, s := run("run-2", holdfast.RunApply, 3, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	applied, s := run("run-2", holdfast.RunApply, 3, func(a *protocol.Assignment) { a.Reviews = review("run-1", planned) })
 	wantStatus(t, applied, holdfast.RunApplied, "", s)
 	if applied.Matched != "run-1" || !applied.Applying {
 		t.Errorf("matched %q, applying %v", applied.Matched, applied.Applying)
 	}
 	var outputs []holdfast.Output
-	if err := json.Unmarshal(s.artefact(holdfast.ArtefactOutputs), &outputs); err != nil || len(outputs) != 3 || string(outputs[2].Value) != "3" {
+	if err := json.Unmarshal(s.artefact(protocol.ArtefactOutputs), &outputs); err != nil || len(outputs) != 3 || string(outputs[2].Value) != "3" {
 		t.Errorf("outputs %v, %v", outputs, err)
 	}
 	if strings.Contains(s.logged(), "correct-horse") {
@@ -119,7 +120,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	same, s := run("run-3", holdfast.RunApply, 3, nil)
 	wantStatus(t, same, holdfast.RunNoChanges, "", s)
 
-	changed, s := run("run-4", holdfast.RunApply, 4, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	changed, s := run("run-4", holdfast.RunApply, 4, func(a *protocol.Assignment) { a.Reviews = review("run-1", planned) })
 	wantStatus(t, changed, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 	if changed.Applying || !strings.Contains(changed.Detail, "run-1") {
 		t.Errorf("applying %v, detail %q", changed.Applying, changed.Detail)
@@ -130,7 +131,7 @@ func TestExecuteReviewedApply(t *testing.T) {
 	destroyed, s := run("run-6", holdfast.RunDestroy, 3, nil)
 	wantStatus(t, destroyed, holdfast.RunPlanned, holdfast.ReasonPlanChanged, s)
 	reviewed := review("run-6", destroyed)
-	destroyed, s = run("run-7", holdfast.RunDestroy, 3, func(a *holdfast.Assignment) { a.Reviews = reviewed })
+	destroyed, s = run("run-7", holdfast.RunDestroy, 3, func(a *protocol.Assignment) { a.Reviews = reviewed })
 	wantStatus(t, destroyed, holdfast.RunApplied, "", s)
 
 	if left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) > 0 {
@@ -144,7 +145,7 @@ func TestExecuteOnAFaultyDisk(t *testing.T) {
 	t.Parallel()
 	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
-	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review, faults map[string][]error) (holdfast.Result, *memorySession) {
+	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review, faults map[string][]error) (protocol.Result, *memorySession) {
 		s := newMemorySession(dataFiles(3))
 		s.state, s.faults = states.URL+"/prod-eu", faults
 		a := engineAssignment(id, kind)
@@ -157,7 +158,7 @@ func TestExecuteOnAFaultyDisk(t *testing.T) {
 	for errno, cause := range map[syscall.Errno]holdfast.Reason{
 		syscall.ENOSPC: holdfast.CauseDiskFull, syscall.EROFS: holdfast.CauseWorkspaceFailed, syscall.EIO: holdfast.CauseWorkspaceFailed,
 	} {
-		got, s := run("run-"+errno.Error(), holdfast.RunPlan, nil, map[string][]error{holdfast.ArtefactDocument: fault(errno)})
+		got, s := run("run-"+errno.Error(), holdfast.RunPlan, nil, map[string][]error{protocol.ArtefactDocument: fault(errno)})
 		wantStatus(t, got, holdfast.RunErrored, cause, s)
 		if !got.Failure.Transient {
 			t.Errorf("%v is not tried again", errno)
@@ -166,10 +167,10 @@ func TestExecuteOnAFaultyDisk(t *testing.T) {
 	plan, s := run("run-1", holdfast.RunPlan, nil, nil)
 	wantStatus(t, plan, holdfast.RunPlanned, "", s)
 	applied, s := run("run-2", holdfast.RunApply, review("run-1", plan), map[string][]error{
-		holdfast.ArtefactOutputs: fault(syscall.ENOSPC), holdfast.ArtefactResources: fault(syscall.EROFS),
+		protocol.ArtefactOutputs: fault(syscall.ENOSPC), protocol.ArtefactResources: fault(syscall.EROFS),
 	})
 	wantStatus(t, applied, holdfast.RunApplied, "", s)
-	for _, name := range []string{holdfast.ArtefactOutputs, holdfast.ArtefactResources} {
+	for _, name := range []string{protocol.ArtefactOutputs, protocol.ArtefactResources} {
 		if len(s.artefact(name)) == 0 {
 			t.Errorf("%s are lost:\n%s", name, s.logged())
 		}
@@ -190,7 +191,7 @@ func TestExecuteWithAFileOfTheMachine(t *testing.T) {
 		}
 	}
 	code := fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nresource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" { command = \"echo ${file(%q)}\" }\n}\n", file)
-	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review) (holdfast.Result, *memorySession) {
+	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review) (protocol.Result, *memorySession) {
 		s := newMemorySession(map[string]string{"root/main.tf": code})
 		s.state = states.URL + "/prod-eu"
 		a := engineAssignment(id, kind)
@@ -217,7 +218,7 @@ func TestExecuteWhatWasShown(t *testing.T) {
 	t.Parallel()
 	e, _ := newRealExecutor(t)
 	states := newStateServer(t)
-	run := func(id string, size int, shown string, then holdfast.Result, from *memorySession) (holdfast.Result, *memorySession) {
+	run := func(id string, size int, shown string, then protocol.Result, from *memorySession) (protocol.Result, *memorySession) {
 		s := newMemorySession(dataFiles(size))
 		s.state = states.URL + "/prod-eu"
 		a := engineAssignment(id, holdfast.RunApply)
@@ -229,9 +230,9 @@ func TestExecuteWhatWasShown(t *testing.T) {
 		return e.Execute(t.Context(), a, s), s
 	}
 
-	first, held := run("run-1", 1, "", holdfast.Result{}, nil)
+	first, held := run("run-1", 1, "", protocol.Result{}, nil)
 	wantStatus(t, first, holdfast.RunPlanned, holdfast.ReasonPlanChanged, held)
-	second, other := run("run-2", 2, "", holdfast.Result{}, nil)
+	second, other := run("run-2", 2, "", protocol.Result{}, nil)
 	wantStatus(t, second, holdfast.RunPlanned, holdfast.ReasonPlanChanged, other)
 
 	held.artefacts["plan"] = []byte("a plan file that another run has left")
@@ -260,7 +261,7 @@ type stoppedSession struct {
 }
 
 func (s stoppedSession) PutArtefact(ctx context.Context, name string, r io.Reader) error {
-	if name == holdfast.ArtefactErrored {
+	if name == protocol.ArtefactErrored {
 		s.stop()
 	}
 	return s.memorySession.PutArtefact(ctx, name, r)
@@ -306,7 +307,7 @@ func TestExecuteStateRefused(t *testing.T) {
 			states.mu.Lock()
 			states.refuse = c.refuse
 			states.mu.Unlock()
-			s.faults = map[string][]error{holdfast.ArtefactErrored: c.faults}
+			s.faults = map[string][]error{protocol.ArtefactErrored: c.faults}
 			a = engineAssignment("run-2", holdfast.RunApply)
 			a.Dir, a.Reviews = "root", review("run-1", planned)
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -325,13 +326,13 @@ func TestExecuteStateRefused(t *testing.T) {
 				strings.Contains(f.Hint, "holdfast state push") == c.pushed {
 				t.Errorf("failure %+v", f)
 			}
-			if kept := len(s.artefact(holdfast.ArtefactErrored)) > 0; kept == slices.Contains(c.faults, gone) {
+			if kept := len(s.artefact(protocol.ArtefactErrored)) > 0; kept == slices.Contains(c.faults, gone) {
 				t.Errorf("errored.tfstate was kept: %t", kept)
 			}
 			if pushed := strings.Contains(states.state("/prod-eu"), "terraform_data"); pushed != c.pushed {
 				t.Errorf("pushed %v, want %v\n%s", pushed, c.pushed, s.logged())
 			}
-			left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*", "work", "bundle", "root", holdfast.ArtefactErrored))
+			left, _ := filepath.Glob(filepath.Join(work, "workspaces", "*", "work", "bundle", "root", protocol.ArtefactErrored))
 			if all, _ := filepath.Glob(filepath.Join(work, "workspaces", "*")); len(left) != len(all) || len(left) > 0 != c.left {
 				t.Errorf("workspaces left: %v", all)
 			}
@@ -511,7 +512,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		kind   holdfast.RunKind
 		status holdfast.RunStatus
 		reason holdfast.Reason
-		check  func(t *testing.T, got holdfast.Result, s *memorySession)
+		check  func(t *testing.T, got protocol.Result, s *memorySession)
 	}{
 		"garbage instead of JSON": {
 			fake: "show say {\"format_version\": nonsense\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan",
@@ -522,7 +523,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		"a line without end":      {fake: "plan flood-line 20", status: holdfast.RunPlanned, check: wantSmallLog},
 		"JSON without end": {
 			fake: "show say {\nshow flood-line 4\nshow quit", status: holdfast.RunErrored, reason: "UnreadablePlan",
-			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+			check: func(t *testing.T, got protocol.Result, _ *memorySession) {
 				t.Helper()
 				if f := got.Failure; f.Summary != "show: the plan's JSON has more than its limit: 1048576 bytes" || !strings.Contains(f.Hint, "large values") {
 					t.Errorf("failure %+v", f)
@@ -531,7 +532,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		},
 		"throttled": {
 			fake: "plan fail creating cluster: ThrottlingException: Rate exceeded", status: holdfast.RunErrored, reason: "Throttled",
-			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+			check: func(t *testing.T, got protocol.Result, _ *memorySession) {
 				t.Helper()
 				if !got.Failure.Transient || got.Failure.Step != "plan" || got.Failure.Summary != "plan: creating cluster: ThrottlingException: Rate exceeded" {
 					t.Errorf("failure %+v", got.Failure)
@@ -540,7 +541,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		},
 		"a secret in an error": {
 			fake: "plan fail no access with the-run-token", status: holdfast.RunErrored, reason: "EngineFailed",
-			check: func(t *testing.T, got holdfast.Result, s *memorySession) {
+			check: func(t *testing.T, got protocol.Result, s *memorySession) {
 				t.Helper()
 				if text := fmt.Sprintf("%+v", got.Failure) + s.logged(); strings.Contains(text, "the-run-token") {
 					t.Error(text)
@@ -551,7 +552,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 		"killed in an apply": {
 			fake: "apply say a.b: Creating...\napply say c.d: Creating...\napply say c.d: Creation complete after 0s [id=1]\napply die",
 			kind: holdfast.RunApply, status: holdfast.RunInterrupted, reason: holdfast.ReasonEngineKilled,
-			check: func(t *testing.T, got holdfast.Result, _ *memorySession) {
+			check: func(t *testing.T, got protocol.Result, _ *memorySession) {
 				t.Helper()
 				if diff := cmp.Diff([]string{"a.b"}, got.Failure.Unrecorded); diff != "" || !got.Applying {
 					t.Errorf("applying %v, unrecorded (-want +got):\n%s", got.Applying, diff)
@@ -578,7 +579,7 @@ func TestExecuteHostileEngine(t *testing.T) {
 	}
 }
 
-func wantSmallLog(t *testing.T, _ holdfast.Result, s *memorySession) {
+func wantSmallLog(t *testing.T, _ protocol.Result, s *memorySession) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -599,7 +600,7 @@ func TestTheRunIsNotSecret(t *testing.T) {
 	})
 	s.state = "http://127.0.0.1:1/x"
 	a := engineAssignment(run, holdfast.RunPlan)
-	a.Token = holdfast.FormatRunToken(holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 1}, secret)
+	a.Token = protocol.FormatRunToken(holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 1}, secret)
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunErrored, "EngineFailed", s)
 	if log := s.logged(); !strings.Contains(log, "/data/"+run+"/x") || strings.Contains(log, secret) {
@@ -690,7 +691,7 @@ func TestExecuteResume(t *testing.T) {
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	reviewed := review("run-1", planned)[0]
 	// What was reviewed did more than what is left to do.
-	document, err := plandoc.Decode(bytes.NewReader(s.artefact(holdfast.ArtefactDocument)))
+	document, err := plandoc.Decode(bytes.NewReader(s.artefact(protocol.ArtefactDocument)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +700,7 @@ func TestExecuteResume(t *testing.T) {
 		if err := d.Encode(&b); err != nil {
 			t.Fatal(err)
 		}
-		s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: b.Bytes()}}
+		s.stored = map[string]map[string][]byte{"run-1": {protocol.ArtefactDocument: b.Bytes()}}
 		return d.Digest()
 	}
 	deleted := plandoc.Resource{Address: "terraform_data.a_first_one", Type: "terraform_data", Actions: []string{"delete"}}
@@ -756,12 +757,12 @@ func TestExecuteResumeAfterDeath(t *testing.T) {
 	s.state = "http://127.0.0.1:1/x"
 	planned := e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
-	document := s.artefact(holdfast.ArtefactDocument)
-	s.stored = map[string]map[string][]byte{"run-1": {holdfast.ArtefactDocument: document}}
+	document := s.artefact(protocol.ArtefactDocument)
+	s.stored = map[string]map[string][]byte{"run-1": {protocol.ArtefactDocument: document}}
 	a := engineAssignment("run-2", holdfast.RunApply)
 	a.Reviews, a.Resume = review("run-1", planned), true
 
-	for i, held := range []holdfast.AssignedResume{
+	for i, held := range []protocol.AssignedResume{
 		{Resume: true, MayExist: []string{"terraform_data.a", "terraform_data.x"}},
 		{Resume: true, AnyMayExist: true},
 	} {

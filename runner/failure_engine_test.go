@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestFailureOfARealEngine: a failed apply says at which resource it failed,
@@ -26,7 +27,7 @@ resource "terraform_data" "noise" {
 	l.put("fail.create.main", "creating the cluster: operation error EKS: CreateCluster, api error ResourceLimitExceeded\nCluster limit exceeded for account.\n")
 	planned, _ := l.run("plan-1", holdfast.RunPlan, files, nil)
 	l.want(planned, "plan-1", holdfast.RunPlanned, "")
-	failed, _ := l.run("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+	failed, _ := l.run("apply-1", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-1", planned) })
 	l.want(failed, "apply-1", holdfast.RunErrored, "Quota")
 	f := failed.Failure
 	sorted(f.Completed)
@@ -48,7 +49,7 @@ resource "terraform_data" "noise" {
 		t.Errorf("resources: %v", got)
 	}
 	var outputs []holdfast.Output // the state has those that the apply came to
-	if !l.artefact("apply-1", holdfast.ArtefactOutputs, &outputs) || len(outputs) != 1 || string(outputs[0].Value) != "3" {
+	if !l.artefact("apply-1", protocol.ArtefactOutputs, &outputs) || len(outputs) != 1 || string(outputs[0].Value) != "3" {
 		t.Errorf("outputs: %v", outputs)
 	}
 
@@ -56,7 +57,7 @@ resource "terraform_data" "noise" {
 	// exist.
 	l.remove("fail.create.main")
 	l.put("die.create.main", "")
-	died, _ := l.run("apply-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	died, _ := l.run("apply-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		reviewed := review("plan-1", planned)
 		a.Reviews, a.Resume = reviewed, true
 	})
@@ -85,7 +86,7 @@ func TestInterruptedApply(t *testing.T) {
 			planned, _ := l.run("plan-1", holdfast.RunPlan, files, nil)
 			l.want(planned, "plan-1", holdfast.RunPlanned, "")
 			l.put("hold.create.main", "")
-			l.assign("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+			l.assign("apply-1", holdfast.RunApply, files, func(a *protocol.Assignment) {
 				a.Reviews, a.Lease = review("plan-1", planned), 6*time.Second
 			})
 			l.server.until(t, "the cluster is being created", func() bool {
@@ -120,7 +121,7 @@ resource "terraform_data" "slow" {
 `}
 	planned, _ := l.run("plan-1", holdfast.RunPlan, files, nil)
 	l.want(planned, "plan-1", holdfast.RunPlanned, "")
-	l.assign("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+	l.assign("apply-1", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-1", planned) })
 	l.server.until(t, "the provisioner runs", func() bool {
 		return strings.Contains(string(l.server.logs["apply-1"]), "terraform_data.slow (local-exec)")
 	})

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/internal/testenv/uncached"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -331,17 +332,17 @@ func engineExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (e *runn
 	}
 }
 
-func engineAssignment(run string, kind holdfast.RunKind) holdfast.Assignment {
-	return holdfast.Assignment{
+func engineAssignment(run string, kind holdfast.RunKind) protocol.Assignment {
+	return protocol.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7}, Token: "the-run-token",
 		Kind: kind, Cluster: "prod-eu", SourceDigest: holdfast.DigestOf([]byte("source")),
 		Bundle: holdfast.DigestOf([]byte("bundle")), FingerprintKey: []byte("0123456789abcdef0123456789abcdef"),
-		AssignedState: holdfast.AssignedState{OwnState: true},
+		AssignedState: protocol.AssignedState{OwnState: true},
 	}
 }
 
 // review returns the review of a plan that a run of it made.
-func review(run string, result holdfast.Result) []holdfast.Review {
+func review(run string, result protocol.Result) []holdfast.Review {
 	return []holdfast.Review{{Run: run, InputDigest: result.InputDigest, PlanDigest: result.PlanDigest}}
 }
 
@@ -358,14 +359,14 @@ func shownPlan(document, info []byte) (holdfast.Plan, error) {
 
 func summary(t *testing.T, s *memorySession) holdfast.Plan {
 	t.Helper()
-	plan, err := shownPlan(s.artefact(holdfast.ArtefactDocument), s.artefact(holdfast.ArtefactInfo))
+	plan, err := shownPlan(s.artefact(protocol.ArtefactDocument), s.artefact(protocol.ArtefactInfo))
 	if err != nil {
 		t.Fatalf("read summary: %v", err)
 	}
 	return plan
 }
 
-func wantStatus(t *testing.T, got holdfast.Result, status holdfast.RunStatus, reason holdfast.Reason, s *memorySession) {
+func wantStatus(t *testing.T, got protocol.Result, status holdfast.RunStatus, reason holdfast.Reason, s *memorySession) {
 	t.Helper()
 	if got.Status != status || got.Reason != reason {
 		t.Fatalf("got %s (%s: %s), want %s (%s)\nfailure: %+v\nlog:\n%s",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -78,8 +79,8 @@ func (l *moduleLab) agentIn() (*runner.Executor, string) {
 
 // run executes a run whose result must be this, and returns it and the log.
 func (l *moduleLab) run(
-	e *runner.Executor, id string, kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason, change func(*holdfast.Assignment),
-) (holdfast.Result, string) {
+	e *runner.Executor, id string, kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason, change func(*protocol.Assignment),
+) (protocol.Result, string) {
 	l.t.Helper()
 	s := newMemorySession(l.files)
 	s.state, s.stored = l.states.URL+"/x", l.stored
@@ -110,16 +111,16 @@ func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
 	t.Helper()
 	planner, applier := l.agent(), l.agent()
 	planned, _ := l.run(planner, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
-	applied, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+	applied, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) {
 		a.Reviews = review("run-1", planned)
 	})
-	if len(l.stored["run-1"][holdfast.ArtefactModules]) > 0 || len(l.stored["run-2"][holdfast.ArtefactModules]) == 0 {
+	if len(l.stored["run-1"][protocol.ArtefactModules]) > 0 || len(l.stored["run-2"][protocol.ArtefactModules]) == 0 {
 		t.Errorf("modules kept by the plan: %d bytes, by the apply: %d bytes; want those of the apply alone",
-			len(l.stored["run-1"][holdfast.ArtefactModules]), len(l.stored["run-2"][holdfast.ArtefactModules]))
+			len(l.stored["run-1"][protocol.ArtefactModules]), len(l.stored["run-2"][protocol.ArtefactModules]))
 	}
 	l.commit("v2")
 	l.ahead.Store(int64(2 * time.Hour))
-	exact := func(a *holdfast.Assignment) { a.Modules = "run-2" }
+	exact := func(a *protocol.Assignment) { a.Modules = "run-2" }
 	for name, e := range map[string]*runner.Executor{"of the apply": applier, "of the plan": planner, "new": l.agent()} {
 		checked, log := l.run(e, "run-3", holdfast.RunDrift, holdfast.RunNoChanges, "", exact)
 		if checked.InputDigest != applied.InputDigest || strings.Contains(log, "Downloading") {
@@ -129,7 +130,7 @@ func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
 
 	// What takes the place of an apply keeps the modules in its turn.
 	again, _ := l.run(l.agent(), "run-4", holdfast.RunApply, holdfast.RunNoChanges, "", exact)
-	if again.InputDigest != applied.InputDigest || len(l.stored["run-4"][holdfast.ArtefactModules]) == 0 {
+	if again.InputDigest != applied.InputDigest || len(l.stored["run-4"][protocol.ArtefactModules]) == 0 {
 		t.Error("an apply of what was applied has not kept its modules")
 	}
 
@@ -141,12 +142,12 @@ func checksHaveTheModulesThatWereApplied(t *testing.T, l *moduleLab) {
 	}
 
 	// Without the archive others are fetched, and nothing of them is drift.
-	delete(l.stored["run-2"], holdfast.ArtefactModules)
+	delete(l.stored["run-2"], protocol.ArtefactModules)
 	checked, _ := l.run(l.agent(), "run-6", holdfast.RunDrift, holdfast.RunErrored, "InvalidConfiguration", exact)
 	if !strings.Contains(checked.Detail, "module "+l.moves+" has changed") {
 		t.Errorf("the check says %q", checked.Detail)
 	}
-	l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", func(a *holdfast.Assignment) {
+	l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", func(a *protocol.Assignment) {
 		exact(a)
 		a.Destroy = true
 	})
@@ -160,9 +161,9 @@ func TestChecksOfWhatKeptNoModules(t *testing.T) {
 	t.Parallel()
 	l := newModuleLab(t, true)
 	planned, _ := l.run(l.agent(), "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
-	l.run(l.agent(), "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	l.run(l.agent(), "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) { a.Reviews = review("run-1", planned) })
 	l.run(l.agent(), "run-3", holdfast.RunPlan, holdfast.RunNoChanges, "", nil)
-	adopted := func(a *holdfast.Assignment) { a.Modules = "run-3" }
+	adopted := func(a *protocol.Assignment) { a.Modules = "run-3" }
 
 	l.write("# the same with a comment\nresource \"terraform_data\" \"x\" { input = \"v1\" }\n")
 	_, log := l.run(l.agent(), "run-4", holdfast.RunDrift, holdfast.RunNoChanges, "", adopted)
@@ -178,9 +179,9 @@ func TestChecksOfWhatKeptNoModules(t *testing.T) {
 		}
 	}
 	planned, _ = l.run(l.agent(), "run-7", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
-	l.run(l.agent(), "run-8", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-7", planned) })
+	l.run(l.agent(), "run-8", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) { a.Reviews = review("run-7", planned) })
 	l.commit("v3")
-	l.run(l.agent(), "run-9", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *holdfast.Assignment) { a.Modules = "run-8" })
+	l.run(l.agent(), "run-9", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *protocol.Assignment) { a.Modules = "run-8" })
 }
 
 // TestReviewedModulesAreApplied: an apply has the modules that were reviewed, where
@@ -200,7 +201,7 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	both, applier := l.agent(), l.agent()
 	first, _ := l.run(both, "run-1", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
 	l.commit("v2")
-	moved, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunPlanned, holdfast.ReasonPlanChanged, func(a *holdfast.Assignment) {
+	moved, _ := l.run(applier, "run-2", holdfast.RunApply, holdfast.RunPlanned, holdfast.ReasonPlanChanged, func(a *protocol.Assignment) {
 		a.Reviews = review("run-1", first)
 	})
 	if !strings.Contains(moved.Detail, "module "+l.moves+" has changed") {
@@ -214,7 +215,7 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	if second.InputDigest == first.InputDigest {
 		t.Fatalf("the module has not moved:\n%s", log)
 	}
-	_, log = l.run(both, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+	_, log = l.run(both, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) {
 		a.Env, a.Reviews = map[string]string{"TOKEN": "of-applies"}, review("run-1", first)
 	})
 	if strings.Contains(log, "Downloading") || !strings.Contains(log, "v1") {
@@ -226,7 +227,7 @@ func reviewedModulesAreApplied(t *testing.T, l *moduleLab) {
 	l.run(late, "run-5", holdfast.RunPlan, holdfast.RunPlanned, "", nil) // v2
 	l.commit("v3")
 	third, _ := l.run(l.agent(), "run-6", holdfast.RunPlan, holdfast.RunPlanned, "", nil)
-	l.run(late, "run-7", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-6", third) })
+	l.run(late, "run-7", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) { a.Reviews = review("run-6", third) })
 }
 
 // TestReviewedModulesOfATagThatWasMoved: an apply has the modules that were reviewed although
@@ -249,11 +250,11 @@ func TestReviewedModulesOfATagThatWasMoved(t *testing.T) {
 	user.state = l.states.URL + "/other"
 	user.onStep = func(step string) {
 		if step == "plan" {
-			l.run(agent, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) { a.Reviews = review("run-2", moved) })
+			l.run(agent, "run-4", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) { a.Reviews = review("run-2", moved) })
 		}
 	}
 	wantStatus(t, agent.Execute(t.Context(), engineAssignment("run-3", holdfast.RunPlan), user), holdfast.RunPlanned, "", user)
-	_, log := l.run(agent, "run-5", holdfast.RunDrift, holdfast.RunPlanned, "", func(a *holdfast.Assignment) { a.Modules = "run-1" })
+	_, log := l.run(agent, "run-5", holdfast.RunDrift, holdfast.RunPlanned, "", func(a *protocol.Assignment) { a.Modules = "run-1" })
 	if strings.Contains(log, "Downloading") {
 		t.Errorf("the former modules are gone:\n%s", log)
 	}
@@ -270,13 +271,13 @@ func TestModulesOfAnEarlierVersion(t *testing.T) {
 	asBefore(t, dir)
 	l.commit("v2")
 	l.ahead.Store(int64(2 * time.Hour))
-	_, log := l.run(agent, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *holdfast.Assignment) {
+	_, log := l.run(agent, "run-2", holdfast.RunApply, holdfast.RunApplied, "", func(a *protocol.Assignment) {
 		a.Reviews = review("run-1", planned)
 	})
-	if strings.Contains(log, "Downloading") || len(l.stored["run-2"][holdfast.ArtefactModules]) == 0 {
+	if strings.Contains(log, "Downloading") || len(l.stored["run-2"][protocol.ArtefactModules]) == 0 {
 		t.Errorf("the apply fetched modules, or has not kept them:\n%s", log)
 	}
-	l.run(agent, "run-3", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *holdfast.Assignment) { a.Modules = "run-2" })
+	l.run(agent, "run-3", holdfast.RunDrift, holdfast.RunNoChanges, "", func(a *protocol.Assignment) { a.Modules = "run-2" })
 	if _, log := l.run(agent, "run-4", holdfast.RunPlan, holdfast.RunPlanned, "", nil); !strings.Contains(log, "v2") {
 		t.Errorf("a plan has old modules:\n%s", log)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -96,7 +97,7 @@ a.b: Refreshing state... [id=nobody knows whose this is]
 					}
 				}
 			}
-			ended := make(chan holdfast.Result, 1)
+			ended := make(chan protocol.Result, 1)
 			go func() { ended <- e.Execute(t.Context(), engineAssignment("run-1", holdfast.RunPlan), s) }()
 			untilFile(t, ready)
 			before := "holdfast: using terraform 1.9.9\n"

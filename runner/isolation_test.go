@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -121,7 +122,7 @@ func TestForeignStateIsNotTaken(t *testing.T) {
 	if got.Status != holdfast.RunErrored || !got.Applying {
 		t.Errorf("%s: %s", got.Status, got.Detail)
 	}
-	if state := s.artefact(holdfast.ArtefactErrored); len(state) > 0 {
+	if state := s.artefact(protocol.ArtefactErrored); len(state) > 0 {
 		t.Errorf("a state was taken: %s", state)
 	}
 }

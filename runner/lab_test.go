@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/realengine"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -99,7 +100,7 @@ func (l *lab) stored(w http.ResponseWriter, r *http.Request) bool {
 // run executes a run of the root module in files, in which WORLD stands for the
 // lab's world, and returns its result and how often the engine was started for
 // which command.
-func (l *lab) run(id string, kind holdfast.RunKind, files map[string]string, change func(*holdfast.Assignment)) (holdfast.Result, map[string]int) {
+func (l *lab) run(id string, kind holdfast.RunKind, files map[string]string, change func(*protocol.Assignment)) (protocol.Result, map[string]int) {
 	l.t.Helper()
 	before := len(l.started())
 	l.assign(id, kind, files, change)
@@ -114,7 +115,7 @@ func (l *lab) run(id string, kind holdfast.RunKind, files map[string]string, cha
 }
 
 // assign lets a run begin.
-func (l *lab) assign(id string, kind holdfast.RunKind, files map[string]string, change func(*holdfast.Assignment)) {
+func (l *lab) assign(id string, kind holdfast.RunKind, files map[string]string, change func(*protocol.Assignment)) {
 	l.t.Helper()
 	filled := map[string]string{}
 	for name, text := range files {
@@ -145,7 +146,7 @@ func (l *lab) in(t *testing.T) {
 }
 
 // want stops the test unless the run ended so.
-func (l *lab) want(got holdfast.Result, id string, status holdfast.RunStatus, reason holdfast.Reason) {
+func (l *lab) want(got protocol.Result, id string, status holdfast.RunStatus, reason holdfast.Reason) {
 	l.t.Helper()
 	if got.Status != status || got.Reason != reason {
 		l.t.Fatalf("%s: got %s (%s: %s), want %s (%s)\nfailure: %+v\nlog:\n%s", id, got.Status, got.Reason, got.Detail, status, reason,
@@ -158,7 +159,7 @@ func (l *lab) apply(id string, files map[string]string) {
 	l.t.Helper()
 	planned, _ := l.run(id+"-plan", holdfast.RunPlan, files, nil)
 	l.want(planned, id+"-plan", holdfast.RunPlanned, "")
-	applied, _ := l.run(id, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review(id+"-plan", planned) })
+	applied, _ := l.run(id, holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review(id+"-plan", planned) })
 	l.want(applied, id, holdfast.RunApplied, "")
 }
 
@@ -185,7 +186,7 @@ func (l *lab) artefact(id, name string, into any) bool {
 func (l *lab) plan(id string) holdfast.Plan {
 	l.t.Helper()
 	l.server.mu.Lock()
-	document, info := l.server.objects[id+"/"+holdfast.ArtefactDocument], l.server.objects[id+"/"+holdfast.ArtefactInfo]
+	document, info := l.server.objects[id+"/"+protocol.ArtefactDocument], l.server.objects[id+"/"+protocol.ArtefactInfo]
 	l.server.mu.Unlock()
 	plan, err := shownPlan(document, info)
 	if err != nil {
@@ -199,7 +200,7 @@ func (l *lab) plan(id string) holdfast.Plan {
 func (l *lab) resources(id string) []string {
 	l.t.Helper()
 	var list []holdfast.Resource
-	if !l.artefact(id, holdfast.ArtefactResources, &list) {
+	if !l.artefact(id, protocol.ArtefactResources, &list) {
 		return nil
 	}
 	lines := []string{}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // newHostileLab is a lab in which a script is executed in the root module when the
@@ -82,7 +83,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 		"modules/m/module.tf": "resource \"terraform_data\" \"x\" {\n  input = \"${path.root}/out/a/${\"b\"}.zip\"\n" +
 			"  provisioner \"local-exec\" { command = \"sh ./run.sh ${path.module}/lambda.zip made/\" }\n}\n",
 	}
-	in := func(a *holdfast.Assignment) { a.Dir = "infra" }
+	in := func(a *protocol.Assignment) { a.Dir = "infra" }
 	for name, c := range map[string]struct{ script, says string }{
 		"new files": {script: "mkdir made; echo new >made/new.txt; mkdir -p made/d made/empty; ln -s /etc made/d/link; ln -s ../new.txt made/d/inside; ln -s /proc/self/environ made/env.zip; echo 'x {' >extra.tf\n" +
 			"mkdir -p out/a out/__pycache__ .hidden listed; echo zip >out/a/b.zip; echo zip >out/c.zip; echo listed >listed/x.txt\n" +
@@ -116,7 +117,7 @@ func TestPlanChangesItsWorkspace(t *testing.T) {
 				return
 			}
 			l.want(planned, "plan-1", holdfast.RunPlanned, "")
-			applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *holdfast.Assignment) {
+			applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *protocol.Assignment) {
 				in(a)
 				a.Reviews = review("plan-1", planned)
 			})
@@ -170,7 +171,7 @@ done
 					t.Errorf("failure %+v", f)
 				}
 			}
-			applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+			applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *protocol.Assignment) { a.Reviews = review("plan-1", planned) })
 			if c.reason == "" {
 				l.want(applied, "apply-1", holdfast.RunApplied, "")
 			} else {

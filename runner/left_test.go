@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -31,7 +32,7 @@ func TestBackendAwayAfterApply(t *testing.T) {
 	s.state = "http://127.0.0.1:1/x"
 	a := engineAssignment("run-1", holdfast.RunApply)
 	a.Reviews = review("run-0", e.Execute(t.Context(), engineAssignment("run-0", holdfast.RunPlan), s))
-	ended := make(chan holdfast.Result, 1)
+	ended := make(chan protocol.Result, 1)
 	go func() { ended <- e.Execute(t.Context(), a, s) }()
 	untilFile(t, ready)
 	if err := os.Remove(answers); err != nil {

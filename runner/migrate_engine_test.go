@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/objectserver"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -44,7 +46,7 @@ func newMoving(t *testing.T, from, to somewhere) *moving {
 }
 
 // run executes a run of the root module with its state there, or in the middle of a move.
-func (m *moving) run(id string, kind holdfast.RunKind, at somewhere, change func(*holdfast.Assignment)) holdfast.Result {
+func (m *moving) run(id string, kind holdfast.RunKind, at somewhere, change func(*protocol.Assignment)) protocol.Result {
 	m.t.Helper()
 	files := map[string]string{"main.tf": m.main}
 	if m.from.code != "" {
@@ -55,7 +57,7 @@ func (m *moving) run(id string, kind holdfast.RunKind, at somewhere, change func
 		if code == "" {
 			code = `backend "http" {}`
 		}
-		files[holdfast.StateOverrideFile] = "terraform {\n" + code + "\n}\n"
+		files[rootmodule.StateOverrideFile] = "terraform {\n" + code + "\n}\n"
 	}
 	m.last = newMemorySession(files)
 	m.last.state = m.own.URL + "/own"
@@ -77,18 +79,18 @@ func (m *moving) apply() {
 	m.t.Helper()
 	planned := m.run("plan", holdfast.RunPlan, m.from, nil)
 	wantStatus(m.t, planned, holdfast.RunPlanned, "", m.last)
-	got := m.run("apply", holdfast.RunApply, m.from, func(a *holdfast.Assignment) { a.Reviews = review("plan", planned) })
+	got := m.run("apply", holdfast.RunApply, m.from, func(a *protocol.Assignment) { a.Reviews = review("plan", planned) })
 	wantStatus(m.t, got, holdfast.RunApplied, "", m.last)
 }
 
 // migrate runs the migration.
-func (m *moving) migrate(id string, change func(*holdfast.StateMove)) holdfast.Result {
+func (m *moving) migrate(id string, change func(*holdfast.StateMove)) protocol.Result {
 	m.t.Helper()
 	move := &holdfast.StateMove{From: m.from.location, To: m.to.location}
 	if change != nil {
 		change(move)
 	}
-	return m.run(id, holdfast.RunState, m.to, func(a *holdfast.Assignment) {
+	return m.run(id, holdfast.RunState, m.to, func(a *protocol.Assignment) {
 		a.OwnState = m.from.code == "" || m.to.code == ""
 		a.State = &holdfast.StateJob{Action: holdfast.StateMigrate, From: "apply", Move: move}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // What a provisioner is given is in no change of a resource: if it is another
@@ -56,7 +57,7 @@ data "terraform_remote_state" "x" {
 			planned, _ := l.run("run-1", holdfast.RunPlan, c.files, nil)
 			l.want(planned, "run-1", holdfast.RunPlanned, "")
 			says("echo other >" + filepath.Join(l.world, "done"))
-			applied, _ := l.run("run-2", holdfast.RunApply, c.files, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+			applied, _ := l.run("run-2", holdfast.RunApply, c.files, func(a *protocol.Assignment) { a.Reviews = review("run-1", planned) })
 			if !c.held {
 				l.want(applied, "run-2", holdfast.RunApplied, "")
 				return
@@ -69,7 +70,7 @@ data "terraform_remote_state" "x" {
 				t.Error("the other command was executed")
 			}
 			// What a person has seen is applied.
-			confirmed, _ := l.run("run-3", holdfast.RunApply, c.files, func(a *holdfast.Assignment) { a.Reviews = review("run-2", applied) })
+			confirmed, _ := l.run("run-3", holdfast.RunApply, c.files, func(a *protocol.Assignment) { a.Reviews = review("run-2", applied) })
 			l.want(confirmed, "run-3", holdfast.RunApplied, "")
 			if _, err := os.Stat(filepath.Join(l.world, "done")); err != nil {
 				t.Error("the command that was confirmed was not executed")
@@ -107,7 +108,7 @@ resource "terraform_data" "db" {
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, l.give)
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
 	l.values["db_password"], l.values["api_key"] = "rotated-password", "key-from-the-store-2"
-	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		l.give(a)
 		a.Reviews = review("run-1", planned)
 	})
@@ -116,7 +117,7 @@ resource "terraform_data" "db" {
 		t.Errorf("%v, detail %q", starts, held.Detail)
 	}
 	l.values["api_key"] = "key-from-the-store-3"
-	approved, _ := l.run("run-3", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.Reviews = review("run-2", held) })
+	approved, _ := l.run("run-3", holdfast.RunApply, files, func(a *protocol.Assignment) { l.give(a); a.Reviews = review("run-2", held) })
 	l.want(approved, "run-3", holdfast.RunApplied, "")
 	for _, id := range []string{"run-1", "run-2", "run-3"} {
 		wantNoLeak(t, id, l.withOutputs(id), l.secrets())

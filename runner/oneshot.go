@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
 )
 
@@ -67,13 +67,13 @@ func (a *Agent) RunOne(ctx context.Context) error {
 }
 
 // exchange asks until the server has answered the ticket.
-func (a *Agent) exchange(ctx context.Context) (holdfast.Assignment, time.Time, error) {
-	host := os.Getenv(holdfast.HostVariable)
+func (a *Agent) exchange(ctx context.Context) (protocol.Assignment, time.Time, error) {
+	host := os.Getenv(protocol.HostVariable)
 	if host == "" {
 		host, _ = os.Hostname() // for people
 	}
-	req := holdfast.TicketRequest{
-		Process: a.process, Protocol: holdfast.Protocol, Isolation: a.opts.About.Isolation, Platform: runtime.GOOS + "_" + runtime.GOARCH,
+	req := protocol.TicketRequest{
+		Process: a.process, Protocol: protocol.Version, Isolation: a.opts.About.Isolation, Platform: runtime.GOOS + "_" + runtime.GOARCH,
 		Host: host, Version: a.opts.About.Version,
 	}
 	var serverTime time.Time
@@ -83,7 +83,7 @@ func (a *Agent) exchange(ctx context.Context) (holdfast.Assignment, time.Time, e
 			told = true
 			a.opts.Logger.WarnContext(ctx, "ticket was not answered yet", "err", err)
 		}
-	}, func() (holdfast.Assignment, error) {
+	}, func() (protocol.Assignment, error) {
 		got, at, err := a.client.Exchange(ctx, req)
 		serverTime = at
 		return got, err

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Fields of a plan and of the change of a resource in it.
@@ -313,7 +314,7 @@ resource "terraform_data" "run" {
 			if !slices.Equal(drift, c.drift) {
 				t.Errorf("it shows as drift %q, want %q", drift, c.drift)
 			}
-			applied, _ := l.run(apply, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review(plan, honest) })
+			applied, _ := l.run(apply, holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review(plan, honest) })
 			if c.says == "" {
 				l.want(applied, apply, holdfast.RunApplied, "")
 				return
@@ -379,12 +380,12 @@ variable "name" {
 }
 `
 	number := 0
-	plan := func(kind holdfast.RunKind, code string) (string, holdfast.Result) {
+	plan := func(kind holdfast.RunKind, code string) (string, protocol.Result) {
 		t.Helper()
 		number++
 		id := fmt.Sprintf("step-%d", number)
 		files["main.tf"] = head + code
-		planned, _ := l.run("plan-"+id, holdfast.RunPlan, files, func(a *holdfast.Assignment) { a.Destroy = kind == holdfast.RunDestroy })
+		planned, _ := l.run("plan-"+id, holdfast.RunPlan, files, func(a *protocol.Assignment) { a.Destroy = kind == holdfast.RunDestroy })
 		l.want(planned, "plan-"+id, holdfast.RunPlanned, "")
 		return id, planned
 	}
@@ -401,7 +402,7 @@ variable "name" {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s shows %q, want %q", id, got, want)
 		}
-		applied, _ := l.run(id, kind, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-"+id, planned) })
+		applied, _ := l.run(id, kind, files, func(a *protocol.Assignment) { a.Reviews = review("plan-"+id, planned) })
 		l.want(applied, id, holdfast.RunApplied, "")
 	}
 	drift := func(name string) {
@@ -433,7 +434,7 @@ variable "name" {
 	// One stays deposed, and has drifted when it goes.
 	l.put("fail.delete.one", "Busy\n")
 	id, planned := plan(holdfast.RunApply, hidden+keyed(`"a"`, "")+named("two"))
-	failed, _ := l.run(id, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-"+id, planned) })
+	failed, _ := l.run(id, holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-"+id, planned) })
 	if failed.Status != holdfast.RunErrored || failed.Failure == nil {
 		t.Fatalf("the deletion did not fail: %+v", failed)
 	}
@@ -443,11 +444,11 @@ variable "name" {
 	if got := l.plan("plan-" + id).Changes; len(got) != 1 || !strings.HasPrefix(got[0].Address, "cloud_network.before (deposed object") || got[0].Action != holdfast.ActionDelete {
 		t.Errorf("it shows %+v", got)
 	}
-	applied, _ := l.run(id, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-"+id, planned) })
+	applied, _ := l.run(id, holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-"+id, planned) })
 	l.want(applied, id, holdfast.RunApplied, "")
 	// One is tainted, and made again.
 	id, planned = plan(holdfast.RunApply, hidden+keyed(`"a"`, "")+named("two")+tainted)
-	if failed, _ = l.run(id, holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-"+id, planned) }); failed.Status != holdfast.RunErrored {
+	if failed, _ = l.run(id, holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-"+id, planned) }); failed.Status != holdfast.RunErrored {
 		t.Fatalf("the provisioner did not fail: %+v", failed)
 	}
 	l.put("well", "")

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // forgers change the members of a genuine plan file, as code that a plan executes
@@ -202,16 +204,16 @@ module "m" {
   region = var.region
 }
 `,
-	"infra/more.tf.json":              `{"locals": {"more": 1}}`,
-	"infra/terraform.tfvars":          "region = \"xx\"\ntext = \"a\\n\\u00fc$${x}\"\nlist = [\"a\", null]\nobject = { a = 1 }\nundeclared = 1\nbig = 0.1\nempty = null\n",
-	"infra/a.auto.tfvars.json":        `{"region": "eu", "any": {"a": [1, 2.5, {}, null, true]}, "object": {"a": 1, "b": "b"}}`,
-	"infra/b.auto.tfvars":             "big = 12345678901234567890123.5\n",
-	"modules/m/main.tf":               "variable \"region\" {}\nresource \"terraform_data\" \"x\" {\n  input = var.region\n}\n",
-	"modules/m/b_override.tf":         "resource \"terraform_data\" \"x\" {\n  triggers_replace = 1\n}\n",
-	"modules/unused/main.tf":          "x {",
-	"infra/tests/setup.tftest.hcl":    "run \"setup\" {\n  module {\n    source = \"./tests/helper\"\n  }\n}\n",
-	"infra/tests/helper/helper.tf":    "locals {\n  x = 1\n}\n",
-	"infra/" + holdfast.VariablesFile: `{"region": "eu"}`,
+	"infra/more.tf.json":                `{"locals": {"more": 1}}`,
+	"infra/terraform.tfvars":            "region = \"xx\"\ntext = \"a\\n\\u00fc$${x}\"\nlist = [\"a\", null]\nobject = { a = 1 }\nundeclared = 1\nbig = 0.1\nempty = null\n",
+	"infra/a.auto.tfvars.json":          `{"region": "eu", "any": {"a": [1, 2.5, {}, null, true]}, "object": {"a": 1, "b": "b"}}`,
+	"infra/b.auto.tfvars":               "big = 12345678901234567890123.5\n",
+	"modules/m/main.tf":                 "variable \"region\" {}\nresource \"terraform_data\" \"x\" {\n  input = var.region\n}\n",
+	"modules/m/b_override.tf":           "resource \"terraform_data\" \"x\" {\n  triggers_replace = 1\n}\n",
+	"modules/unused/main.tf":            "x {",
+	"infra/tests/setup.tftest.hcl":      "run \"setup\" {\n  module {\n    source = \"./tests/helper\"\n  }\n}\n",
+	"infra/tests/helper/helper.tf":      "locals {\n  x = 1\n}\n",
+	"infra/" + rootmodule.VariablesFile: `{"region": "eu"}`,
 }
 
 // A plan file whose backend, variables, code, lock file or kind are not those of
@@ -220,7 +222,7 @@ module "m" {
 func TestForgedPlanFiles(t *testing.T) {
 	t.Parallel()
 	l := newForgerLab(t)
-	in := func(a *holdfast.Assignment) {
+	in := func(a *protocol.Assignment) {
 		a.Dir = "infra"
 		a.Env = map[string]string{"TF_VAR_text": "from the environment, and no less", "TF_VAR_list": `["x"]`}
 	}
@@ -270,7 +272,7 @@ func TestForgedPlanFiles(t *testing.T) {
 	l.put("forge", "nothing, but repacked")
 	planned, _ := l.run("plan", holdfast.RunPlan, forgedRoot, in)
 	l.want(planned, "plan", holdfast.RunPlanned, "")
-	applied, _ := l.run("apply", holdfast.RunApply, forgedRoot, func(a *holdfast.Assignment) {
+	applied, _ := l.run("apply", holdfast.RunApply, forgedRoot, func(a *protocol.Assignment) {
 		in(a)
 		a.Reviews = review("plan", planned)
 	})
@@ -309,7 +311,7 @@ func TestForgedPriorStates(t *testing.T) {
 			l.in(t)
 			l.put("forge", how)
 			// What was reviewed was honest, the plan of the apply is not.
-			applied, _ := l.run(id, holdfast.RunApply, more, func(a *holdfast.Assignment) { a.Reviews = review("plan", honest) })
+			applied, _ := l.run(id, holdfast.RunApply, more, func(a *protocol.Assignment) { a.Reviews = review("plan", honest) })
 			if c.says != "" {
 				l.want(applied, id, holdfast.RunErrored, "UntrustedPlan")
 				if !strings.Contains(applied.Failure.Summary, c.says) {
@@ -338,7 +340,7 @@ echo "terraform_data.x: Creation complete after 0s"
 	root := map[string]string{"main.tf": "resource \"terraform_data\" \"x\" {}\n"}
 	planned, _ := l.run("plan-1", holdfast.RunPlan, root, nil)
 	l.want(planned, "plan-1", holdfast.RunPlanned, "")
-	applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+	applied, _ := l.run("apply-1", holdfast.RunApply, root, func(a *protocol.Assignment) { a.Reviews = review("plan-1", planned) })
 	l.want(applied, "apply-1", holdfast.RunErrored, "UntrustedPlan")
 	if f := applied.Failure; !strings.Contains(f.Summary, "no state was written") || f.Hint == "" || !applied.Applying {
 		t.Errorf("result %+v, failure %+v", applied, f)

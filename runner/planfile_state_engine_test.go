@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // An engine may print warnings before the documents that it is asked for.
@@ -23,9 +24,9 @@ output "x" { value = terraform_data.x.output }
 `}
 	planned, _ := l.run("plan", holdfast.RunPlan, files, nil)
 	l.want(planned, "plan", holdfast.RunPlanned, "")
-	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan", planned) })
+	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan", planned) })
 	l.want(applied, "apply", holdfast.RunApplied, "")
-	for _, name := range []string{holdfast.ArtefactOutputs, holdfast.ArtefactResources} {
+	for _, name := range []string{protocol.ArtefactOutputs, protocol.ArtefactResources} {
 		var kept string
 		l.server.set(func() { kept = string(l.server.objects["apply/"+name]) })
 		if !strings.Contains(kept, `"x"`) && !strings.Contains(kept, "terraform_data.x") {
@@ -54,7 +55,7 @@ func TestHonestPriorStates(t *testing.T) {
 				serial++
 				id := strings.Repeat("i", serial)
 				files := map[string]string{"main.tf": backend + code}
-				planned, _ := l.run("plan-"+id, holdfast.RunPlan, files, func(a *holdfast.Assignment) { a.Destroy = kind == holdfast.RunDestroy })
+				planned, _ := l.run("plan-"+id, holdfast.RunPlan, files, func(a *protocol.Assignment) { a.Destroy = kind == holdfast.RunDestroy })
 				if len(want) == 0 {
 					l.want(planned, "plan-"+id, holdfast.RunNoChanges, "")
 					return
@@ -72,7 +73,7 @@ func TestHonestPriorStates(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("step %d shows %q, want %q", serial, got, want)
 				}
-				applied, _ := l.run("apply-"+id, kind, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-"+id, planned) })
+				applied, _ := l.run("apply-"+id, kind, files, func(a *protocol.Assignment) { a.Reviews = review("plan-"+id, planned) })
 				l.want(applied, "apply-"+id, holdfast.RunApplied, "")
 			}
 			step(holdfast.RunApply, cloudRoot, "cloud_cluster.main create", "cloud_network.net create", "cloud_node_pool.pool create")

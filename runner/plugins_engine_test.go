@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -51,7 +52,7 @@ func TestProvidersOfARepository(t *testing.T) {
 		a := engineAssignment(run, holdfast.RunPlan)
 		a.Bundle = holdfast.DigestOf(tarball(files))
 		e.Execute(t.Context(), a, s)
-		return s.artefact(holdfast.ArtefactLockFile) != nil, s.logged()
+		return s.artefact(protocol.ArtefactLockFile) != nil, s.logged()
 	}
 	if ok, log := initialised("run-1", map[string]string{"main.tf": code, own: packed.String()}); !ok {
 		t.Fatalf("the engine does not find what its repository has, so that the test proves nothing:\n%s", log)

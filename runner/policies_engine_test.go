@@ -10,13 +10,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
 // inProcess evaluates policies without a process of their own.
 type inProcess struct{}
 
-func (inProcess) Evaluate(ctx context.Context, p holdfast.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
+func (inProcess) Evaluate(ctx context.Context, p protocol.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
 	in, err := policy.ReadInput(plan, p.Context)
 	if err != nil {
 		return holdfast.PolicyReport{}, err
@@ -42,16 +43,16 @@ func newPolicyLab(t *testing.T) *lab {
 // input is that of a plan without changes.
 func input(t *testing.T) policy.Input {
 	t.Helper()
-	in, err := policy.ReadInput(strings.NewReader("{}"), holdfast.PolicyContext{})
+	in, err := policy.ReadInput(strings.NewReader("{}"), protocol.PolicyContext{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func assigned(text string) *holdfast.AssignedPolicies {
-	sources := []holdfast.PolicySource{{From: "set", Path: "p.rego", Text: text}}
-	return &holdfast.AssignedPolicies{Set: policy.Digest(sources, nil), Sources: sources}
+func assigned(text string) *protocol.AssignedPolicies {
+	sources := []protocol.PolicySource{{From: "set", Path: "p.rego", Text: text}}
+	return &protocol.AssignedPolicies{Set: policy.Digest(sources, nil), Sources: sources}
 }
 
 // Policies see the complete plan of the engine, secrets included, and what they say of these
@@ -76,7 +77,7 @@ deny contains {"msg": sprintf("%s has %s with %s", [rc.address, rc.change.after.
 	some rc in input.holdfast.by_type.terraform_data
 	rc.change.after.input == "very-secret-text"
 }`)
-	planned, _ := l.run("run-1", holdfast.RunPlan, files, func(a *holdfast.Assignment) { a.Policies = policies })
+	planned, _ := l.run("run-1", holdfast.RunPlan, files, func(a *protocol.Assignment) { a.Policies = policies })
 	r := planned.Policies
 	if planned.Status != holdfast.RunPlanned || r == nil || r.Set != policies.Set || r.Count(holdfast.PolicyDeny) != 1 {
 		t.Fatalf("got %s, %+v", planned.Status, r)
@@ -86,8 +87,8 @@ deny contains {"msg": sprintf("%s has %s with %s", [rc.address, rc.change.after.
 		t.Errorf("got %q", message)
 	}
 
-	reviewed := func(verdict holdfast.Digest, given *holdfast.AssignedPolicies) func(a *holdfast.Assignment) {
-		return func(a *holdfast.Assignment) {
+	reviewed := func(verdict holdfast.Digest, given *protocol.AssignedPolicies) func(a *protocol.Assignment) {
+		return func(a *protocol.Assignment) {
 			a.Reviews, a.Policies = review("run-1", planned), given
 			a.Reviews[0].Policies = verdict
 		}
@@ -118,11 +119,11 @@ func TestPoliciesOfAnAgentWithout(t *testing.T) {
 	l := newLab(t)
 	files := map[string]string{"main.tf": "resource \"terraform_data\" \"a\" {}\n"}
 	policies := assigned("package p\nwarn contains \"look\" if false")
-	planned, _ := l.run("run-1", holdfast.RunPlan, files, func(a *holdfast.Assignment) { a.Policies = policies })
+	planned, _ := l.run("run-1", holdfast.RunPlan, files, func(a *protocol.Assignment) { a.Policies = policies })
 	if planned.Status != holdfast.RunPlanned || planned.Policies != nil {
 		t.Fatalf("got %s, %+v", planned.Status, planned.Policies)
 	}
-	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews, a.Policies = review("run-1", planned), policies })
+	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews, a.Policies = review("run-1", planned), policies })
 	if held.Reason != holdfast.ReasonPolicyChanged || starts["apply"] != 0 {
 		t.Errorf("got %s %s", held.Status, held.Reason)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 )
@@ -53,7 +54,7 @@ func TestFetchedModules(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	states := newStateServer(t)
-	plan := func(run string, env map[string]string) (holdfast.Result, string) {
+	plan := func(run string, env map[string]string) (protocol.Result, string) {
 		s := newMemorySession(map[string]string{"main.tf": fmt.Sprintf("terraform {\n  backend \"http\" {}\n}\nmodule \"m\" { source = %q }\n", url)})
 		s.state = states.URL + "/x"
 		a := engineAssignment(run, holdfast.RunPlan)

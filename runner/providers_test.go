@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -104,7 +105,7 @@ module "m" { source = "./m" }
 				return
 			}
 			a := engineAssignment(name+"-apply", holdfast.RunApply)
-			a.Reviews, a.LockFile = review(name+"-plan", planned), s.artefact(holdfast.ArtefactLockFile)
+			a.Reviews, a.LockFile = review(name+"-plan", planned), s.artefact(protocol.ArtefactLockFile)
 			applied := e.Execute(t.Context(), a, s)
 			if applied.Status != holdfast.RunApplied {
 				t.Errorf("apply: %s %s %+v\n%s", applied.Status, applied.Detail, applied.Failure, s.logged())

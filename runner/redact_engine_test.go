@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -183,7 +184,7 @@ func TestRealEngineLeaksNothing(t *testing.T) {
 			_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Executor: e})
 			_, _, old := secretFiles(t, 1, "", false)
 			_, _, rotated := secretFiles(t, 2, "", false)
-			results := map[string]holdfast.Result{}
+			results := map[string]protocol.Result{}
 			for _, run := range secretRuns {
 				files, env, _ := secretFiles(t, run.generation, backend, run.broken)
 				a, settings := engineAssignment(run.id, run.kind), assignment(run.id, run.kind)
@@ -228,7 +229,7 @@ func (f *fakeServer) sinks(t *testing.T, run string) map[string]string {
 	sinks := map[string]string{"log": string(f.logs[run]), "result": string(result)}
 	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
 		artefact, ok := strings.CutPrefix(name, run+"/")
-		if ok && fs.ValidPath(artefact) && artefact != holdfast.ArtefactOutputs {
+		if ok && fs.ValidPath(artefact) && artefact != protocol.ArtefactOutputs {
 			sinks[artefact] = string(f.objects[name])
 		}
 	}

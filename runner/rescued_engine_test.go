@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // leaving is a backend of somebody else's that goes away after so many requests.
@@ -74,7 +76,7 @@ func TestBackendGoesAway(t *testing.T) {
 }
 resource "terraform_data" "x" { input = "made" }
 `, server.URL, name)})
-		foreign := func(run string, kind holdfast.RunKind) holdfast.Assignment {
+		foreign := func(run string, kind holdfast.RunKind) protocol.Assignment {
 			a := engineAssignment(run, kind)
 			a.OwnState = false
 			return a
@@ -92,7 +94,7 @@ resource "terraform_data" "x" { input = "made" }
 
 		made := len(got.Steps) > 0 && strings.Contains(s.logged(), "Creation complete")
 		saved := strings.Contains(states.state("/"+name), `"made"`)
-		rescued := s.artefacts[holdfast.ArtefactErrored]
+		rescued := s.artefacts[protocol.ArtefactErrored]
 		switch {
 		case !made, saved:
 			if got.Reason == holdfast.CauseStateUnsaved && saved && rescued == nil {
@@ -135,7 +137,7 @@ func TestS3GoesAway(t *testing.T) {
 	})
 	e, _ := newRealExecutor(t)
 	files := b.code(`resource "terraform_data" "x" { input = "made" }`)
-	foreign := func(run string, kind holdfast.RunKind) holdfast.Assignment {
+	foreign := func(run string, kind holdfast.RunKind) protocol.Assignment {
 		a := engineAssignment(run, kind)
 		a.OwnState, a.LockTimeout = false, new(time.Duration) // what is locked is not waited for
 		return a
@@ -154,7 +156,7 @@ func TestS3GoesAway(t *testing.T) {
 		requests = store.requests()
 		store.stay(-1)
 
-		made, saved, rescued := strings.Contains(s.logged(), "Creation complete"), b.has(stateKey), s.artefacts[holdfast.ArtefactErrored]
+		made, saved, rescued := strings.Contains(s.logged(), "Creation complete"), b.has(stateKey), s.artefacts[protocol.ArtefactErrored]
 		switch {
 		case !made && saved:
 			t.Errorf("%s: there is a state of nothing", name)
@@ -187,11 +189,11 @@ func TestS3GoesAway(t *testing.T) {
 }
 
 // unlock releases the lock that keeps a run from its state, whose failure names it.
-func (b bucket) unlock(e *runner.Executor, locked, unlock holdfast.Assignment, s *memorySession) {
+func (b bucket) unlock(e *runner.Executor, locked, unlock protocol.Assignment, s *memorySession) {
 	b.t.Helper()
 	found := e.Execute(b.t.Context(), locked, s)
 	wantStatus(b.t, found, holdfast.RunErrored, holdfast.CauseStateLocked, s)
-	lock, ok := holdfast.LockOf(holdfast.Run{RunOutcome: holdfast.RunOutcome{Failure: found.Failure}})
+	lock, ok := statelock.Of(holdfast.Run{RunOutcome: holdfast.RunOutcome{Failure: found.Failure}})
 	if !ok {
 		b.t.Fatalf("the failure names no lock: %+v", found.Failure)
 	}
@@ -199,10 +201,10 @@ func (b bucket) unlock(e *runner.Executor, locked, unlock holdfast.Assignment, s
 	wantStatus(b.t, e.Execute(b.t.Context(), unlock, s), holdfast.RunApplied, "", s)
 }
 
-func push(t *testing.T, e *runner.Executor, s *memorySession, a holdfast.Assignment, state []byte) holdfast.Result {
+func push(t *testing.T, e *runner.Executor, s *memorySession, a protocol.Assignment, state []byte) protocol.Result {
 	t.Helper()
 	a.State = &holdfast.StateJob{Action: holdfast.StatePush}
-	s.stored = map[string]map[string][]byte{a.Run: {holdfast.ArtefactErrored: state}}
+	s.stored = map[string]map[string][]byte{a.Run: {protocol.ArtefactErrored: state}}
 	got := e.Execute(t.Context(), a, s)
 	wantStatus(t, got, holdfast.RunApplied, "", s)
 	return got
@@ -224,7 +226,7 @@ func TestPushIsChecked(t *testing.T) {
 	for name, refused := range map[string][]byte{"older": state(4, "one"), "another": state(9, "two")} {
 		a := engineAssignment("run-"+name, holdfast.RunState)
 		a.State = &holdfast.StateJob{Action: holdfast.StatePush}
-		s.stored = map[string]map[string][]byte{a.Run: {holdfast.ArtefactErrored: refused}}
+		s.stored = map[string]map[string][]byte{a.Run: {protocol.ArtefactErrored: refused}}
 		got := e.Execute(t.Context(), a, s)
 		wantStatus(t, got, holdfast.RunErrored, "Conflict", s)
 		if got.Failure.Transient || !strings.Contains(got.Failure.Hint, "holdfast state") {

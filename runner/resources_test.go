@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // namedRoot has resources whose addresses are not plain.
@@ -89,7 +90,7 @@ func TestResources(t *testing.T) {
 			if list := l.resources("plan-1"); list != nil {
 				t.Errorf("a plan with changes lists %v", list)
 			}
-			applied, got := l.run("apply-1", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-1", planned) })
+			applied, got := l.run("apply-1", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-1", planned) })
 			l.want(applied, "apply-1", holdfast.RunApplied, "")
 			starts("the first apply", got, map[string]int{"init": another, "apply": 1, "state": another})
 			second, got := l.run("plan-2", holdfast.RunPlan, files, nil)
@@ -114,7 +115,7 @@ func TestResources(t *testing.T) {
 			planned, got = l.run("plan-3", holdfast.RunPlan, files, nil)
 			l.want(planned, "plan-3", holdfast.RunPlanned, "")
 			starts("a plan", got, nil)
-			applied, got = l.run("apply-3", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan-3", planned) })
+			applied, got = l.run("apply-3", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan-3", planned) })
 			l.want(applied, "apply-3", holdfast.RunApplied, "")
 			starts("an apply", got, map[string]int{"apply": 1, "state": another})
 		})
@@ -140,7 +141,7 @@ func TestResourcesOfAFailedApply(t *testing.T) {
 			l.put("fail.delete.pool", "deleting the pool: Throttling\nRate exceeded\n")
 			planned, _ := l.run("plan-2", holdfast.RunPlan, root("pond"), nil)
 			l.want(planned, "plan-2", holdfast.RunPlanned, "")
-			failed, starts := l.run("apply-2", holdfast.RunApply, root("pond"), func(a *holdfast.Assignment) { a.Reviews = review("plan-2", planned) })
+			failed, starts := l.run("apply-2", holdfast.RunApply, root("pond"), func(a *protocol.Assignment) { a.Reviews = review("plan-2", planned) })
 			l.want(failed, "apply-2", holdfast.RunErrored, "Throttled")
 			if want := map[bool]int{true: 0, false: 2}[own]; starts["state"] != want {
 				t.Errorf("starts of the engine: %v", starts)
@@ -244,7 +245,7 @@ func oddState(t *testing.T, state string) []holdfast.Resource {
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
 	wantStatus(t, e.Execute(t.Context(), a, s), holdfast.RunApplied, "", s)
-	data := s.artefact(holdfast.ArtefactResources)
+	data := s.artefact(protocol.ArtefactResources)
 	if data == nil {
 		if !strings.Contains(s.logged(), "the resources in the state could not be listed") {
 			t.Errorf("nothing listed, nothing said:\n%s", s.logged())
@@ -293,7 +294,7 @@ func TestResourcesOfAnEncryptedState(t *testing.T) {
 	a.Run, a.Kind, a.Reviews = "run-2", holdfast.RunApply, review("run-1", planned)
 	wantStatus(t, e.Execute(t.Context(), a, sealedSession{s}), holdfast.RunApplied, "", s)
 	var list []holdfast.Resource
-	if err := json.Unmarshal(s.artefact(holdfast.ArtefactResources), &list); err != nil {
+	if err := json.Unmarshal(s.artefact(protocol.ArtefactResources), &list); err != nil {
 		t.Fatal(err)
 	}
 	want := []holdfast.Resource{{Address: "t.n", Type: "t", Provider: "a/b/c", ID: "i"}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // bucket is an object store that keeps to If-None-Match, which the engines' locks in S3
@@ -103,7 +104,7 @@ func TestLocksInS3(t *testing.T) {
 		filepath.Join(filepath.Dir(made), "begun"), made))
 	e, _ := newRealExecutor(t)
 	at := new(time.Duration) // what is locked is not waited for
-	run := func(id string, kind holdfast.RunKind, change func(*holdfast.Assignment)) (holdfast.Result, *memorySession) {
+	run := func(id string, kind holdfast.RunKind, change func(*protocol.Assignment)) (protocol.Result, *memorySession) {
 		s := newMemorySession(files)
 		s.deny = kind == holdfast.RunUnlock // as of all that may not apply
 		a := engineAssignment(id, kind)
@@ -132,8 +133,8 @@ func TestLocksInS3(t *testing.T) {
 			t.Fatalf("a second lock was answered %d: the store proves nothing", status)
 		}
 		refused("locked-"+string(kind), left)
-		release := func(id, lock string) (holdfast.Result, *memorySession) {
-			return run(id+string(kind), kind, func(a *holdfast.Assignment) {
+		release := func(id, lock string) (protocol.Result, *memorySession) {
+			return run(id+string(kind), kind, func(a *protocol.Assignment) {
 				a.State = &holdfast.StateJob{Action: holdfast.StateUnlock, LockID: lock}
 			})
 		}
@@ -157,11 +158,11 @@ func TestLocksInS3(t *testing.T) {
 	planned, s := run("run-3", holdfast.RunPlan, nil)
 	wantStatus(t, planned, holdfast.RunPlanned, "", s)
 	ended, begun := make(chan struct{}), filepath.Join(filepath.Dir(made), "begun")
-	var applied holdfast.Result
+	var applied protocol.Result
 	var log *memorySession
 	go func() {
 		defer close(ended)
-		applied, log = run("run-4", holdfast.RunApply, func(a *holdfast.Assignment) { a.Reviews = review("run-3", planned) })
+		applied, log = run("run-4", holdfast.RunApply, func(a *protocol.Assignment) { a.Reviews = review("run-3", planned) })
 	}()
 	untilFile(t, begun) // the provisioner is at work, and the engine that applies has the lock
 	refused("run-5", "Lock Info")

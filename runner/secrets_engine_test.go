@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -61,14 +63,14 @@ func newSecretLab(t *testing.T) *secretLab {
 }
 
 func (l *secretLab) files(code string) map[string]string {
-	return map[string]string{"main.tf": code, holdfast.SecretFile: `{
+	return map[string]string{"main.tf": code, rootmodule.SecretFile: `{
 		"db_password": {"env": "DB_PASSWORD"},
 		"api_key": {"store": "vault", "key": "prod/api key"},
 		"signing_pem": {"file": "` + filepath.Join(l.dir, "signing.pem") + `"}}`}
 }
 
 // give has an assignment bring what the references point to.
-func (l *secretLab) give(a *holdfast.Assignment) {
+func (l *secretLab) give(a *protocol.Assignment) {
 	writeFile(l.t, filepath.Join(l.dir, "signing.pem"), l.values["signing_pem"]+"\n", 0o600)
 	writeFile(l.t, l.script, "#!/bin/sh\n[ \"$1$VAULT_TOKEN\" = 'get prod/api keyroot-token' ] && printf '%s\\n' '"+l.values["api_key"]+"'\n", 0o700)
 	a.Env = map[string]string{"DB_PASSWORD": l.values["db_password"], "VAULT_TOKEN": "root-token"}
@@ -82,7 +84,7 @@ func (l *secretLab) secrets() []string { return slices.Collect(maps.Values(l.val
 func (l *secretLab) withOutputs(id string) map[string]string {
 	sinks := l.server.sinks(l.t, id)
 	var outputs []holdfast.Output
-	if l.artefact(id, holdfast.ArtefactOutputs, &outputs) {
+	if l.artefact(id, protocol.ArtefactOutputs, &outputs) {
 		for _, o := range outputs {
 			if !o.Sensitive {
 				sinks["output "+o.Name] = string(o.Value)
@@ -112,7 +114,7 @@ output "token" {
 `}
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, nil)
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
-	l.assign("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("run-1", planned) })
+	l.assign("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("run-1", planned) })
 	l.server.until(t, "the provisioner's line was streamed", func() bool { return strings.Contains(string(l.server.logs["run-2"]), "it is made-") })
 	if err := os.WriteFile(filepath.Join(l.world, "streamed"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ func TestSecretVariables(t *testing.T) {
 	files := l.files(secretVariables)
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, l.give)
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
-	applied, starts := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	applied, starts := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		l.give(a)
 		a.Reviews = review("run-1", planned)
 	})
@@ -150,11 +152,11 @@ func TestSecretVariables(t *testing.T) {
 	drift, _ := l.run("run-3", holdfast.RunDrift, files, l.give)
 	l.want(drift, "run-3", holdfast.RunNoChanges, "")
 	var outputs []holdfast.Output
-	if !l.artefact("run-3", holdfast.ArtefactOutputs, &outputs) || len(outputs) != 3 || string(outputs[1].Value) != `"https://10.0.0.1"` ||
+	if !l.artefact("run-3", protocol.ArtefactOutputs, &outputs) || len(outputs) != 3 || string(outputs[1].Value) != `"https://10.0.0.1"` ||
 		!outputs[2].Sensitive || outputs[2].Value != nil {
 		t.Errorf("outputs of a check: %+v", outputs)
 	}
-	destroyed, _ := l.run("run-4", holdfast.RunPlan, files, func(a *holdfast.Assignment) { l.give(a); a.Destroy = true })
+	destroyed, _ := l.run("run-4", holdfast.RunPlan, files, func(a *protocol.Assignment) { l.give(a); a.Destroy = true })
 	l.want(destroyed, "run-4", holdfast.RunPlanned, "")
 	for _, id := range []string{"run-1", "run-2", "run-3", "run-4"} {
 		wantNoLeak(t, id, l.withOutputs(id), append(l.secrets(), "root-token"))
@@ -178,7 +180,7 @@ func TestSecretHasChanged(t *testing.T) {
 	old := l.secrets()
 
 	l.values["db_password"], l.values["api_key"] = "rotated-password", "key-from-the-store-2"
-	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	held, starts := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		l.give(a)
 		a.Reviews = review("run-1", planned)
 	})
@@ -188,7 +190,7 @@ func TestSecretHasChanged(t *testing.T) {
 	}
 
 	// What a person approves after that has the new values.
-	approved, _ := l.run("run-4", holdfast.RunApply, files, func(a *holdfast.Assignment) { l.give(a); a.Reviews = review("run-2", held) })
+	approved, _ := l.run("run-4", holdfast.RunApply, files, func(a *protocol.Assignment) { l.give(a); a.Reviews = review("run-2", held) })
 	l.want(approved, "run-4", holdfast.RunApplied, "")
 	// A drift check finds that a secret has changed since the apply.
 	l.values["db_password"] = "rotated-once-more"
@@ -211,7 +213,7 @@ func TestSecretThatNoResourceHas(t *testing.T) {
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, l.give)
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
 	l.values["api_key"] = "key-from-the-store-2"
-	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		l.give(a)
 		a.Reviews = review("run-1", planned)
 	})
@@ -226,12 +228,12 @@ func TestSecretsOfALaptop(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "pem"), "from-a-file\r\n", 0o600)
 	installed, _ := realEngine(t)
 	states := newStateServer(t)
-	run := func(env map[string]string) (holdfast.Result, *memorySession) {
+	run := func(env map[string]string) (protocol.Result, *memorySession) {
 		e, _ := newExecutor(t, func(o *runner.ExecutorOptions) {
 			o.Secrets.Open, o.Engines.Dirs = true, []string{installed}
 			maps.Copy(o.Engines.Env, env)
 		})
-		s := newMemorySession(map[string]string{"main.tf": secretVariables, holdfast.SecretFile: `{
+		s := newMemorySession(map[string]string{"main.tf": secretVariables, rootmodule.SecretFile: `{
 			"db_password": {"env": "DB_PASSWORD"}, "api_key": {"store": "vault", "key": "a"},
 			"signing_pem": {"file": "` + filepath.Join(dir, "pem") + `"}}`})
 		s.state = states.URL + "/laptop"
@@ -239,7 +241,7 @@ func TestSecretsOfALaptop(t *testing.T) {
 	}
 	got, s := run(map[string]string{"DB_PASSWORD": "of-the-person", "TF_VAR_api_key": "given-by-hand"})
 	wantStatus(t, got, holdfast.RunPlanned, "", s)
-	wantNoLeak(t, "plan", map[string]string{"log": s.logged(), "plan": string(s.artefact(holdfast.ArtefactDocument)), "information": string(s.artefact(holdfast.ArtefactInfo))},
+	wantNoLeak(t, "plan", map[string]string{"log": s.logged(), "plan": string(s.artefact(protocol.ArtefactDocument)), "information": string(s.artefact(protocol.ArtefactInfo))},
 		[]string{"of-the-person", "given-by-hand", "from-a-file"})
 	got, s = run(nil)
 	wantStatus(t, got, holdfast.RunErrored, "SecretUnavailable", s)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -19,13 +21,13 @@ import (
 type secretRun struct {
 	ref    string // JSON of where x is
 	file   string // of all of holdfast_secrets.json; empty: {"x": ref}
-	change func(*holdfast.Assignment)
+	change func(*protocol.Assignment)
 
 	timeout time.Duration // of a store
 }
 
 // plan returns the result, and the value that the engine got.
-func (r secretRun) plan(t *testing.T) (holdfast.Result, *memorySession, string) {
+func (r secretRun) plan(t *testing.T) (protocol.Result, *memorySession, string) {
 	t.Helper()
 	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) {
 		o.Secrets.Timeout, o.Engines.Env["PATH"] = r.timeout, "/usr/bin:/bin"
@@ -34,7 +36,7 @@ func (r secretRun) plan(t *testing.T) (holdfast.Result, *memorySession, string) 
 	if r.file == "" {
 		r.file = `{"x": ` + r.ref + `}`
 	}
-	s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan env " + seen + "\n", holdfast.SecretFile: r.file})
+	s := newMemorySession(map[string]string{"main.tf": "", "fake": "plan env " + seen + "\n", rootmodule.SecretFile: r.file})
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	if r.change != nil {
 		r.change(&a)
@@ -46,8 +48,8 @@ func (r secretRun) plan(t *testing.T) (holdfast.Result, *memorySession, string) 
 	return result, s, value
 }
 
-func store(script string) func(*holdfast.Assignment) {
-	return func(a *holdfast.Assignment) {
+func store(script string) func(*protocol.Assignment) {
+	return func(a *protocol.Assignment) {
 		a.SecretStores = map[string][]string{"vault": {"sh", "-c", script, "get", "{key}"}}
 	}
 }
@@ -70,14 +72,14 @@ func TestSecretIsFound(t *testing.T) {
 	link(t, filepath.Join(dir, "plain"), filepath.Join(dir, "absolute"))
 	other := filepath.Join(t.TempDir(), "other")
 	link(t, dir, other)
-	dirs := func(list ...string) func(*holdfast.Assignment) {
-		return func(a *holdfast.Assignment) { a.SecretDirs = list }
+	dirs := func(list ...string) func(*protocol.Assignment) {
+		return func(a *protocol.Assignment) { a.SecretDirs = list }
 	}
 	tests := map[string]struct {
 		run  secretRun
 		want string
 	}{
-		"environment": {secretRun{ref: `{"env": "X"}`, change: func(a *holdfast.Assignment) {
+		"environment": {secretRun{ref: `{"env": "X"}`, change: func(a *protocol.Assignment) {
 			a.Env = map[string]string{"X": "from-env", "TF_VAR_x": "not this"}
 		}}, "from-env"},
 		"file":                  {secretRun{ref: ref("file", dir, "plain"), change: dirs("/nowhere", dir)}, "from-a-file"},
@@ -132,7 +134,7 @@ func TestSecretIsNotFound(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := func(a *holdfast.Assignment) { a.SecretDirs = []string{dir} }
+	files := func(a *protocol.Assignment) { a.SecretDirs = []string{dir} }
 	program := filepath.Join(t.TempDir(), "vault")
 	writeFile(t, program, "#!/bin/sh\necho forbidden-fruit\n", 0o700)
 	if err := os.Chmod(program, 0o777); err != nil {
@@ -148,17 +150,17 @@ func TestSecretIsNotFound(t *testing.T) {
 			[]string{"secret variable x: the run's credentials have no environment variable HOME", "credentials[].secrets in holdfast.yaml", "the phase plan"},
 		},
 		"without a value": {
-			secretRun{ref: `{"env": "P2"}`, change: func(a *holdfast.Assignment) { a.Missing = []string{"P2"} }},
+			secretRun{ref: `{"env": "P2"}`, change: func(a *protocol.Assignment) { a.Missing = []string{"P2"} }},
 			false,
 			[]string{"secret variable x: {secret: {env: P2}}: the credential P2 could not be read", "credentials[].secrets.P2"},
 		},
 		"another without a value": {
-			secretRun{ref: `{"env": "X"}`, change: func(a *holdfast.Assignment) { a.Env, a.Missing = map[string]string{"X": "x"}, []string{"AWS_TOKEN"} }},
+			secretRun{ref: `{"env": "X"}`, change: func(a *protocol.Assignment) { a.Env, a.Missing = map[string]string{"X": "x"}, []string{"AWS_TOKEN"} }},
 			false,
 			[]string{"credential AWS_TOKEN could not be read"},
 		},
 		"empty in the environment": {
-			secretRun{ref: `{"env": "X"}`, change: func(a *holdfast.Assignment) { a.Env = map[string]string{"X": ""} }}, false, []string{"the value is empty"},
+			secretRun{ref: `{"env": "X"}`, change: func(a *protocol.Assignment) { a.Env = map[string]string{"X": ""} }}, false, []string{"the value is empty"},
 		},
 		"no folders": {secretRun{ref: ref("file", dir, "plain")}, false, []string{"is not in any of the run's secret folders", "credentials[].secretDirs"}},
 		"outside":    {secretRun{ref: ref("file", outside, "key"), change: files}, false, []string{"not in any of the run's secret folders"}},
@@ -168,7 +170,7 @@ func TestSecretIsNotFound(t *testing.T) {
 		"dots":   {secretRun{ref: `{"file": "` + dir + "/../" + filepath.Base(outside) + `/key"}`, change: files}, false, []string{"not in any of the run's secret folders"}},
 		"prefix": {secretRun{ref: `{"file": "` + dir + `x/key"}`, change: files}, false, []string{"not in any of the run's secret folders"}},
 		"the root folder is ignored": {
-			secretRun{ref: ref("file", outside, "key"), change: func(a *holdfast.Assignment) { a.SecretDirs = []string{"/", "", "."} }},
+			secretRun{ref: ref("file", outside, "key"), change: func(a *protocol.Assignment) { a.SecretDirs = []string{"/", "", "."} }},
 			false,
 			[]string{"not in any of the run's secret folders"},
 		},
@@ -185,13 +187,13 @@ func TestSecretIsNotFound(t *testing.T) {
 		"large file":              {secretRun{ref: ref("file", dir, "large"), change: files}, false, []string{"more than"}},
 
 		"no store": {secretRun{ref: fromVault}, false, []string{"the run's credentials have no store vault", "credentials[].stores"}},
-		"everybody's program": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
+		"everybody's program": {secretRun{ref: fromVault, change: func(a *protocol.Assignment) {
 			a.SecretStores = map[string][]string{"vault": {program, "{key}"}}
 		}}, false, []string{"everybody can write to it", "chmod o-w"}},
-		"no such program": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
+		"no such program": {secretRun{ref: fromVault, change: func(a *protocol.Assignment) {
 			a.SecretStores = map[string][]string{"vault": {"no-such-vault", "{key}"}}
 		}}, false, []string{"there is no program no-such-vault on the agent's PATH"}},
-		"relative program": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
+		"relative program": {secretRun{ref: fromVault, change: func(a *protocol.Assignment) {
 			a.SecretStores = map[string][]string{"vault": {"./vault", "{key}"}}
 		}}, false, []string{"a name or an absolute path"}},
 		"it is not allowed to": {
@@ -212,7 +214,7 @@ func TestSecretIsNotFound(t *testing.T) {
 			false,
 			[]string{"got (sensitive value), and lost it"},
 		},
-		"tells the run's credentials": {secretRun{ref: fromVault, change: func(a *holdfast.Assignment) {
+		"tells the run's credentials": {secretRun{ref: fromVault, change: func(a *protocol.Assignment) {
 			store("echo token $VAULT_TOKEN >&2; exit 1")(a)
 			a.Env, a.Secrets = map[string]string{"VAULT_TOKEN": "forbidden-fruit"}, []string{"VAULT_TOKEN"}
 		}}, false, []string{"token (sensitive value)"}},
@@ -288,12 +290,12 @@ func TestSecretFileIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Whatever it refers to has a value: it is the file that is refused.
-			got, s, _ := secretRun{file: file, change: func(a *holdfast.Assignment) {
+			got, s, _ := secretRun{file: file, change: func(a *protocol.Assignment) {
 				store("echo value")(a)
 				a.Env = map[string]string{"X": "value"}
 			}}.plan(t)
 			wantStatus(t, got, holdfast.RunErrored, "SecretUnavailable", s)
-			if want := "read " + holdfast.SecretFile + ": "; !strings.Contains(got.Failure.Summary, want) {
+			if want := "read " + rootmodule.SecretFile + ": "; !strings.Contains(got.Failure.Summary, want) {
 				t.Errorf("%q is not in %+v", want, *got.Failure)
 			}
 			if text := fmt.Sprintf("%+v%s", *got.Failure, s.logged()); strings.Contains(text, "forbidden-fruit") || strings.Contains(text, long) {
@@ -309,7 +311,7 @@ func TestSecretNamesAreVariables(t *testing.T) {
 	e, _ := engineExecutor(t, nil)
 	seen := filepath.Join(t.TempDir(), "env")
 	s := newMemorySession(map[string]string{
-		"fake": "plan env " + seen + "\n", holdfast.SecretFile: `{"PATH": {"env": "X"}, "LD_PRELOAD": {"env": "X"}, "with-dash": {"env": "X"}}`,
+		"fake": "plan env " + seen + "\n", rootmodule.SecretFile: `{"PATH": {"env": "X"}, "LD_PRELOAD": {"env": "X"}, "with-dash": {"env": "X"}}`,
 	})
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	a.Env = map[string]string{"X": "the-value"}
@@ -337,12 +339,12 @@ func TestSecretsStop(t *testing.T) {
 	work := ""
 	e, _ := engineExecutor(t, func(o *runner.ExecutorOptions) { work, o.Engines.Env["PATH"] = o.WorkDir, "/usr/bin:/bin" })
 	asked := filepath.Join(t.TempDir(), "asked")
-	s := newMemorySession(map[string]string{holdfast.SecretFile: `{"x": ` + fromVault + `}`})
+	s := newMemorySession(map[string]string{rootmodule.SecretFile: `{"x": ` + fromVault + `}`})
 	a := engineAssignment("run-1", holdfast.RunPlan)
 	store(`echo $$ >` + asked + `.tmp; mv ` + asked + `.tmp ` + asked + `; exec sleep 3600`)(&a)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	done := make(chan holdfast.Result)
+	done := make(chan protocol.Result)
 	go func() { done <- e.Execute(ctx, a, s) }()
 	pid := strings.TrimSpace(untilFile(t, asked))
 	cancel(&runner.StopError{Reason: holdfast.ReasonCanceled})

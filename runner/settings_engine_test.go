@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -56,7 +57,7 @@ func TestRememberedBackendThatIsGone(t *testing.T) {
 		t.Fatalf("the state was answered %d", status)
 	}
 	files := map[string]string{"main.tf": keyLines.ReplaceAllString(b.code("")["main.tf"], "")}
-	look := func(e *runner.Executor) (holdfast.Result, *memorySession) {
+	look := func(e *runner.Executor) (protocol.Result, *memorySession) {
 		s := newMemorySession(files)
 		a := engineAssignment("look", holdfast.RunPlan)
 		a.OwnState = false
@@ -108,7 +109,7 @@ exec "$engine" "$@"`)
 	l.ours = false
 	l.put("state", emptiedState)
 	files := map[string]string{"main.tf": "terraform {\n  backend \"local\" { path = \"WORLD/state\" }\n}\n"}
-	look := func(id string, status holdfast.RunStatus, reason holdfast.Reason, want map[string]int) holdfast.Result {
+	look := func(id string, status holdfast.RunStatus, reason holdfast.Reason, want map[string]int) protocol.Result {
 		t.Helper()
 		result, starts := l.run(id, holdfast.RunPlan, files, nil)
 		l.want(result, id, status, reason)
@@ -144,7 +145,7 @@ func TestRememberedBackendOfACluster(t *testing.T) {
 		return fmt.Sprintf("terraform {\n  backend \"local\" {\n    path = %q\n  }\n}\n", filepath.Join(l.world, name))
 	}
 	number := 0
-	inits := func(code string, change func(*holdfast.Assignment)) int {
+	inits := func(code string, change func(*protocol.Assignment)) int {
 		t.Helper()
 		number++
 		id := fmt.Sprintf("look-%d", number)
@@ -152,7 +153,7 @@ func TestRememberedBackendOfACluster(t *testing.T) {
 		l.want(result, id, holdfast.RunNoChanges, "")
 		return starts["init"]
 	}
-	given := func(a *holdfast.Assignment) {
+	given := func(a *protocol.Assignment) {
 		a.Env, a.Secrets = map[string]string{"GIVEN": "the-secret-value"}, []string{"GIVEN"}
 	}
 	code := local("state")
@@ -170,11 +171,11 @@ func TestRememberedBackendOfACluster(t *testing.T) {
 			t.Errorf("%s: init was started %d times by a run that follows another one", name, n)
 		}
 	}
-	for name, change := range map[string]func(*holdfast.Assignment){
-		"another cluster":    func(a *holdfast.Assignment) { given(a); a.Cluster = "prod-us" },
-		"another place":      func(a *holdfast.Assignment) { given(a); a.StateLocation = "elsewhere" },
-		"another credential": func(a *holdfast.Assignment) { given(a); a.Env["GIVEN"] = "another-value" },
-		"options for init":   func(a *holdfast.Assignment) { given(a); a.Env["TF_CLI_ARGS_init"] = "-get=true" },
+	for name, change := range map[string]func(*protocol.Assignment){
+		"another cluster":    func(a *protocol.Assignment) { given(a); a.Cluster = "prod-us" },
+		"another place":      func(a *protocol.Assignment) { given(a); a.StateLocation = "elsewhere" },
+		"another credential": func(a *protocol.Assignment) { given(a); a.Env["GIVEN"] = "another-value" },
+		"options for init":   func(a *protocol.Assignment) { given(a); a.Env["TF_CLI_ARGS_init"] = "-get=true" },
 	} {
 		if inits(code, change) == 0 {
 			t.Errorf("%s: init was not started", name)

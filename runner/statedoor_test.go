@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -127,13 +128,13 @@ func TestStateEndpointOfOneAttempt(t *testing.T) {
 		}
 	}
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: t.TempDir(), Claims: runner.Claims{Slots: 2}, Executor: fakeExecutor{
-		run: func(_ context.Context, a holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(_ context.Context, a protocol.Assignment, s runner.Session) protocol.Result {
 			if a.Run == "run-1" {
 				flood(s)
 			} else {
 				read(s, "beside the other attempt")
 			}
-			return holdfast.Result{Status: holdfast.RunNoChanges}
+			return protocol.Result{Status: holdfast.RunNoChanges}
 		},
 	}})
 	server.assign(assignment("run-1", holdfast.RunPlan))

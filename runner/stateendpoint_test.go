@@ -13,18 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/attempt"
 )
 
 // withSession runs test as the execution of one attempt, and waits for its
 // result.
-func withSession(t *testing.T, server *fakeServer, dir string, a holdfast.Assignment, test func(ctx context.Context, s runner.Session)) {
+func withSession(t *testing.T, server *fakeServer, dir string, a protocol.Assignment, test func(ctx context.Context, s runner.Session)) {
 	t.Helper()
 	_, _ = startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
-		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			test(ctx, s)
-			return holdfast.Result{Status: holdfast.RunApplied}
+			return protocol.Result{Status: holdfast.RunApplied}
 		},
 	}})
 	server.assign(a)
@@ -163,7 +164,7 @@ func TestServerAwayDuringAnApply(t *testing.T) {
 	server, dir := newFakeServer(t), t.TempDir()
 	written := make(chan struct{})
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
-		run: func(ctx context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		run: func(ctx context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			defer close(written)
 			_, _ = stateRequest(t, s, "LOCK", "", `{"ID":"a"}`)
 			_, _ = stateRequest(t, s, "GET", "", "")
@@ -189,7 +190,7 @@ func TestServerAwayDuringAnApply(t *testing.T) {
 			if err := s.PutArtefact(ctx, "outputs", strings.NewReader("[]")); err != nil {
 				t.Error(err)
 			}
-			return holdfast.Result{Status: holdfast.RunApplied}
+			return protocol.Result{Status: holdfast.RunApplied}
 		},
 	}})
 	server.assign(assignment("run-1", holdfast.RunApply))
@@ -328,8 +329,8 @@ func TestResultWhoseAnswerWasLostIsNotQuarantined(t *testing.T) {
 		return false
 	}
 	_, stop := startAgent(t, runner.AgentOptions{Server: runner.Server{URL: server.url}, Dir: dir, Executor: fakeExecutor{
-		run: func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
-			return holdfast.Result{Status: holdfast.RunApplied}
+		run: func(context.Context, protocol.Assignment, runner.Session) protocol.Result {
+			return protocol.Result{Status: holdfast.RunApplied}
 		},
 	}})
 	server.assign(assignment("run-1", holdfast.RunApply))
@@ -348,12 +349,12 @@ func TestStateIsHeldOverARestartOfTheAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	agent, err := runner.NewAgent(runner.AgentOptions{
 		About: runner.About{ID: "agent-1"}, Server: runner.Server{URL: server.url, Token: "agent-token"}, Dir: dir, Stop: runner.Stop{DeliverWait: -1},
-		Executor: fakeExecutor{run: func(_ context.Context, _ holdfast.Assignment, s runner.Session) holdfast.Result {
+		Executor: fakeExecutor{run: func(_ context.Context, _ protocol.Assignment, s runner.Session) protocol.Result {
 			server.set(func() { server.down = true })
 			for serial := 1; serial <= 12; serial++ {
 				_, _ = stateRequest(t, s, "POST", "?ID=a", fmt.Sprintf(`{"serial":%d}`, serial))
 			}
-			return holdfast.Result{Status: holdfast.RunApplied, Applying: true}
+			return protocol.Result{Status: holdfast.RunApplied, Applying: true}
 		}},
 	})
 	if err != nil {

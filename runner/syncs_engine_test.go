@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // syncs notes what an agent waits for the disk with, and does not.
@@ -84,7 +85,7 @@ func TestSyncs(t *testing.T) {
 			return l.stored(w, r)
 		}
 	})
-	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *holdfast.Assignment) { a.Reviews = review("plan", planned) })
+	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *protocol.Assignment) { a.Reviews = review("plan", planned) })
 	l.want(applied, "apply", holdfast.RunApplied, "")
 	want := []string{
 		"attempt.json", "apply-1/", "attempts/", // what names the attempt

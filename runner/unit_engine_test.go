@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // newUnitLab is a lab with Terragrunt next to the engine: the one that the environment names,
@@ -60,9 +62,9 @@ inputs = {
   token   = "correct-horse-battery"
 }
 `,
-		"live/prod/extra.tf":             "resource \"terraform_data\" \"extra\" { input = \"of the unit\" }\n",
-		"live/prod/" + holdfast.UnitFile: "terraform {\n  required_version = \"= 0.0.0\"\n}\n",
-		"modules/part/main.tf":           "resource \"terraform_data\" \"part\" {}\n",
+		"live/prod/extra.tf":               "resource \"terraform_data\" \"extra\" { input = \"of the unit\" }\n",
+		"live/prod/" + rootmodule.UnitFile: "terraform {\n  required_version = \"= 0.0.0\"\n}\n",
+		"modules/part/main.tf":             "resource \"terraform_data\" \"part\" {}\n",
 		"modules/app/main.tf": `variable "stage" { type = string }
 variable "size" { type = number }
 variable "names" { type = list(string) }
@@ -82,7 +84,7 @@ module "part" { source = "../part" }
 	}
 }
 
-func inUnit(a *holdfast.Assignment) { a.Dir = "live/prod" }
+func inUnit(a *protocol.Assignment) { a.Dir = "live/prod" }
 
 // TestUnitOfTerragrunt: what Terragrunt makes of a unit is planned, applied as it was
 // reviewed, checked for drift and destroyed as any root module.
@@ -105,7 +107,7 @@ func TestUnitOfTerragrunt(t *testing.T) {
 		}
 	}
 
-	reviewed := func(a *holdfast.Assignment) {
+	reviewed := func(a *protocol.Assignment) {
 		inUnit(a)
 		a.Reviews = review("plan", planned)
 	}
@@ -123,12 +125,12 @@ func TestUnitOfTerragrunt(t *testing.T) {
 	clean, _ := l.run("drift", holdfast.RunDrift, files, inUnit)
 	l.want(clean, "drift", holdfast.RunNoChanges, "")
 
-	gone, _ := l.run("gone", holdfast.RunPlan, files, func(a *holdfast.Assignment) {
+	gone, _ := l.run("gone", holdfast.RunPlan, files, func(a *protocol.Assignment) {
 		inUnit(a)
 		a.Destroy = true
 	})
 	l.want(gone, "gone", holdfast.RunPlanned, "")
-	destroyed, _ := l.run("destroy", holdfast.RunDestroy, files, func(a *holdfast.Assignment) {
+	destroyed, _ := l.run("destroy", holdfast.RunDestroy, files, func(a *protocol.Assignment) {
 		inUnit(a)
 		a.Reviews = review("gone", gone)
 	})
@@ -152,13 +154,13 @@ func TestUnitKeepsItsState(t *testing.T) {
 	refused, _ := l.run("refused", holdfast.RunPlan, files, inUnit)
 	l.want(refused, "refused", holdfast.RunErrored, holdfast.CauseInvalidConfiguration)
 
-	elsewhere := func(a *holdfast.Assignment) {
+	elsewhere := func(a *protocol.Assignment) {
 		inUnit(a)
 		a.OwnState = false
 	}
 	planned, _ := l.run("plan", holdfast.RunPlan, files, elsewhere)
 	l.want(planned, "plan", holdfast.RunPlanned, "")
-	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	applied, _ := l.run("apply", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		elsewhere(a)
 		a.Reviews = review("plan", planned)
 	})

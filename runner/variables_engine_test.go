@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // TestDocumentsVariablesWin: what the cluster's document says of a variable goes
@@ -19,7 +21,7 @@ func TestDocumentsVariablesWin(t *testing.T) {
 	files := map[string]string{
 		"main.tf": "variable \"size\" {\n  type = number\n}\nvariable \"other\" {\n  default = \"code\"\n}\n" +
 			"resource \"terraform_data\" \"x\" {\n  input = \"size-${var.size}-${var.other}\"\n}\n",
-		holdfast.VariablesFile:                  `{"size": 4}`,
+		rootmodule.VariablesFile:                `{"size": 4}`,
 		"terraform.tfvars":                      "size = 5\n",
 		"terraform.tfvars.json":                 `{"size": 6}`,
 		"zzz.auto.tfvars":                       "size = 7\nother = \"file\"\n",
@@ -32,7 +34,7 @@ func TestDocumentsVariablesWin(t *testing.T) {
 	if state := l.server.states[len(l.server.states)-1]; !strings.Contains(state, `"size-4-file"`) {
 		t.Errorf("the engine took other values:\n%s", state)
 	}
-	destroyed, _ := l.run("run-9", holdfast.RunPlan, files, func(a *holdfast.Assignment) { a.Destroy = true })
+	destroyed, _ := l.run("run-9", holdfast.RunPlan, files, func(a *protocol.Assignment) { a.Destroy = true })
 	l.want(destroyed, "run-9", holdfast.RunPlanned, "")
 }
 
@@ -68,7 +70,7 @@ resource "terraform_data" "x" {
   input = jsonencode([coalesce(var.none, "null"), var.set, var.list, var.map, var.object, var.any, var.flag, sha1(var.secret), var.strict])
 }
 `,
-		holdfast.VariablesFile: `{"none": null, "set": ["b", "a", "a"], "list": ["1", 2], "map": {"a": 1, "b": true}, "object": {"a": 1},
+		rootmodule.VariablesFile: `{"none": null, "set": ["b", "a", "a"], "list": ["1", 2], "map": {"a": 1, "b": true}, "object": {"a": 1},
 "any": [1, "x", {"y": null}], "flag": "true", "secret": "hidden-value", "strict": null, "undeclared": 1}`,
 		"zzz.auto.tfvars": `
 none   = "other"
@@ -106,8 +108,8 @@ resource "terraform_data" "x" {
   }
 }
 `,
-		holdfast.VariablesFile: `{"token": "of-the-document"}`,
-		"zzz.auto.tfvars":      "token = \"of-a-file\"\n",
+		rootmodule.VariablesFile: `{"token": "of-the-document"}`,
+		"zzz.auto.tfvars":        "token = \"of-a-file\"\n",
 	})
 	if got, err := os.ReadFile(filepath.Join(l.world, "token")); err != nil || string(got) != "of-the-document" {
 		t.Errorf("the apply had the value %q (%v)", got, err)
@@ -124,19 +126,19 @@ func TestDocumentsVariablesDecideSources(t *testing.T) {
 variable "flavour" { type = string }
 module "m" { source = "../mod-${var.flavour}" }
 `,
-		"root/" + holdfast.VariablesFile: `{"flavour": "a"}`,
-		"root/zzz.auto.tfvars":           "flavour = \"b\"\n",
-		"mod-a/main.tf":                  "resource \"terraform_data\" \"x\" { input = \"made by a\" }\n",
-		"mod-b/main.tf":                  "resource \"terraform_data\" \"y\" { input = \"made by b\" }\n",
+		"root/" + rootmodule.VariablesFile: `{"flavour": "a"}`,
+		"root/zzz.auto.tfvars":             "flavour = \"b\"\n",
+		"mod-a/main.tf":                    "resource \"terraform_data\" \"x\" { input = \"made by a\" }\n",
+		"mod-b/main.tf":                    "resource \"terraform_data\" \"y\" { input = \"made by b\" }\n",
 	}
-	in := func(a *holdfast.Assignment) { a.Dir = "root" }
+	in := func(a *protocol.Assignment) { a.Dir = "root" }
 	planned, _ := l.run("run-1", holdfast.RunPlan, files, in)
 	if l.engine == "terraform" {
 		l.want(planned, "run-1", holdfast.RunErrored, "InvalidConfiguration")
 		return
 	}
 	l.want(planned, "run-1", holdfast.RunPlanned, "")
-	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *holdfast.Assignment) {
+	applied, _ := l.run("run-2", holdfast.RunApply, files, func(a *protocol.Assignment) {
 		in(a)
 		a.Bundle, a.Reviews = holdfast.DigestOf([]byte("run-1")), review("run-1", planned)
 	})

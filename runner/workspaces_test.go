@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
@@ -22,7 +23,7 @@ func TestPathsAreThoseOfTheReview(t *testing.T) {
 resource "terraform_data" "here" { input = [abspath("."), path.cwd, abspath(path.root), abspath(path.module)] }
 module "m" { source = "../../m" }
 `, "m/main.tf": `resource "terraform_data" "here" { input = abspath(path.module) }`}
-	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review) (holdfast.Result, *memorySession) {
+	run := func(id string, kind holdfast.RunKind, reviews []holdfast.Review) (protocol.Result, *memorySession) {
 		s := newMemorySession(files)
 		s.state = states.URL + "/prod-eu"
 		a := engineAssignment(id, kind)

@@ -7,13 +7,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // issueToken signs a token of an attempt, as what its run is on record: the request says for
 // whom it is, and nothing else.
 func (s *agentServer) issueToken(c *gin.Context) {
 	who, err := s.attemptOf(c)
-	var asked holdfast.TokenRequest
+	var asked protocol.TokenRequest
 	if err == nil {
 		err = decode(c, &asked, false)
 	}
@@ -31,7 +32,7 @@ func (s *agentServer) issueToken(c *gin.Context) {
 	if err == nil && run.Attempt != who.ref.Attempt {
 		err = holdfast.ErrFenced // claimed again meanwhile
 	}
-	var token holdfast.IdentityToken
+	var token protocol.IdentityToken
 	if err == nil {
 		token, err = s.opts.Issuer.Issue(c.Request.Context(), run, asked.Audience)
 	}

@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
 // fakeIssuer says which run it was asked for.
 type fakeIssuer struct{}
 
-func (fakeIssuer) Issue(_ context.Context, run holdfast.Run, audience string) (holdfast.IdentityToken, error) {
+func (fakeIssuer) Issue(_ context.Context, run holdfast.Run, audience string) (protocol.IdentityToken, error) {
 	if audience != "sts.amazonaws.com" {
-		return holdfast.IdentityToken{}, fmt.Errorf("no identity for %s: %w", audience, holdfast.ErrForbidden)
+		return protocol.IdentityToken{}, fmt.Errorf("no identity for %s: %w", audience, holdfast.ErrForbidden)
 	}
-	return holdfast.IdentityToken{Token: fmt.Sprintf("%s %s %d", run.ID, run.Kind, run.Attempt), Lifetime: time.Hour}, nil
+	return protocol.IdentityToken{Token: fmt.Sprintf("%s %s %d", run.ID, run.Kind, run.Attempt), Lifetime: time.Hour}, nil
 }
 func (fakeIssuer) Paths() []string { return []string{"/.well-known/jwks.json"} }
 func (fakeIssuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/agentkey"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/launchdesk"
 )
@@ -22,20 +24,20 @@ const agentsURL = "https://agents.example.com"
 // documents are runners in force.
 type documents struct {
 	mu   sync.Mutex
-	list map[string]holdfast.Runner
+	list map[string]runnerspec.Runner
 }
 
-func (d *documents) Runner(_ context.Context, name string) (holdfast.RunnerRecord, error) {
+func (d *documents) Runner(_ context.Context, name string) (runnerspec.Record, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, ok := d.list[name]
 	if !ok {
-		return holdfast.RunnerRecord{}, fmt.Errorf("runner %q: %w", name, holdfast.ErrNotFound)
+		return runnerspec.Record{}, fmt.Errorf("runner %q: %w", name, holdfast.ErrNotFound)
 	}
-	return holdfast.RunnerRecord{Document: r}, nil
+	return runnerspec.Record{Document: r}, nil
 }
 
-func (d *documents) set(r holdfast.Runner) {
+func (d *documents) set(r runnerspec.Runner) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.list[r.Name] = r
@@ -75,8 +77,8 @@ func keyed(t *testing.T, w *world, docs *documents, refused *[]string) string {
 		o.Agents.Refused = func(why string) { w.look(func() { *refused = append(*refused, why) }) }
 		o.Agents.Launches = launchdesk.New(launchdesk.Options{
 			Launches: idleLaunches{}, Runs: w, Now: func() time.Time { return now },
-			Settings: func(context.Context, holdfast.Runner) (holdfast.LaunchSettings, error) {
-				return holdfast.LaunchSettings{Installation: "here"}, nil
+			Settings: func(context.Context, runnerspec.Runner) (protocol.LaunchSettings, error) {
+				return protocol.LaunchSettings{Installation: "here"}, nil
 			},
 			Limits: func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} },
 		})
@@ -95,11 +97,11 @@ func TestClaimsByKey(t *testing.T) {
 	key, public := newAgentKey(t)
 	second, secondPublic := newAgentKey(t)
 	other, otherPublic := newAgentKey(t)
-	docs := &documents{list: map[string]holdfast.Runner{
-		"far":  {Name: "far", Type: holdfast.RunnerRemote, Keys: []string{public, secondPublic}},
-		"east": {Name: "east", Type: holdfast.RunnerKubernetesAgent, Keys: []string{public}},
-		"eu":   {Name: "eu", Type: holdfast.RunnerRemote, Keys: []string{otherPublic}},
-		"jobs": {Name: "jobs", Type: holdfast.RunnerKubernetes, Keys: []string{public}},
+	docs := &documents{list: map[string]runnerspec.Runner{
+		"far":  {Name: "far", Type: runnerspec.Remote, Keys: []string{public, secondPublic}},
+		"east": {Name: "east", Type: runnerspec.KubernetesAgent, Keys: []string{public}},
+		"eu":   {Name: "eu", Type: runnerspec.Remote, Keys: []string{otherPublic}},
+		"jobs": {Name: "jobs", Type: runnerspec.Kubernetes, Keys: []string{public}},
 	}}
 	for name, test := range map[string]struct {
 		token, path, body string
@@ -160,7 +162,7 @@ func TestClaimsByKey(t *testing.T) {
 func TestKeyIsRemoved(t *testing.T) {
 	t.Parallel()
 	key, public := newAgentKey(t)
-	docs := &documents{list: map[string]holdfast.Runner{"far": {Name: "far", Type: holdfast.RunnerRemote, Keys: []string{public}}}}
+	docs := &documents{list: map[string]runnerspec.Runner{"far": {Name: "far", Type: runnerspec.Remote, Keys: []string{public}}}}
 	w, refused := newWorld(), []string{}
 	url := keyed(t, w, docs, &refused) + "/agent/v1/claims"
 	token := tokenOf(t, key, "far/1", agentsURL, now)
@@ -171,11 +173,11 @@ func TestKeyIsRemoved(t *testing.T) {
 	for len(w.noted()) == 0 { // it waits
 		time.Sleep(time.Millisecond)
 	}
-	docs.set(holdfast.Runner{Name: "far", Type: holdfast.RunnerRemote})
+	docs.set(runnerspec.Runner{Name: "far", Type: runnerspec.Remote})
 	if got := <-answered; got.status != http.StatusUnauthorized || !strings.Contains(got.body, "the key was removed") {
 		t.Errorf("the one that waits: %d %s", got.status, got.body)
 	}
-	w.claims <- holdfast.Assignment{}
+	w.claims <- protocol.Assignment{}
 	if got := request(t, http.MethodPost, url, token, saying(`{"agent":"far/1"}`)); got.status != http.StatusUnauthorized {
 		t.Errorf("the next one: %d %s", got.status, got.body)
 	}
@@ -185,10 +187,10 @@ func TestKeyIsRemoved(t *testing.T) {
 func TestLauncherIsToldNoKeys(t *testing.T) {
 	t.Parallel()
 	key, public := newAgentKey(t)
-	docs := &documents{list: map[string]holdfast.Runner{"east": {Name: "east", Type: holdfast.RunnerKubernetesAgent, Keys: []string{public}}}}
+	docs := &documents{list: map[string]runnerspec.Runner{"east": {Name: "east", Type: runnerspec.KubernetesAgent, Keys: []string{public}}}}
 	w, refused := newWorld(), []string{}
 	got := request(t, http.MethodPost, keyed(t, w, docs, &refused)+"/agent/v1/launches/settings", tokenOf(t, key, "east", agentsURL, now), `{}`)
-	var settings holdfast.LaunchSettings
+	var settings protocol.LaunchSettings
 	if err := json.Unmarshal([]byte(got.body), &settings); err != nil || settings.Runner.Name != "east" || len(settings.Runner.Keys) > 0 {
 		t.Errorf("%d %s: %v", got.status, got.body, err)
 	}

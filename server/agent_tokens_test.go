@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -48,32 +49,32 @@ func TestClaimsAreBoundToTheirToken(t *testing.T) {
 		token, body string
 		want        int
 		text        string                 // of a refusal
-		claimed     *holdfast.ClaimRequest // what the dispatcher is asked for
+		claimed     *protocol.ClaimRequest // what the dispatcher is asked for
 	}{
-		"its own kinds":                   {"plan-token", `{"agent":"here/plan","kinds":["plan"]}`, 204, "", &holdfast.ClaimRequest{Agent: "here/plan", Kinds: []holdfast.RunKind{"plan"}, Bound: reading}},
-		"no kinds":                        {"plan-token", `{"agent":"here/plan"}`, 204, "", &holdfast.ClaimRequest{Agent: "here/plan", Kinds: reading, Bound: reading}},
-		"no kinds of an apply":            {"apply-token", `{"agent":"here/apply","kinds":[]}`, 204, "", &holdfast.ClaimRequest{Agent: "here/apply", Kinds: writing, Bound: writing}},
+		"its own kinds":                   {"plan-token", `{"agent":"here/plan","kinds":["plan"]}`, 204, "", &protocol.ClaimRequest{Agent: "here/plan", Kinds: []holdfast.RunKind{"plan"}, Bound: reading}},
+		"no kinds":                        {"plan-token", `{"agent":"here/plan"}`, 204, "", &protocol.ClaimRequest{Agent: "here/plan", Kinds: reading, Bound: reading}},
+		"no kinds of an apply":            {"apply-token", `{"agent":"here/apply","kinds":[]}`, 204, "", &protocol.ClaimRequest{Agent: "here/apply", Kinds: writing, Bound: writing}},
 		"applies":                         {"plan-token", `{"agent":"here/plan","kinds":["apply"]}`, 403, "may claim plan, drift, not", nil},
 		"applies, too":                    {"plan-token", `{"agent":"here/plan","kinds":["plan","drift","destroy"]}`, 403, `not \"destroy\"`, nil},
 		"plans":                           {"apply-token", `{"agent":"here/apply","kinds":["plan"]}`, 403, "may claim apply, destroy", nil},
 		"a kind of its own":               {"plan-token", `{"agent":"here/plan","kinds":["everything"]}`, 403, "may claim", nil},
 		"as another agent":                {"plan-token", `{"agent":"here/apply","kinds":["plan"]}`, 403, `that of agent`, nil},
 		"as part of its id":               {"plan-token", `{"agent":"here/plan/2"}`, 403, `that of agent`, nil},
-		"one that shares":                 {"eu-token", `{"agent":"eu/1"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu/1", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
-		"the only one":                    {"eu-token", `{"agent":"eu"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
-		"projects of its own":             {"eu-token", `{"agent":"eu","projects":["billing"],"Projects":["billing"]}`, 204, "", &holdfast.ClaimRequest{Agent: "eu", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
+		"one that shares":                 {"eu-token", `{"agent":"eu/1"}`, 204, "", &protocol.ClaimRequest{Agent: "eu/1", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
+		"the only one":                    {"eu-token", `{"agent":"eu"}`, 204, "", &protocol.ClaimRequest{Agent: "eu", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
+		"projects of its own":             {"eu-token", `{"agent":"eu","projects":["billing"],"Projects":["billing"]}`, 204, "", &protocol.ClaimRequest{Agent: "eu", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
 		"a name that is longer":           {"eu-token", `{"agent":"eu-2"}`, 403, "for agents with the id", nil},
 		"as one beside us":                {"eu-token", `{"agent":"here/plan"}`, 403, "for agents with the id", nil},
 		"below, as one beside us":         {"here-token", `{"agent":"here/apply"}`, 403, "have another token", nil},
-		"below, as nobody else":           {"here-token", `{"agent":"here/1"}`, 204, "", &holdfast.ClaimRequest{Agent: "here/1", Kinds: everyKind, Bound: everyKind}},
+		"below, as nobody else":           {"here-token", `{"agent":"here/1"}`, 204, "", &protocol.ClaimRequest{Agent: "here/1", Kinds: everyKind, Bound: everyKind}},
 		"the name of another token":       {"eu-token", `{"agent":"eu/apply"}`, 403, "have another token", nil},
 		"below the name of another token": {"eu-token", `{"agent":"eu/apply/1"}`, 403, "have another token", nil},
 		"below that of a third one":       {"eu-apply-token", `{"agent":"eu/apply/far/1"}`, 403, "have another token", nil},
 		"above its name":                  {"eu-apply-token", `{"agent":"eu"}`, 403, "for agents with the id", nil},
 		"beside its name":                 {"eu-apply-token", `{"agent":"eu/1"}`, 403, "for agents with the id", nil},
-		"its name, below another":         {"eu-apply-token", `{"agent":"eu/apply"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu/apply", Kinds: writing, Bound: writing}},
-		"below its name, below another":   {"far-token", `{"agent":"eu/apply/far/1"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu/apply/far/1", Kinds: writing, Bound: writing}},
-		"a name that begins as another's": {"eu-token", `{"agent":"eu/applying"}`, 204, "", &holdfast.ClaimRequest{Agent: "eu/applying", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
+		"its name, below another":         {"eu-apply-token", `{"agent":"eu/apply"}`, 204, "", &protocol.ClaimRequest{Agent: "eu/apply", Kinds: writing, Bound: writing}},
+		"below its name, below another":   {"far-token", `{"agent":"eu/apply/far/1"}`, 204, "", &protocol.ClaimRequest{Agent: "eu/apply/far/1", Kinds: writing, Bound: writing}},
+		"a name that begins as another's": {"eu-token", `{"agent":"eu/applying"}`, 204, "", &protocol.ClaimRequest{Agent: "eu/applying", Kinds: reading, Bound: reading, Projects: []string{"payments"}}},
 		"an id with a slash too many":     {"eu-token", `{"agent":"eu//apply"}`, 400, "nothing before or after", nil},
 		"an id that ends with a slash":    {"eu-token", `{"agent":"eu/"}`, 400, "nothing before or after", nil},
 		"an id that colours terminals":    {"eu-token", `{"agent":"eu/\u001b[31m"}`, 400, "characters other than ASCII letters", nil},
@@ -104,7 +105,7 @@ func TestClaimsAreBoundToTheirToken(t *testing.T) {
 					return
 				}
 				tc.claimed.Process, tc.claimed.Folder, tc.claimed.Runner = "p", "f", holdfast.LocalRunner
-				if diff := cmp.Diff([]holdfast.ClaimRequest{*tc.claimed}, w.claimed); diff != "" || len(refused)+len(w.audit) > 0 {
+				if diff := cmp.Diff([]protocol.ClaimRequest{*tc.claimed}, w.claimed); diff != "" || len(refused)+len(w.audit) > 0 {
 					t.Errorf("claimed (-want +got):\n%s; refused %q, on record: %+v", diff, refused, w.audit)
 				}
 			})
@@ -201,7 +202,7 @@ func TestEveryRouteWithEveryToken(t *testing.T) {
 		"none": "", "garbage": "x", "viewer": viewerToken, "operator": operatorToken, "admin": adminToken,
 		"plan agent": "plan-token", "apply agent": "apply-token",
 		"own attempt": w.start(applyRun("run-1")), "another attempt": w.start(other), "a plan": w.start(planRun("run-plan")),
-		"forged": holdfast.FormatRunToken(holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 10}, "guess"),
+		"forged": protocol.FormatRunToken(holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 10}, "guess"),
 	}
 	s := newServer(t, w, guarded(w))
 	handlers := map[string]http.Handler{"agents": s.Agents(), "api": s.API()}

@@ -15,6 +15,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
@@ -69,8 +71,8 @@ func (s *agentServer) routes() http.Handler {
 
 // claimant returns what an agent says of itself, held against its credential; false if
 // it was refused.
-func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, claimant.Credential, bool) {
-	var req holdfast.ClaimRequest
+func (s *agentServer) claimant(c *gin.Context) (protocol.ClaimRequest, claimant.Credential, bool) {
+	var req protocol.ClaimRequest
 	who, ok := s.credential(c)
 	if !ok {
 		return req, who, false
@@ -83,7 +85,7 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, claimant.
 		s.fail(c, badRequest("claim names no agent"))
 		return req, who, false
 	}
-	if err := holdfast.CheckAgentID(req.Agent); err != nil {
+	if err := protocol.CheckAgentID(req.Agent); err != nil {
 		s.fail(c, badRequest("agent id %.100q %v", req.Agent, err))
 		return req, who, false
 	}
@@ -91,7 +93,7 @@ func (s *agentServer) claimant(c *gin.Context) (holdfast.ClaimRequest, claimant.
 		s.failCredential(c, req.Agent, err)
 		return req, who, false
 	}
-	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
+	if err := protocol.Check(req.Protocol); err != nil {
 		s.refuseClaim(c, who.Name, req.Agent, refusedProtocol, err.Error())
 		s.fail(c, fmt.Errorf("%w: %w", err, holdfast.ErrForbidden))
 		return req, who, false
@@ -132,10 +134,10 @@ func (s *agentServer) present(c *gin.Context) {
 
 // failClaim answers a claim with err. A refusal of the agent is reported, too: its
 // operator may look at the server only.
-func (s *agentServer) failClaim(c *gin.Context, who claimant.Credential, req holdfast.ClaimRequest, err error) {
+func (s *agentServer) failClaim(c *gin.Context, who claimant.Credential, req protocol.ClaimRequest, err error) {
 	var (
-		taken *holdfast.AgentTakenError
-		weak  *holdfast.AgentIsolationError
+		taken *protocol.AgentTakenError
+		weak  *protocol.AgentIsolationError
 		why   string
 	)
 	switch {
@@ -156,7 +158,7 @@ func (s *agentServer) claim(c *gin.Context) {
 	if !ok {
 		return
 	}
-	if kind := who.Document.Type; kind == holdfast.RunnerKubernetesAgent {
+	if kind := who.Document.Type; kind == runnerspec.KubernetesAgent {
 		s.failCredential(c, req.Agent, who.Refuse(claimant.WhyKind,
 			"runner %q is of type %s: its agents launch Jobs, see holdfast agent launch", who.Runner, kind))
 		return
@@ -227,7 +229,7 @@ func (s *agentServer) heartbeat(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	var beat holdfast.Heartbeat
+	var beat protocol.Heartbeat
 	if err := decode(c, &beat, false); err != nil {
 		s.fail(c, err)
 		return
@@ -276,12 +278,12 @@ func (s *agentServer) appendLog(c *gin.Context) {
 // maskLog overwrites what is secret in the log of an attempt.
 func (s *agentServer) maskLog(c *gin.Context) {
 	who, err := s.attemptOf(c)
-	var mask holdfast.LogMask
+	var mask protocol.LogMask
 	if err == nil {
 		err = decode(c, &mask, false)
 	}
-	if err == nil && len(mask.Spans) > holdfast.MaxLogSpans {
-		err = badRequest("%d parts to mask: want at most %d", len(mask.Spans), holdfast.MaxLogSpans)
+	if err == nil && len(mask.Spans) > protocol.MaxLogSpans {
+		err = badRequest("%d parts to mask: want at most %d", len(mask.Spans), protocol.MaxLogSpans)
 	}
 	if err != nil {
 		s.fail(c, err)
@@ -305,7 +307,7 @@ func readError(err error) error {
 
 func (s *agentServer) putArtefact(c *gin.Context) {
 	name, attempt := c.Param("name"), s.attemptOf
-	if name == holdfast.ArtefactErrored {
+	if name == protocol.ArtefactErrored {
 		attempt = s.attemptNamed // such a state is never too late
 	}
 	who, err := attempt(c)
@@ -317,7 +319,7 @@ func (s *agentServer) putArtefact(c *gin.Context) {
 		s.fail(c, badRequest("artefact name %q: want lower-case letters, digits, dot, dash and underscore, at most 64", name))
 		return
 	}
-	if !holdfast.KnownArtefact(who.run.Kind, name) {
+	if !protocol.KnownArtefact(who.run.Kind, name) {
 		s.fail(c, fmt.Errorf("a %s run leaves no artefact %q: %w", who.run.Kind, name, holdfast.ErrForbidden))
 		return
 	}
@@ -326,7 +328,7 @@ func (s *agentServer) putArtefact(c *gin.Context) {
 		return
 	}
 	defer s.uploads.end(who.ref)
-	limit := min(s.limits.Artefact, holdfast.ArtefactLimit(name))
+	limit := min(s.limits.Artefact, protocol.ArtefactLimit(name))
 	body := &trackedReader{Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit)}
 	err = s.opts.Blobs.PutArtefact(c.Request.Context(), who.ref, name, body)
 	switch {
@@ -360,7 +362,7 @@ func (s *agentServer) finish(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	var result holdfast.Result
+	var result protocol.Result
 	if err := decode(c, &result, false); err != nil {
 		s.fail(c, err)
 		return
@@ -411,7 +413,7 @@ func (s *agentServer) artefact(c *gin.Context) {
 		}
 	}
 	var data io.ReadCloser
-	if who.run.Kind == holdfast.RunState && id == who.ref.Run && name == holdfast.ArtefactErrored {
+	if who.run.Kind == holdfast.RunState && id == who.ref.Run && name == protocol.ArtefactErrored {
 		data, err = s.stateToPush(c.Request.Context(), id)
 	} else {
 		data, err = s.opts.Blobs.Artefact(c.Request.Context(), id, name)
@@ -432,7 +434,7 @@ func (s *agentServer) stateToPush(ctx context.Context, id string) (io.ReadCloser
 	if job := run.State; job != nil && job.Action == holdfast.StatePush {
 		return s.opts.Blobs.OpenUnsaved(ctx, job.Unsaved)
 	}
-	return s.opts.Blobs.Artefact(ctx, id, holdfast.ArtefactErrored)
+	return s.opts.Blobs.Artefact(ctx, id, protocol.ArtefactErrored)
 }
 
 func (s *agentServer) bundle(c *gin.Context) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -20,17 +20,17 @@ func TestProtocolOfAgents(t *testing.T) {
 		o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
 		o.Agents.Refused = func(why string) { w.look(func() { refused = append(refused, why) }) }
 	}).Agents())
-	post := func(path, protocol string) answer {
+	post := func(path, version string) answer {
 		t.Helper()
-		return request(t, "POST", url+"/agent/v1/"+path, "plan-token", `{"agent":"here/plan"`+protocol+`,"process":"p","folder":"f"}`)
+		return request(t, "POST", url+"/agent/v1/"+path, "plan-token", `{"agent":"here/plan"`+version+`,"process":"p","folder":"f"}`)
 	}
 	for _, path := range []string{"claims", "presence"} {
-		for _, spoken := range []string{"", fmt.Sprintf(`,"protocol":%d`, holdfast.Protocol)} {
+		for _, spoken := range []string{"", fmt.Sprintf(`,"protocol":%d`, protocol.Version)} {
 			if got := post(path, spoken); got.status != http.StatusNoContent {
 				t.Errorf("%s with %q: %d %s", path, spoken, got.status, got.body)
 			}
 		}
-		got := post(path, fmt.Sprintf(`,"protocol":%d`, holdfast.Protocol+1))
+		got := post(path, fmt.Sprintf(`,"protocol":%d`, protocol.Version+1))
 		if got.status != http.StatusForbidden || !strings.Contains(got.body, "upgrade the server first") {
 			t.Errorf("%s of a newer agent: %d %s", path, got.status, got.body)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -53,7 +54,7 @@ func TestRecordedProtocol(t *testing.T) {
 				token = last
 			}
 		} else if e.Status == http.StatusOK {
-			var a holdfast.Assignment
+			var a protocol.Assignment
 			if err := json.Unmarshal(e.Answer, &a); err != nil {
 				t.Fatal(err)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -153,7 +154,7 @@ func TestClaim(t *testing.T) {
 			w := newWorld()
 			w.failWith = tc.fail
 			if tc.queued {
-				w.claims <- holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 3}, Token: "t"}
+				w.claims <- protocol.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1", Attempt: 1, Fence: 3}, Token: "t"}
 			}
 			url := serve(t, newServer(t, w).Agents())
 			got := request(t, "POST", url+"/agent/v1/claims", tc.token, tc.body)
@@ -292,7 +293,7 @@ func TestArtefactsAreBounded(t *testing.T) {
 	w := newWorld()
 	token, other := w.start(applyRun("run-1")), w.start(planRun("run-2"))
 	url := serve(t, newServer(t, w).Agents()) + "/agent/v1/runs/"
-	size := int(holdfast.ArtefactLimit(holdfast.ArtefactLockFile))
+	size := int(protocol.ArtefactLimit(protocol.ArtefactLockFile))
 	for more, want := range map[int]int{0: http.StatusNoContent, 1: http.StatusRequestEntityTooLarge} {
 		body := strings.Repeat("x", size+more)
 		if got := request(t, "PUT", url+"run-1/attempts/1/artefacts/lock.hcl", token, body); got.status != want {
@@ -303,7 +304,7 @@ func TestArtefactsAreBounded(t *testing.T) {
 	r, half := io.Pipe()
 	begun, answered := make(chan struct{}), make(chan int, 1)
 	w.begins = func(name string) {
-		if name == holdfast.ArtefactDocument {
+		if name == protocol.ArtefactDocument {
 			close(begun)
 		}
 	}
@@ -464,7 +465,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"claims", "presence"} {
 		w, log := newWorld(), &strings.Builder{}
-		w.failWith = &holdfast.AgentTakenError{Agent: "here/plan", Host: "first-host"}
+		w.failWith = &protocol.AgentTakenError{Agent: "here/plan", Host: "first-host"}
 		url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
 			o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
 		}).Agents())
@@ -488,7 +489,7 @@ func TestSecondAgentOfAnID(t *testing.T) {
 func TestWeakAgent(t *testing.T) {
 	t.Parallel()
 	w, log, refused := newWorld(), &strings.Builder{}, []string{}
-	w.failWith = &holdfast.AgentIsolationError{Isolation: "none", Demanded: []string{"slots", "range"}}
+	w.failWith = &protocol.AgentIsolationError{Isolation: "none", Demanded: []string{"slots", "range"}}
 	url := serve(t, newServer(t, w, guarded(w), func(o *server.Options) {
 		o.System.Logger = slog.New(slog.NewTextHandler(log, nil))
 		o.Agents.Refused = func(why string) { w.look(func() { refused = append(refused, why) }) }
@@ -511,7 +512,7 @@ func TestWeakAgent(t *testing.T) {
 func TestReadinessReportsAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.agents = []holdfast.AgentStatus{
+	w.agents = []protocol.AgentStatus{
 		{ID: "secret-name-1", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"},
 		{ID: "secret-name-2", Living: true, Kinds: []holdfast.RunKind{"drift", "plan"}, Isolation: "slots"},
 		{ID: "secret-name-3", Kinds: []holdfast.RunKind{"apply"}, Isolation: "slots"},

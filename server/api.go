@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/server/fleet"
 	"github.com/holdfast-dev/holdfast/server/pages"
 	"github.com/holdfast-dev/holdfast/server/session"
@@ -94,15 +95,15 @@ func (s *systemAPI) routes(api *gin.RouterGroup) {
 	}
 }
 
-func (s *apiServer) posted(ctx context.Context, key string) (holdfast.Post, bool, error) {
+func (s *apiServer) posted(ctx context.Context, key string) (outgoing.Post, bool, error) {
 	if s.opts.Posts == nil {
-		return holdfast.Post{}, false, nil
+		return outgoing.Post{}, false, nil
 	}
 	post, err := s.opts.Posts.Post(ctx, key)
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return holdfast.Post{}, false, nil
+		return outgoing.Post{}, false, nil
 	} else if err != nil {
-		return holdfast.Post{}, false, fmt.Errorf("read post %s: %w", key, err)
+		return outgoing.Post{}, false, fmt.Errorf("read post %s: %w", key, err)
 	}
 	return post, true, nil
 }

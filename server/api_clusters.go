@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // maxOutputs bounds the bytes of the values of outputs in an answer.
@@ -267,14 +268,14 @@ func (s *clusterAPI) outputs(ctx context.Context, run string) ([]v1.Output, erro
 	if run == "" {
 		return nil, nil
 	}
-	data, err := s.opts.Artefacts.Artefact(ctx, run, holdfast.ArtefactOutputs)
+	data, err := s.opts.Artefacts.Artefact(ctx, run, protocol.ArtefactOutputs)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("open outputs of run %s: %w", run, err)
 	}
 	defer data.Close()
-	outputs, err := readOutputs(io.LimitReader(data, holdfast.ArtefactLimit(holdfast.ArtefactOutputs)), maxOutputs)
+	outputs, err := readOutputs(io.LimitReader(data, protocol.ArtefactLimit(protocol.ArtefactOutputs)), maxOutputs)
 	if err != nil {
 		return nil, fmt.Errorf("read outputs of run %s: %w", run, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 func decoded[T any](t *testing.T, a answer) T {
@@ -44,13 +45,13 @@ func TestDriftList(t *testing.T) {
 	record("clean", holdfast.DriftNone, "")
 	record("new", holdfast.DriftUnchecked, "")
 	record("came", holdfast.DriftFound, "")
-	w.posts["issue:drift:own"] = holdfast.Post{Repo: "shop", ExternalID: "12"}
-	w.posts["issue:drift:among-others"] = holdfast.Post{Repo: "shop", ExternalID: "13", Closed: true}
-	w.posts["issue:drift:broken"] = holdfast.Post{Repo: "shop", ExternalID: "local:0a1b"}
-	w.posts["issue:drift-summary:shop"] = holdfast.Post{Repo: "shop", ExternalID: "14"}
+	w.posts["issue:drift:own"] = outgoing.Post{Repo: "shop", ExternalID: "12"}
+	w.posts["issue:drift:among-others"] = outgoing.Post{Repo: "shop", ExternalID: "13", Closed: true}
+	w.posts["issue:drift:broken"] = outgoing.Post{Repo: "shop", ExternalID: "local:0a1b"}
+	w.posts["issue:drift-summary:shop"] = outgoing.Post{Repo: "shop", ExternalID: "14"}
 	// A cluster that came from another repository: there its issue is still open.
-	w.posts["issue:drift:came"] = holdfast.Post{Repo: "attic", ExternalID: "1"}
-	w.posts["issue:drift:came:shop"] = holdfast.Post{Repo: "shop", ExternalID: "15"}
+	w.posts["issue:drift:came"] = outgoing.Post{Repo: "attic", ExternalID: "1"}
+	w.posts["issue:drift:came:shop"] = outgoing.Post{Repo: "shop", ExternalID: "15"}
 	url := serve(t, newServer(t, w).API()) + "/api/v1/drift"
 	brief := func(query string) []string {
 		var got []string

@@ -5,6 +5,9 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/replica"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // Records are what people can look at; *datastore.Store is one. A missing
@@ -20,7 +23,7 @@ type Records interface {
 
 // Replicas lists the servers that have the database, by identity.
 type Replicas interface {
-	Replicas(ctx context.Context) ([]holdfast.Replica, error)
+	Replicas(ctx context.Context) ([]replica.Replica, error)
 }
 
 // ClusterRecords are clusters, and what stops them.
@@ -76,8 +79,8 @@ type Local interface {
 
 // Posts is the outbox: what we have posted, by key.
 type Posts interface {
-	Post(ctx context.Context, key string) (holdfast.Post, error)
-	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
+	Post(ctx context.Context, key string) (outgoing.Post, error)
+	Posts(ctx context.Context, filter outgoing.PostFilter) ([]outgoing.Post, error)
 }
 
 // Requesters keep who has asked for what a pull request proposes; *datastore.Store is one.
@@ -161,11 +164,11 @@ type DriftChecker interface {
 type Upgrader interface {
 	// Templates returns the templates that the repositories publish, by name,
 	// with who uses them; name selects one (ErrNotFound if there is no such one).
-	Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error)
+	Templates(ctx context.Context, name string) ([]rollout.TemplateStatus, error)
 	// Upgrade proposes newer versions at once, by pull requests; it returns what
 	// it has proposed, with Trouble where that did not work. ErrConflict, with the
 	// reason in its text, if there is nothing to propose.
-	Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error)
+	Upgrade(ctx context.Context, req rollout.UpgradeRequest) ([]rollout.Upgrade, error)
 }
 
 // Locks are those of clusters.

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // Proposer makes pull requests of what people ask for; *reconciler.Reconciler is one.
 type Proposer interface {
 	// ProposeCluster makes a pull request that changes the document of a cluster. What is wrong
 	// with it are the faults of the answer; with any there is no pull request.
-	ProposeCluster(ctx context.Context, p holdfast.ClusterProposal) (holdfast.ProposedCluster, error)
+	ProposeCluster(ctx context.Context, p proposals.ClusterChange) (proposals.ClusterOutcome, error)
 	// TemplateVersion returns what a version of a template says to those who make clusters
 	// from it; ErrNotFound if it cannot be used.
 	TemplateVersion(ctx context.Context, name, version string) (holdfast.TemplateDetail, error)
@@ -44,7 +45,7 @@ func (s *proposalAPI) propose(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if req.Change != holdfast.ProposeCreate && !s.mayTouch(c, access.Propose, req.Cluster) {
+	if req.Change != proposals.Create && !s.mayTouch(c, access.Propose, req.Cluster) {
 		return
 	}
 	p := req.Proposal()

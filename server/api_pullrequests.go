@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 func (s *pullRequestAPI) routes(api *gin.RouterGroup) {
@@ -74,21 +75,21 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 func (s *pullRequestAPI) troubledPosts(
 	ctx context.Context, ref holdfast.PullRequestRef,
 ) (refused []v1.RefusedPost, delayed []v1.DelayedPost, err error) {
-	posts, err := s.opts.Posts.Posts(ctx, holdfast.PostFilter{PullRequest: ref})
+	posts, err := s.opts.Posts.Posts(ctx, outgoing.PostFilter{PullRequest: ref})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list posts of %s: %w", ref, err)
 	}
 	for _, post := range posts {
 		waits := post.LastError != ""                                                 // it was tried, or deferred
-		said := post.Kind == holdfast.PostReply || post.Kind == holdfast.PostReaction // to one person: reported if it waits
+		said := post.Kind == outgoing.PostReply || post.Kind == outgoing.PostReaction // to one person: reported if it waits
 		if !post.GivenUp && (post.Wanted <= post.Posted || said && !waits) {
 			continue
 		}
 		what := "of " + ref.String()
 		switch post.Kind {
-		case holdfast.PostStatus, holdfast.PostCheck:
+		case outgoing.PostStatus, outgoing.PostCheck:
 			what = post.Status.Context + " of " + post.Status.Revision.Short()
-		case holdfast.PostReaction:
+		case outgoing.PostReaction:
 			what = string(post.Reaction) + " at comment " + post.CommentID
 		default: // one comment, answers, an issue
 		}

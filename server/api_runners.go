@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Runners are runners, rules and environments, and what moves them.
@@ -23,8 +25,8 @@ type Runners struct {
 
 // RunnerRecords are what is in force; *datastore.Store is one.
 type RunnerRecords interface {
-	Runners(ctx context.Context) ([]holdfast.RunnerRecord, error)
-	RunnerRules(ctx context.Context) ([]holdfast.RunnerRuleRecord, error)
+	Runners(ctx context.Context) ([]runnerspec.Record, error)
+	RunnerRules(ctx context.Context) ([]runnerspec.RuleRecord, error)
 	Environments(ctx context.Context, filter holdfast.EnvironmentFilter) ([]holdfast.Environment, error)
 }
 
@@ -36,7 +38,7 @@ type RunnerOperator interface {
 	RefreshRunner(ctx context.Context, env holdfast.EnvironmentKey, dry bool, actor string) (before, after holdfast.Environment, err error)
 	// ProposeRunner makes a pull request that changes the document of a runner; Faults say
 	// what is wrong with what is asked for.
-	ProposeRunner(ctx context.Context, p holdfast.RunnerProposal) (holdfast.ProposedRunner, error)
+	ProposeRunner(ctx context.Context, p proposals.RunnerChange) (proposals.RunnerOutcome, error)
 }
 
 type runnerAPI struct{ *apiServer }
@@ -50,10 +52,10 @@ func (s *runnerAPI) routes(api *gin.RouterGroup) {
 }
 
 // fleetOf are all runners, the local one first.
-func (s *runnerAPI) fleetOf(ctx context.Context) ([]holdfast.RunnerRecord, error) {
+func (s *runnerAPI) fleetOf(ctx context.Context) ([]runnerspec.Record, error) {
 	records, err := s.opts.Runners.Records.Runners(ctx)
-	local := holdfast.RunnerRecord{Document: holdfast.Runner{Name: holdfast.LocalRunner, Type: holdfast.RunnerLocal}}
-	return append([]holdfast.RunnerRecord{local}, records...), err
+	local := runnerspec.Record{Document: runnerspec.Runner{Name: holdfast.LocalRunner, Type: runnerspec.Local}}
+	return append([]runnerspec.Record{local}, records...), err
 }
 
 // living are the living agents of each runner, by name.
@@ -82,13 +84,13 @@ func (s *runnerAPI) listRunners(c *gin.Context) {
 		pinned[env.Runner]++
 	}
 	agents := s.living()
-	part, cursor := cut(p, runners, func(r holdfast.RunnerRecord) []string {
+	part, cursor := cut(p, runners, func(r runnerspec.Record) []string {
 		if r.Document.Name == holdfast.LocalRunner {
 			return []string{""} // it is the first one, whatever the others are called
 		}
 		return []string{r.Document.Name}
 	})
-	answerList(s.base, c, p, part, func(r holdfast.RunnerRecord) v1.Runner {
+	answerList(s.base, c, p, part, func(r runnerspec.Record) v1.Runner {
 		return v1.RunnerOf(r, pinned[r.Document.Name], len(agents[r.Document.Name]))
 	}, cursor, cmp.Or(err, err2))
 }
@@ -96,7 +98,7 @@ func (s *runnerAPI) listRunners(c *gin.Context) {
 func (s *runnerAPI) getRunner(c *gin.Context) {
 	ctx, name := c.Request.Context(), c.Param("runner")
 	runners, err := s.fleetOf(ctx)
-	i := slices.IndexFunc(runners, func(r holdfast.RunnerRecord) bool { return r.Document.Name == name })
+	i := slices.IndexFunc(runners, func(r runnerspec.Record) bool { return r.Document.Name == name })
 	if err == nil && i < 0 {
 		err = named(fmt.Sprintf("runner %q", name), holdfast.ErrNotFound)
 	}
@@ -159,7 +161,7 @@ func (s *runnerAPI) propose(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	made, err := s.opts.Runners.Operator.ProposeRunner(c.Request.Context(), holdfast.RunnerProposal{
+	made, err := s.opts.Runners.Operator.ProposeRunner(c.Request.Context(), proposals.RunnerChange{
 		Name: req.Name, Change: req.Change, Type: req.Type, Document: req.Document, Set: req.Set, Repo: req.Repo, Path: req.Path, By: caller(c).Name,
 	})
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // Rescuer puts states right that engines could not save; *rescue.Keeper is one.
@@ -42,10 +43,10 @@ type Migrator interface {
 type Unlocker interface {
 	// BackendLock is an ErrNotFound if the newest run found none, or none that code of
 	// runs which the caller sees releases.
-	BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error)
+	BackendLock(ctx context.Context, cluster string, sees statelock.SeesRun) (statelock.BackendLock, error)
 	// UnlockBackend queues the run that releases a lock. ErrConflict, with the reason in its
 	// text, if that may not be; ErrNotFound if nothing is known of the cluster.
-	UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error)
+	UnlockBackend(ctx context.Context, ask statelock.BackendUnlock) (holdfast.Run, error)
 }
 
 const maxWaiveReason = 1000
@@ -168,7 +169,7 @@ func (s *stateAPI) postBackendUnlock(c *gin.Context) {
 	if req.Force && !s.mayForceUnlock(c) {
 		return
 	}
-	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), holdfast.BackendUnlock{
+	run, err := s.opts.Rescuer.UnlockBackend(c.Request.Context(), statelock.BackendUnlock{
 		Cluster: c.Param("cluster"), Lock: req.Lock, Actor: caller(c).Name, Force: req.Force, Sees: s.seesRun(c),
 	})
 	if err != nil {

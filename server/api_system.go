@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 func (s *systemAPI) getVersion(c *gin.Context) {
@@ -50,11 +52,11 @@ func convert[From, To any](items []From, one func(From) To) []To {
 }
 
 func (s *systemAPI) listAgents(c *gin.Context) {
-	listAll(s, c, s.opts.Registry.Agents, func(a holdfast.AgentStatus) string { return a.ID }, v1.AgentOf)
+	listAll(s, c, s.opts.Registry.Agents, func(a protocol.AgentStatus) string { return a.ID }, v1.AgentOf)
 }
 
 func (s *systemAPI) listReplicas(c *gin.Context) {
-	listAll(s, c, s.opts.Records.Replicas, func(r holdfast.Replica) string { return r.Identity }, v1.ReplicaOf)
+	listAll(s, c, s.opts.Records.Replicas, func(r replica.Replica) string { return r.Identity }, v1.ReplicaOf)
 }
 
 // listAll answers with a list of a few things, by their names.
@@ -95,7 +97,7 @@ func (s *systemAPI) ready(c *gin.Context) {
 }
 
 // count leaves out who the agents are: whoever asks shows no token.
-func count(agents []holdfast.AgentStatus) []v1.AgentCount {
+func count(agents []protocol.AgentStatus) []v1.AgentCount {
 	var out []v1.AgentCount
 	for _, a := range agents {
 		if !a.Living {

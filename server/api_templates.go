@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // exactVersion is how a version begins that is not a constraint.
@@ -31,15 +32,15 @@ func (s *templateAPI) listTemplates(c *gin.Context) {
 		return
 	}
 	found, err := s.templatesFor(c, "")
-	key := func(t holdfast.TemplateStatus) []string { return []string{t.Name, t.Repo} }
-	slices.SortStableFunc(found, func(a, b holdfast.TemplateStatus) int { return slices.Compare(key(a), key(b)) })
+	key := func(t rollout.TemplateStatus) []string { return []string{t.Name, t.Repo} }
+	slices.SortStableFunc(found, func(a, b rollout.TemplateStatus) int { return slices.Compare(key(a), key(b)) })
 	part, cursor := cut(p, found, key)
 	answerList(s.base, c, p, part, v1.TemplateOf, cursor, err)
 }
 
 // templatesFor are the templates with those of their users that the caller sees: what others
 // use is in no count.
-func (s *templateAPI) templatesFor(c *gin.Context, name string) ([]holdfast.TemplateStatus, error) {
+func (s *templateAPI) templatesFor(c *gin.Context, name string) ([]rollout.TemplateStatus, error) {
 	found, err := s.opts.Commander.Templates(c.Request.Context(), name)
 	projects := reach(c, access.Read)
 	if err != nil || len(projects) == 0 {
@@ -56,7 +57,7 @@ func (s *templateAPI) templatesFor(c *gin.Context, name string) ([]holdfast.Temp
 	out := slices.Clone(found)
 	for i := range out {
 		t := &out[i]
-		t.Users = slices.DeleteFunc(slices.Clone(t.Users), func(u holdfast.TemplateUse) bool { return !sees[u.Cluster] })
+		t.Users = slices.DeleteFunc(slices.Clone(t.Users), func(u rollout.TemplateUse) bool { return !sees[u.Cluster] })
 		t.Versions = slices.Clone(t.Versions)
 		for v := range t.Versions {
 			t.Versions[v].Clusters = 0

@@ -4,23 +4,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.templates = []holdfast.TemplateStatus{
-		{Name: "kubernetes", Repo: "blueprints", Users: []holdfast.TemplateUse{{Cluster: "prod-eu", Version: "1.4.2", Behind: 2}}},
+	w.templates = []rollout.TemplateStatus{
+		{Name: "kubernetes", Repo: "blueprints", Users: []rollout.TemplateUse{{Cluster: "prod-eu", Version: "1.4.2", Behind: 2}}},
 		{Name: "web", Repo: "blueprints"},
 	}
 	url := serve(t, newServer(t, w).API()) + "/api/v1/templates"
-	all := decoded[v1.List[holdfast.TemplateStatus]](t, request(t, "GET", url, viewerToken, "")).Items
+	all := decoded[v1.List[rollout.TemplateStatus]](t, request(t, "GET", url, viewerToken, "")).Items
 	if len(all) != 2 || all[0].Users[0].Behind != 2 {
 		t.Errorf("templates = %+v, want both", all)
 	}
-	one := decoded[holdfast.TemplateStatus](t, request(t, "GET", url+"/web", viewerToken, ""))
+	one := decoded[rollout.TemplateStatus](t, request(t, "GET", url+"/web", viewerToken, ""))
 	if one.Name != "web" {
 		t.Errorf("template = %+v, want web", one)
 	}
@@ -53,7 +53,7 @@ func TestUpgrades(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			if tc.want == 200 {
-				w.upgrades = []holdfast.Upgrade{{Repo: "shop", Key: "web", PullRequest: 7}}
+				w.upgrades = []rollout.Upgrade{{Repo: "shop", Key: "web", PullRequest: 7}}
 			}
 			got := request(t, "POST", serve(t, newServer(t, w).API())+"/api/v1/upgrades", tc.token, tc.body)
 			if said := got.body + strings.Join(w.noted(), "\n"); got.status != tc.want || !strings.Contains(said, tc.said) {

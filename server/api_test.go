@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -51,22 +52,22 @@ func fleet() *world {
 		PullRequest: holdfast.PullRequest{PullRequestRef: run.PullRequest, Head: "abc", MergeCommit: "def"},
 		Clusters:    []holdfast.PullRequestCluster{{Name: "prod-eu", Document: doc}},
 	}
-	w.posts["comment:shop#7"] = holdfast.Post{Body: "plan of prod-eu", ExternalID: "99", PostDelivery: holdfast.PostDelivery{PostedAt: now}}
-	w.posts["status:shop:old:holdfast/plan"] = holdfast.Post{
-		Kind: holdfast.PostStatus, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+	w.posts["comment:shop#7"] = outgoing.Post{Body: "plan of prod-eu", ExternalID: "99", PostDelivery: outgoing.PostDelivery{PostedAt: now}}
+	w.posts["status:shop:old:holdfast/plan"] = outgoing.Post{
+		Kind: outgoing.PostStatus, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
 		Status:       holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan},
-		PostDelivery: holdfast.PostDelivery{GivenUp: true, LastError: "GitHub answered 403: no"},
+		PostDelivery: outgoing.PostDelivery{GivenUp: true, LastError: "GitHub answered 403: no"},
 	}
-	w.posts["reaction:shop#7:5"] = holdfast.Post{
-		Kind: holdfast.PostReaction, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+	w.posts["reaction:shop#7:5"] = outgoing.Post{
+		Kind: outgoing.PostReaction, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
 		CommentID: "5", Reaction: "eyes",
-		PostDelivery: holdfast.PostDelivery{Wanted: 1, Failures: 3, LastError: "no space left on device", NotBefore: now},
+		PostDelivery: outgoing.PostDelivery{Wanted: 1, Failures: 3, LastError: "no space left on device", NotBefore: now},
 	}
-	w.posts["reply:shop#7:5"] = holdfast.Post{
-		Kind: holdfast.PostReply, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
-		PostDelivery: holdfast.PostDelivery{Wanted: 1, LastError: "other writes come first", NotBefore: now},
+	w.posts["reply:shop#7:5"] = outgoing.Post{
+		Kind: outgoing.PostReply, PullRequest: holdfast.PullRequestRef{Repo: "shop", Number: 7},
+		PostDelivery: outgoing.PostDelivery{Wanted: 1, LastError: "other writes come first", NotBefore: now},
 	}
-	w.posts["status:shop:def:holdfast/apply"] = holdfast.Post{Status: holdfast.CommitStatus{
+	w.posts["status:shop:def:holdfast/apply"] = outgoing.Post{Status: holdfast.CommitStatus{
 		Revision: "def", Context: holdfast.ContextApply, State: holdfast.StatusSuccess,
 	}}
 	w.history = []holdfast.Transition{{Cluster: "prod-eu", At: now, What: "phase", From: "Updating", To: "Active"}}
@@ -296,13 +297,13 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	if len(got.Comments) != 1 || got.Comments[0].Body != "plan of prod-eu" || len(got.Statuses) != 1 || got.Statuses[0].Revision != "def" {
 		t.Errorf("pull request = %s, want its comment and status", body)
 	}
-	want := v1.RefusedPost{Kind: holdfast.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
+	want := v1.RefusedPost{Kind: outgoing.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
 	if len(got.Refused) != 1 || got.Refused[0] != want {
 		t.Errorf("refused = %+v, want %+v", got.Refused, want)
 	}
 	delayed := []v1.DelayedPost{
-		{Kind: holdfast.PostReaction, What: "eyes at comment 5", Reason: "no space left on device", RetryAt: now},
-		{Kind: holdfast.PostReply, What: "of shop#7", Reason: "other writes come first", RetryAt: now},
+		{Kind: outgoing.PostReaction, What: "eyes at comment 5", Reason: "no space left on device", RetryAt: now},
+		{Kind: outgoing.PostReply, What: "of shop#7", Reason: "other writes come first", RetryAt: now},
 	}
 	slices.SortFunc(got.Delayed, func(a, b v1.DelayedPost) int { return strings.Compare(a.What, b.What) })
 	if !slices.Equal(got.Delayed, delayed) {
@@ -316,19 +317,19 @@ func TestAStatusThatIsNotSet(t *testing.T) {
 	t.Parallel()
 	const refused = "GitHub answered 422: This SHA and context has reached the maximum number of statuses."
 	for name, tt := range map[string]struct {
-		delivery holdfast.PostDelivery
+		delivery outgoing.PostDelivery
 		want     string
 	}{
-		"refused once":        {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 1, LastError: refused}, refused},
-		"refused for good":    {holdfast.PostDelivery{Wanted: 1000, Posted: 999, Failures: 10, LastError: refused, GivenUp: true}, refused},
-		"about to be set":     {holdfast.PostDelivery{Wanted: 2, Posted: 1, WantedAt: now}, "not posted yet, waits since " + now.UTC().Format(time.RFC3339)},
-		"set":                 {holdfast.PostDelivery{Wanted: 2, Posted: 2, WantedAt: now}, ""},
-		"set after a refusal": {holdfast.PostDelivery{Wanted: 2, Posted: 2, LastError: refused}, ""},
+		"refused once":        {outgoing.PostDelivery{Wanted: 1000, Posted: 999, Failures: 1, LastError: refused}, refused},
+		"refused for good":    {outgoing.PostDelivery{Wanted: 1000, Posted: 999, Failures: 10, LastError: refused, GivenUp: true}, refused},
+		"about to be set":     {outgoing.PostDelivery{Wanted: 2, Posted: 1, WantedAt: now}, "not posted yet, waits since " + now.UTC().Format(time.RFC3339)},
+		"set":                 {outgoing.PostDelivery{Wanted: 2, Posted: 2, WantedAt: now}, ""},
+		"set after a refusal": {outgoing.PostDelivery{Wanted: 2, Posted: 2, LastError: refused}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := fleet()
-			w.posts["status:shop:abc:holdfast/plan"] = holdfast.Post{
+			w.posts["status:shop:abc:holdfast/plan"] = outgoing.Post{
 				Status:       holdfast.CommitStatus{Revision: "abc", Context: holdfast.ContextPlan, State: holdfast.StatusSuccess},
 				PostDelivery: tt.delivery,
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
@@ -114,7 +115,7 @@ func (s *agentServer) identify(c *gin.Context) (identity, error) {
 			token = password
 		}
 	}
-	ref, _, ok := holdfast.ParseRunToken(token)
+	ref, _, ok := protocol.ParseRunToken(token)
 	if !ok {
 		return identity{}, holdfast.ErrorOf(holdfast.ErrUnauthorized, "token is missing, or does not belong to a run")
 	}

@@ -14,6 +14,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
+	"github.com/holdfast-dev/holdfast/rollout"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -27,7 +32,7 @@ type world struct {
 	attempts  map[string][]holdfast.Attempt
 	clusters  map[string]holdfast.ClusterRecord
 	prs       map[string]holdfast.PullRequestRecord
-	posts     map[string]holdfast.Post
+	posts     map[string]outgoing.Post
 	plans     map[string]holdfast.Plan
 	bundles   map[holdfast.Digest]string
 	artefacts map[string]string // run/name
@@ -43,18 +48,18 @@ type world struct {
 	suspensions []holdfast.Suspension
 	drift       map[string]holdfast.DriftReport
 	families    map[string]holdfast.Family
-	templates   []holdfast.TemplateStatus
-	upgrades    []holdfast.Upgrade
-	agents      []holdfast.AgentStatus
+	templates   []rollout.TemplateStatus
+	upgrades    []rollout.Upgrade
+	agents      []protocol.AgentStatus
 	queued      int // runs in the queue
 
 	states     map[string][]byte
 	versions   map[string]int64
-	locks      map[string]holdfast.StateLock
+	locks      map[string]statelock.StateLock
 	quarantine []holdfast.StateWrite
 
-	claims   chan holdfast.Assignment
-	claimed  []holdfast.ClaimRequest
+	claims   chan protocol.Assignment
+	claimed  []protocol.ClaimRequest
 	calls    []string
 	alive    bool
 	held     bool
@@ -69,11 +74,11 @@ func newWorld() *world {
 	return &world{
 		runs: map[string]holdfast.Run{}, attempts: map[string][]holdfast.Attempt{},
 		clusters: map[string]holdfast.ClusterRecord{}, prs: map[string]holdfast.PullRequestRecord{},
-		posts: map[string]holdfast.Post{}, plans: map[string]holdfast.Plan{},
+		posts: map[string]outgoing.Post{}, plans: map[string]holdfast.Plan{},
 		bundles: map[holdfast.Digest]string{}, artefacts: map[string]string{}, logs: map[string]string{},
 		drift: map[string]holdfast.DriftReport{}, families: map[string]holdfast.Family{},
-		states: map[string][]byte{}, versions: map[string]int64{}, locks: map[string]holdfast.StateLock{},
-		claims: make(chan holdfast.Assignment, 10), logMore: make(chan struct{}),
+		states: map[string][]byte{}, versions: map[string]int64{}, locks: map[string]statelock.StateLock{},
+		claims: make(chan protocol.Assignment, 10), logMore: make(chan struct{}),
 	}
 }
 
@@ -88,7 +93,7 @@ func (w *world) start(run holdfast.Run) string {
 	w.attempts[run.ID] = append(w.attempts[run.ID], holdfast.Attempt{
 		Run: run.ID, Attempt: run.Attempt, Fence: run.Fence, Agent: "agent-1", Status: holdfast.RunRunning, ClaimedAt: now,
 	})
-	return holdfast.FormatRunToken(run.Ref(), "secret-of-"+run.ID)
+	return protocol.FormatRunToken(run.Ref(), "secret-of-"+run.ID)
 }
 
 func (w *world) end(id string, status holdfast.RunStatus) {
@@ -101,32 +106,32 @@ func (w *world) end(id string, status holdfast.RunStatus) {
 	w.logMore = make(chan struct{})
 }
 
-func (w *world) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
+func (w *world) Claim(ctx context.Context, req protocol.ClaimRequest) (protocol.Assignment, error) {
 	w.note("claim %s %s", req.Agent, req.Wait)
 	w.look(func() { w.claimed = append(w.claimed, req) })
 	if w.failWith != nil {
-		return holdfast.Assignment{}, w.failWith
+		return protocol.Assignment{}, w.failWith
 	}
 	select {
 	case a := <-w.claims:
 		return a, nil
 	case <-ctx.Done():
-		return holdfast.Assignment{}, ctx.Err()
+		return protocol.Assignment{}, ctx.Err()
 	case <-time.After(req.Wait):
-		return holdfast.Assignment{}, holdfast.ErrNotFound
+		return protocol.Assignment{}, holdfast.ErrNotFound
 	}
 }
 
-func (w *world) Present(_ context.Context, req holdfast.ClaimRequest) error {
+func (w *world) Present(_ context.Context, req protocol.ClaimRequest) error {
 	w.note("present %s", req.Agent)
 	return w.failWith
 }
 
-func (w *world) Replicas(context.Context) ([]holdfast.Replica, error) {
-	return []holdfast.Replica{{Identity: "a", Living: true, StartedAt: now}, {Identity: "b", HeartbeatAt: now}}, nil
+func (w *world) Replicas(context.Context) ([]replica.Replica, error) {
+	return []replica.Replica{{Identity: "a", Living: true, StartedAt: now}, {Identity: "b", HeartbeatAt: now}}, nil
 }
 
-func (w *world) Heard() []holdfast.AgentStatus { return w.agents }
+func (w *world) Heard() []protocol.AgentStatus { return w.agents }
 
 // Queue are queued runs of two projects in turns; without any, all runs.
 func (w *world) Queue(_ context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error) {
@@ -150,12 +155,12 @@ func (w *world) Queue(_ context.Context, filter holdfast.QueueFilter) ([]holdfas
 	return queue, w.failWith
 }
 
-func (w *world) Agents(context.Context) ([]holdfast.AgentStatus, error) { return w.agents, w.failWith }
+func (w *world) Agents(context.Context) ([]protocol.AgentStatus, error) { return w.agents, w.failWith }
 
 func (w *world) Authorize(ctx context.Context, ref holdfast.AttemptRef, token string) (holdfast.RunBrief, error) {
 	run, err := w.Brief(ctx, ref.Run)
 	switch {
-	case err != nil || token != holdfast.FormatRunToken(ref, "secret-of-"+ref.Run):
+	case err != nil || token != protocol.FormatRunToken(ref, "secret-of-"+ref.Run):
 		return holdfast.RunBrief{}, holdfast.ErrUnauthorized
 	case ref != run.AttemptRef || run.Status != holdfast.RunRunning:
 		return run, holdfast.ErrFenced
@@ -170,12 +175,12 @@ func (w *world) Brief(_ context.Context, id string) (holdfast.RunBrief, error) {
 	}, err
 }
 
-func (w *world) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+func (w *world) Heartbeat(_ context.Context, ref holdfast.AttemptRef, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	w.note("heartbeat %s/%d/%d %s", ref.Run, ref.Attempt, ref.Fence, beat.Step)
-	return holdfast.HeartbeatReply{MayApply: true, Cancel: "NewerHead"}, w.failWith
+	return protocol.HeartbeatReply{MayApply: true, Cancel: "NewerHead"}, w.failWith
 }
 
-func (w *world) Finish(_ context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
+func (w *world) Finish(_ context.Context, ref holdfast.AttemptRef, result protocol.Result) error {
 	w.note("finish %s/%d/%d %s", ref.Run, ref.Attempt, ref.Fence, result.Status)
 	return nil
 }
@@ -250,7 +255,7 @@ func (w *world) AppendLog(_ context.Context, ref holdfast.AttemptRef, offset int
 	return int64(len(w.logs[key])), nil
 }
 
-func (w *world) MaskLog(_ context.Context, ref holdfast.AttemptRef, spans []holdfast.LogSpan) error {
+func (w *world) MaskLog(_ context.Context, ref holdfast.AttemptRef, spans []protocol.LogSpan) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := fmt.Sprintf("%s/%d", ref.Run, ref.Attempt)
@@ -299,7 +304,7 @@ func (w *world) PutState(_ context.Context, write holdfast.StateWrite) (holdfast
 		return holdfast.StateVersion{}, holdfast.ErrFenced
 	}
 	if lock, ok := w.locks[write.Location]; ok && lock.ID != write.LockID {
-		return holdfast.StateVersion{}, &holdfast.StateLockedError{Lock: lock}
+		return holdfast.StateVersion{}, &statelock.StateLockedError{Lock: lock}
 	}
 	w.states[write.Location] = bytes.Clone(write.Data)
 	w.versions[write.Location]++
@@ -307,15 +312,15 @@ func (w *world) PutState(_ context.Context, write holdfast.StateWrite) (holdfast
 }
 
 func (w *world) OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error) {
-	return w.Artefact(ctx, u.Run, holdfast.ArtefactErrored)
+	return w.Artefact(ctx, u.Run, protocol.ArtefactErrored)
 }
 
-func (w *world) LockState(_ context.Context, location string, lock holdfast.StateLock) error {
+func (w *world) LockState(_ context.Context, location string, lock statelock.StateLock) error {
 	w.mu.Lock()
 	held, ok := w.locks[location]
 	if ok && held.ID != lock.ID {
 		w.mu.Unlock()
-		return &holdfast.StateLockedError{Lock: held}
+		return &statelock.StateLockedError{Lock: held}
 	}
 	w.locks[location] = lock
 	w.locked++
@@ -334,7 +339,7 @@ func (w *world) UnlockState(_ context.Context, location, id string, by holdfast.
 		delete(w.locks, location)
 		return nil
 	}
-	return &holdfast.StateLockedError{Lock: held}
+	return &statelock.StateLockedError{Lock: held}
 }
 
 func (w *world) Run(_ context.Context, id string) (holdfast.Run, error) { return get(w, w.runs, id) }
@@ -474,12 +479,12 @@ func (w *world) AuditPage(_ context.Context, object string, before int64, limit 
 	return w.audit, before + 1, nil
 }
 
-func (w *world) Post(_ context.Context, key string) (holdfast.Post, error) {
+func (w *world) Post(_ context.Context, key string) (outgoing.Post, error) {
 	return get(w, w.posts, key)
 }
 
-func (w *world) Posts(_ context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
-	var posts []holdfast.Post
+func (w *world) Posts(_ context.Context, filter outgoing.PostFilter) ([]outgoing.Post, error) {
+	var posts []outgoing.Post
 	for _, key := range slices.Sorted(maps.Keys(w.posts)) {
 		if post := w.posts[key]; post.PullRequest == filter.PullRequest {
 			posts = append(posts, post)

@@ -8,6 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
@@ -22,12 +24,12 @@ func (s *agentServer) launch(c *gin.Context) {
 		s.failCredential(c, who.Agent, err)
 		return
 	}
-	var req holdfast.LaunchRequest
+	var req protocol.LaunchRequest
 	if err := decode(c, &req, false); err != nil {
 		s.fail(c, err)
 		return
 	}
-	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
+	if err := protocol.Check(req.Protocol); err != nil {
 		s.refuseClaim(c, who.Name, who.Agent, refusedProtocol, err.Error())
 		s.fail(c, holdfast.ErrorOf(holdfast.ErrForbidden, "%s", err.Error()))
 		return
@@ -59,7 +61,7 @@ func (s *agentServer) mayLaunch(who claimant.Credential) error {
 		return who.Refuse(claimant.WhyKind, "token %q is for agents that claim runs: those that launch Jobs have a key (--key)", who.Name)
 	case s.opts.Launches == nil:
 		return holdfast.ErrorOf(holdfast.ErrNotFound, "this server has no runs launched")
-	case who.Document.Type != holdfast.RunnerKubernetesAgent:
+	case who.Document.Type != runnerspec.KubernetesAgent:
 		return who.Refuse(claimant.WhyKind, "runner %q is of type %s: its agents claim runs, and launch nothing", who.Runner, who.Document.Type)
 	}
 	return nil

@@ -16,8 +16,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/agentkey"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/launchdesk"
 )
@@ -29,7 +31,7 @@ type yard struct {
 	queue  []string
 	runs   map[string]holdfast.Run
 	shown  map[string]bool // tickets that were made
-	jobs   map[string]holdfast.Launched
+	jobs   map[string]protocol.Launched
 	starts map[string]int // Jobs that were made
 	beats  int
 }
@@ -54,21 +56,21 @@ func (y *yard) Ticket(_ context.Context, _ string, ref holdfast.AttemptRef) (str
 
 func (y *yard) Freed() <-chan struct{} { return nil }
 
-func (y *yard) LaunchedAttempts(context.Context, string) ([]holdfast.Ticket, error) {
+func (y *yard) LaunchedAttempts(context.Context, string) ([]protocol.Ticket, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	var list []holdfast.Ticket
+	var list []protocol.Ticket
 	for _, run := range y.runs {
-		list = append(list, holdfast.Ticket{AttemptRef: run.Ref(), Agent: run.Agent, CreatedAt: now})
+		list = append(list, protocol.Ticket{AttemptRef: run.Ref(), Agent: run.Agent, CreatedAt: now})
 	}
 	return list, nil
 }
 
-func (y *yard) Heartbeat(context.Context, holdfast.AttemptRef, holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+func (y *yard) Heartbeat(context.Context, holdfast.AttemptRef, protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.beats++
-	return holdfast.HeartbeatReply{}, nil
+	return protocol.HeartbeatReply{}, nil
 }
 
 func (y *yard) NoteLaunch(context.Context, holdfast.AttemptRef, holdfast.Reason, string) error {
@@ -98,7 +100,7 @@ func (y *yard) Brief(context.Context, string) (holdfast.RunBrief, error) {
 }
 
 // Start makes the Job of an attempt, which a cluster makes once.
-func (y *yard) Start(_ context.Context, l holdfast.Launch) error {
+func (y *yard) Start(_ context.Context, l protocol.Launch) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if l.Ticket != "ticket of "+l.Run {
@@ -106,7 +108,7 @@ func (y *yard) Start(_ context.Context, l holdfast.Launch) error {
 	}
 	y.shown[l.Run] = true
 	if _, there := y.jobs[l.Run]; !there {
-		y.jobs[l.Run] = holdfast.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run, Begun: true}
+		y.jobs[l.Run] = protocol.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run, Begun: true}
 		y.starts[l.Run]++
 	}
 	return nil
@@ -114,10 +116,10 @@ func (y *yard) Start(_ context.Context, l holdfast.Launch) error {
 
 func (y *yard) Stop(context.Context, holdfast.AttemptRef) error { return nil }
 
-func (y *yard) Launched(context.Context) ([]holdfast.Launched, error) {
+func (y *yard) Launched(context.Context) ([]protocol.Launched, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	var list []holdfast.Launched
+	var list []protocol.Launched
 	for _, job := range y.jobs {
 		list = append(list, job)
 	}
@@ -132,19 +134,19 @@ func (y *yard) Changed() <-chan struct{} { return nil }
 func TestTwoLaunchersOfOneRunner(t *testing.T) {
 	t.Parallel()
 	key, public := newAgentKey(t)
-	y := &yard{runs: map[string]holdfast.Run{}, shown: map[string]bool{}, jobs: map[string]holdfast.Launched{}, starts: map[string]int{}}
+	y := &yard{runs: map[string]holdfast.Run{}, shown: map[string]bool{}, jobs: map[string]protocol.Launched{}, starts: map[string]int{}}
 	for i := range 30 {
 		y.queue = append(y.queue, fmt.Sprintf("run-%02d", i))
 	}
 	base := serve(t, newServer(t, newWorld(), func(o *server.Options) {
 		o.Agents.Keys = server.Keys{
 			Address: agentsURL,
-			Runners: &documents{list: map[string]holdfast.Runner{"east": {Name: "east", Type: holdfast.RunnerKubernetesAgent, Keys: []string{public}}}},
+			Runners: &documents{list: map[string]runnerspec.Runner{"east": {Name: "east", Type: runnerspec.KubernetesAgent, Keys: []string{public}}}},
 		}
 		o.Agents.Launches = launchdesk.New(launchdesk.Options{
 			Launches: y, Runs: y, Now: func() time.Time { return now },
-			Settings: func(context.Context, holdfast.Runner) (holdfast.LaunchSettings, error) {
-				return holdfast.LaunchSettings{}, nil
+			Settings: func(context.Context, runnerspec.Runner) (protocol.LaunchSettings, error) {
+				return protocol.LaunchSettings{}, nil
 			},
 			Limits: func(holdfast.Cluster) holdfast.RunLimits { return holdfast.RunLimits{} },
 		})
@@ -198,7 +200,7 @@ func newLauncher(t *testing.T, base string, key agentkey.Key, id string, y *yard
 	}
 	launches := uplink.NewLaunches(client)
 	l, err := launch.New(launch.Options{
-		Runner: holdfast.Runner{Name: "east"}, Jobs: y, Dispatcher: launches, Runs: runsBy(launches.RunOf),
+		Runner: runnerspec.Runner{Name: "east"}, Jobs: y, Dispatcher: launches, Runs: runsBy(launches.RunOf),
 		Settings: launch.Settings{Replica: id, Agent: id},
 	})
 	if err != nil {
@@ -233,14 +235,14 @@ func losingProxy(t *testing.T, base string) string {
 func TestLauncherWithoutAServer(t *testing.T) {
 	t.Parallel()
 	key, _ := newAgentKey(t)
-	y := &yard{jobs: map[string]holdfast.Launched{"run-1": {Run: "run-1", Attempt: 1, Name: "job-run-1", Begun: true}}, starts: map[string]int{}}
+	y := &yard{jobs: map[string]protocol.Launched{"run-1": {Run: "run-1", Attempt: 1, Name: "job-run-1", Begun: true}}, starts: map[string]int{}}
 	l := newLauncher(t, "http://127.0.0.1:1", key, "east/one", y)
 	for range 3 {
 		if err := l.Look(t.Context()); err == nil {
 			t.Error("a look without a server was good")
 		}
 	}
-	if list, _ := y.Launched(t.Context()); len(list) != 1 || !slices.ContainsFunc(list, func(l holdfast.Launched) bool { return l.Run == "run-1" }) {
+	if list, _ := y.Launched(t.Context()); len(list) != 1 || !slices.ContainsFunc(list, func(l protocol.Launched) bool { return l.Run == "run-1" }) {
 		t.Errorf("what was started is now %+v", list)
 	}
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
+	"github.com/holdfast-dev/holdfast/rollout"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -25,12 +29,12 @@ import (
 type stored struct {
 	*datastore.Store
 	attempts []holdfast.Attempt
-	replicas []holdfast.Replica
+	replicas []replica.Replica
 }
 
 func (s stored) Attempts(context.Context, string) ([]holdfast.Attempt, error) { return s.attempts, nil }
 
-func (s stored) Replicas(context.Context) ([]holdfast.Replica, error) { return s.replicas, nil }
+func (s stored) Replicas(context.Context) ([]replica.Replica, error) { return s.replicas, nil }
 
 // listed is how many there are of everything: one more than a page has.
 const listed = 101
@@ -78,14 +82,14 @@ func crowded(t *testing.T) (*world, stored) {
 		}})
 		must(err)
 		must(store.Suspend(ctx, holdfast.Suspension{Project: name, By: "otto", At: at}))
-		w.agents = append(w.agents, holdfast.AgentStatus{ID: name, Kinds: everyKind, Since: now, SeenAt: now})
-		w.templates = append(w.templates, holdfast.TemplateStatus{Name: name, Repo: "shop", Dir: name})
-		all.replicas = append(all.replicas, holdfast.Replica{Identity: name})
+		w.agents = append(w.agents, protocol.AgentStatus{ID: name, Kinds: everyKind, Since: now, SeenAt: now})
+		w.templates = append(w.templates, rollout.TemplateStatus{Name: name, Repo: "shop", Dir: name})
+		all.replicas = append(all.replicas, replica.Replica{Identity: name})
 		all.attempts = append(all.attempts, holdfast.Attempt{Run: "run-c000", Attempt: i + 1, Status: holdfast.RunErrored, ClaimedAt: at})
 	}
 	for i := range listed - 1 { // the local one is listed, too, before and after others by its name
-		rec := holdfast.RunnerRecord{Document: holdfast.Runner{Name: fmt.Sprintf("%c%03d", 'a'+i%26, i), Type: holdfast.RunnerRemote}}
-		must(store.SaveRunners(ctx, holdfast.RunnersChange{Runners: []holdfast.RunnerRecord{rec}}))
+		rec := runnerspec.Record{Document: runnerspec.Runner{Name: fmt.Sprintf("%c%03d", 'a'+i%26, i), Type: runnerspec.Remote}}
+		must(store.SaveRunners(ctx, runnerspec.Change{Runners: []runnerspec.Record{rec}}))
 	}
 	for i := range listed {
 		must(store.AddDeliveries(ctx, []holdfast.Delivery{{At: now, Event: fmt.Sprint("event-", i)}}))

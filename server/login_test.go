@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/login"
 	"github.com/holdfast-dev/holdfast/server/session"
@@ -336,7 +337,7 @@ func TestRequesterIsRecorded(t *testing.T) {
 	w := fleet()
 	_, store := loginsIn(t, nil)
 	url := serve(t, newServer(t, w, func(o *server.Options) { o.API.Asked = store }).API())
-	w.upgrades = []holdfast.Upgrade{{Repo: "shop", PullRequest: 7}, {Repo: "shop"}}
+	w.upgrades = []rollout.Upgrade{{Repo: "shop", PullRequest: 7}, {Repo: "shop"}}
 	if got := request(t, "POST", url+"/api/v1/upgrades", operatorToken, `{"all":true}`); got.status != 200 {
 		t.Fatalf("upgrade = %d %s", got.status, got.body)
 	}

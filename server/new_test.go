@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -14,7 +14,7 @@ import (
 func formSite(t *testing.T) (*httptest.Server, *proposing) {
 	t.Helper()
 	w, p := console(), &proposing{}
-	w.templates = []holdfast.TemplateStatus{{Name: "eks", Repo: "shop", Versions: []holdfast.TemplateRelease{{Version: "1.0.0"}, {Version: "0.9.0", Unusable: "its tag was moved"}}}}
+	w.templates = []rollout.TemplateStatus{{Name: "eks", Repo: "shop", Versions: []rollout.TemplateRelease{{Version: "1.0.0"}, {Version: "0.9.0", Unusable: "its tag was moved"}}}}
 	s := newServer(t, w, func(o *server.Options) {
 		o.Audit, o.API.Proposer, o.API.Asked = w, p, p
 		o.API.Login, _ = loginsIn(t, o.API.Tokens)

@@ -86,7 +86,7 @@ type Health struct {
 
 // Limits bound what peers send and how long they take. A zero means the default.
 type Limits struct {
-	Artefact int64 // bytes of one artefact, besides holdfast.ArtefactLimit; 1 GiB
+	Artefact int64 // bytes of one artefact, besides protocol.ArtefactLimit; 1 GiB
 	State    int64 // bytes of one state; 512 MiB
 	// Patience is for a body or, with agents, for the next piece of one; 30 s. A header has
 	// a third of it, and at least 10 s if Patience is as long.

@@ -7,19 +7,21 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
 // proposing stands for the reconciler: what it is asked for is in asked, and who asked for
 // which pull request in requesters.
 type proposing struct {
-	asked      []holdfast.ClusterProposal
+	asked      []proposals.ClusterChange
 	requesters []string
 }
 
-func (p *proposing) ProposeCluster(_ context.Context, asked holdfast.ClusterProposal) (holdfast.ProposedCluster, error) {
+func (p *proposing) ProposeCluster(_ context.Context, asked proposals.ClusterChange) (proposals.ClusterOutcome, error) {
 	p.asked = append(p.asked, asked)
-	made := holdfast.ProposedCluster{Repo: "shop", Path: "clusters/new.yaml", Document: "kind: Cluster\n"}
+	made := proposals.ClusterOutcome{Repo: "shop", Path: "clusters/new.yaml", Document: "kind: Cluster\n"}
 	switch {
 	case asked.Name == "taken":
 		return made, holdfast.ErrorOf(holdfast.ErrConflict, "there is a cluster %q already", asked.Name)
@@ -110,9 +112,9 @@ func TestProposalsOfOneProject(t *testing.T) {
 func TestTemplatesOfOneProject(t *testing.T) {
 	t.Parallel()
 	w := fleet()
-	w.templates = []holdfast.TemplateStatus{{
-		Name: "eks", Repo: "shop", Versions: []holdfast.TemplateRelease{{Version: "1.0.0", Clusters: 2}},
-		Users: []holdfast.TemplateUse{{Cluster: "prod-eu", Version: "1.0.0"}, {Cluster: "web-eu", Version: "1.0.0"}},
+	w.templates = []rollout.TemplateStatus{{
+		Name: "eks", Repo: "shop", Versions: []rollout.TemplateRelease{{Version: "1.0.0", Clusters: 2}},
+		Users: []rollout.TemplateUse{{Cluster: "prod-eu", Version: "1.0.0"}, {Cluster: "web-eu", Version: "1.0.0"}},
 	}}
 	s := scoped(t, w)
 	w.summaries = append(w.summaries, holdfast.ClusterSummary{Name: "web-eu", Project: "web"})

@@ -11,23 +11,26 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
 // places are two runners, a rule and two environments.
 type places struct{ asked []string }
 
-func (*places) Runners(context.Context) ([]holdfast.RunnerRecord, error) {
-	return []holdfast.RunnerRecord{{
-		Document: holdfast.Runner{Name: "eu", Type: holdfast.RunnerRemote, MaxRuns: 3},
-		Place:    holdfast.DocumentPlace{Repo: "platform", Path: "runners.yaml", Line: 1, Revision: "abc"},
+func (*places) Runners(context.Context) ([]runnerspec.Record, error) {
+	return []runnerspec.Record{{
+		Document: runnerspec.Runner{Name: "eu", Type: runnerspec.Remote, MaxRuns: 3},
+		Place:    runnerspec.DocumentPlace{Repo: "platform", Path: "runners.yaml", Line: 1, Revision: "abc"},
 		Faults:   holdfast.Faults{{File: "runners.yaml", Message: "it is gone"}},
 	}}, nil
 }
 
-func (*places) RunnerRules(context.Context) ([]holdfast.RunnerRuleRecord, error) {
-	return []holdfast.RunnerRuleRecord{
-		{Document: holdfast.RunnerRule{Name: "prod", Runner: "eu", Project: "payments"}}, {Document: holdfast.RunnerRule{Name: "rest", Runner: "local"}},
+func (*places) RunnerRules(context.Context) ([]runnerspec.RuleRecord, error) {
+	return []runnerspec.RuleRecord{
+		{Document: runnerspec.Rule{Name: "prod", Runner: "eu", Project: "payments"}}, {Document: runnerspec.Rule{Name: "rest", Runner: "local"}},
 	}, nil
 }
 
@@ -54,12 +57,12 @@ func (p *places) RefreshRunner(_ context.Context, env holdfast.EnvironmentKey, d
 	return holdfast.Environment{EnvironmentKey: env, Runner: "local"}, holdfast.Environment{EnvironmentKey: env, Runner: "eu", Rule: "prod"}, nil
 }
 
-func (p *places) ProposeRunner(_ context.Context, asked holdfast.RunnerProposal) (holdfast.ProposedRunner, error) {
+func (p *places) ProposeRunner(_ context.Context, asked proposals.RunnerChange) (proposals.RunnerOutcome, error) {
 	p.asked = append(p.asked, fmt.Sprintf("%s %s by %s", asked.Change, asked.Name, asked.By))
 	if asked.Name == "bad" {
-		return holdfast.ProposedRunner{}, holdfast.Faults{{File: "runners/bad.yaml", Line: 6, Column: 12, Message: "spec.maxRuns is wrong"}}
+		return proposals.RunnerOutcome{}, holdfast.Faults{{File: "runners/bad.yaml", Line: 6, Column: 12, Message: "spec.maxRuns is wrong"}}
 	}
-	return holdfast.ProposedRunner{Path: "runners/eu.yaml", PullRequest: holdfast.PullRequest{
+	return proposals.RunnerOutcome{Path: "runners/eu.yaml", PullRequest: holdfast.PullRequest{
 		PullRequestRef: holdfast.PullRequestRef{Repo: "platform", Number: 7}, State: holdfast.PullRequestOpen, Branch: "holdfast/runner/eu",
 	}}, nil
 }
@@ -67,7 +70,7 @@ func (p *places) ProposeRunner(_ context.Context, asked holdfast.RunnerProposal)
 func TestRunners(t *testing.T) {
 	t.Parallel()
 	w, p := fleet(), &places{}
-	w.agents = []holdfast.AgentStatus{{ID: "eu/1", Living: true, Runner: "eu"}, {ID: "eu/2", Runner: "eu"}, {ID: "here", Living: true}}
+	w.agents = []protocol.AgentStatus{{ID: "eu/1", Living: true, Runner: "eu"}, {ID: "eu/2", Runner: "eu"}, {ID: "here", Living: true}}
 	s := newServer(t, w, func(o *server.Options) { o.API.Runners = server.Runners{Records: p, Operator: p} })
 	url := serve(t, s.API()) + "/api/v1/"
 	get := func(path, token string) answer { return request(t, "GET", url+path, token, "") }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // scope is the projects that somebody is held to; empty: all.
@@ -114,7 +115,7 @@ func (s *apiServer) isProposed(c *gin.Context, cluster string) bool {
 }
 
 // seesRun is which runs the caller may do with what the route is for.
-func (s *apiServer) seesRun(c *gin.Context) holdfast.SeesRun {
+func (s *apiServer) seesRun(c *gin.Context) statelock.SeesRun {
 	if projects := reach(c, s.verbOf(c)); len(projects) > 0 {
 		return (&scopedRecords{s.opts.Records, projects}).seesRun
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // routesOf are the routes of a handler, as "METHOD path".
@@ -78,18 +80,18 @@ func (rescuer) OpenUnsaved(_ context.Context, cluster, _ string) (io.ReadCloser,
 }
 
 // A pull request of the project payments has the run that found the lock.
-func (rescuer) BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error) {
+func (rescuer) BackendLock(ctx context.Context, cluster string, sees statelock.SeesRun) (statelock.BackendLock, error) {
 	run := holdfast.Run{ID: "run-of-" + cluster, Cluster: cluster}
 	if run.Document.Project = "payments"; sees == nil {
-		return holdfast.BackendLock{Run: run.ID}, nil
+		return statelock.BackendLock{Run: run.ID}, nil
 	}
 	if seen, err := sees(ctx, run); err != nil || !seen {
-		return holdfast.BackendLock{}, cmp.Or(err, holdfast.ErrNotFound)
+		return statelock.BackendLock{}, cmp.Or(err, holdfast.ErrNotFound)
 	}
-	return holdfast.BackendLock{Run: run.ID}, nil
+	return statelock.BackendLock{Run: run.ID}, nil
 }
 
-func (r rescuer) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error) {
+func (r rescuer) UnlockBackend(ctx context.Context, ask statelock.BackendUnlock) (holdfast.Run, error) {
 	lock, err := r.BackendLock(ctx, ask.Cluster, ask.Sees)
 	return holdfast.Run{ID: lock.Run}, err
 }
@@ -107,7 +109,7 @@ func (rescuer) Migrate(_ context.Context, ask holdfast.StateMigration) (holdfast
 func TestTokenBoundToProjects(t *testing.T) {
 	t.Parallel()
 	w := fleet()
-	w.held, w.upgrades = true, []holdfast.Upgrade{{}}
+	w.held, w.upgrades = true, []rollout.Upgrade{{}}
 	url := serve(t, scoped(t, w).API())
 	const ok, gone, forbidden = 200, 404, 403
 	for _, tc := range []struct {

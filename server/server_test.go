@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -148,7 +149,7 @@ func unixClient(path string) *http.Client {
 func TestShutdownOrder(t *testing.T) {
 	t.Parallel()
 	w := fleet()
-	token := holdfast.FormatRunToken(w.runs["run-1"].Ref(), "secret-of-run-1")
+	token := protocol.FormatRunToken(w.runs["run-1"].Ref(), "secret-of-run-1")
 	at, stopIntake, stopAgents := listening(t, w)
 
 	// Three that wait: a claim, a follower of a log, a command.
@@ -350,7 +351,7 @@ func TestAgentsOverTLS(t *testing.T) {
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
 	defer certified.Close()
 	w := newWorld()
-	w.claims <- holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1"}}
+	w.claims <- protocol.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-1"}}
 	s := newServer(t, w, func(o *server.Options) {
 		o.Listen.Agents = server.Listener{Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: certified.TLS.Certificates}}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // maxLockInfo bounds the body of LOCK and UNLOCK.
@@ -178,12 +179,12 @@ func (s *agentServer) unlockState(c *gin.Context) {
 	c.Writer.WriteHeaderNow()
 }
 
-func readLock(c *gin.Context) (holdfast.StateLock, error) {
+func readLock(c *gin.Context) (statelock.StateLock, error) {
 	info, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxLockInfo))
 	if err != nil {
-		return holdfast.StateLock{}, readError(err)
+		return statelock.StateLock{}, readError(err)
 	}
-	var lock holdfast.StateLock
+	var lock statelock.StateLock
 	if len(bytes.TrimSpace(info)) == 0 {
 		return lock, nil
 	}
@@ -197,7 +198,7 @@ func readLock(c *gin.Context) (holdfast.StateLock, error) {
 // stateRefused is fail, with what engines expect of a lock that another holds:
 // 423 and the holder's own LockInfo.
 func (s *agentServer) stateRefused(c *gin.Context, err error) {
-	var held *holdfast.StateLockedError
+	var held *statelock.StateLockedError
 	if !errors.As(err, &held) {
 		s.fail(c, err)
 		return

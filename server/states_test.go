@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 const (
@@ -184,7 +186,7 @@ output "one" { value = terraform_data.one.output }
 		if err == nil || len(w.states) != 0 {
 			t.Errorf("apply with a plan's credential: %v, states %v\n%s", err, w.states, out)
 		}
-		w.locks["clusters/prod-eu"] = holdfast.StateLock{ID: "one", Who: "me@here", Info: []byte(lockOne)}
+		w.locks["clusters/prod-eu"] = statelock.StateLock{ID: "one", Who: "me@here", Info: []byte(lockOne)}
 	})
 	out, err = terraform(t, dir, url, apply, "apply", "-input=false", "-no-color", "-lock-timeout=0s", "-auto-approve")
 	if err == nil || !strings.Contains(out, "ID=one") {
@@ -224,13 +226,13 @@ func TestStateToPush(t *testing.T) {
 		run := applyRun("run-2")
 		run.Kind, run.State = holdfast.RunState, &holdfast.StateJob{Action: action, Unsaved: holdfast.UnsavedState{Run: "run-1"}}
 		token := w.start(run)
-		w.artefacts["run-1/"+holdfast.ArtefactErrored] = `{"serial":7}`
+		w.artefacts["run-1/"+protocol.ArtefactErrored] = `{"serial":7}`
 		url := serve(t, newServer(t, w).Agents()) + "/agent/v1/runs/run-2/artefacts/"
-		got := request(t, "GET", url+holdfast.ArtefactErrored, token, "")
+		got := request(t, "GET", url+protocol.ArtefactErrored, token, "")
 		if got.status != want || want == http.StatusOK && got.body != `{"serial":7}` {
 			t.Errorf("%s: its state = %d %q, want %d", action, got.status, got.body, want)
 		}
-		if got := request(t, "GET", url+holdfast.ArtefactOutputs, token, ""); got.status != http.StatusNotFound {
+		if got := request(t, "GET", url+protocol.ArtefactOutputs, token, ""); got.status != http.StatusNotFound {
 			t.Errorf("%s: its outputs = %d %q", action, got.status, got.body)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/lobby"
 	"github.com/holdfast-dev/holdfast/server/session"
 )
@@ -17,7 +18,7 @@ import (
 type Tickets interface {
 	// Exchange is an ErrUnauthorized if the ticket is not one, an ErrFenced if its attempt is
 	// over, an ErrConflict if another process has shown it before.
-	Exchange(ctx context.Context, ticket string, req holdfast.TicketRequest) (holdfast.Assignment, error)
+	Exchange(ctx context.Context, ticket string, req protocol.TicketRequest) (protocol.Assignment, error)
 }
 
 // Why the exchange of a ticket is refused, as the metric says it.
@@ -31,12 +32,12 @@ const noTicket = "ticket missing or unknown"
 // exchange answers a ticket with the assignment that it stands for.
 func (s *agentServer) exchange(c *gin.Context) {
 	ticket := session.Bearer(c.Request)
-	if _, _, ok := holdfast.ParseRunToken(ticket); !ok || s.opts.Tickets == nil {
-		s.refuseTicket(c, "", holdfast.TicketRequest{}, refusedTicket, noTicket)
+	if _, _, ok := protocol.ParseRunToken(ticket); !ok || s.opts.Tickets == nil {
+		s.refuseTicket(c, "", protocol.TicketRequest{}, refusedTicket, noTicket)
 		s.fail(c, holdfast.ErrorOf(holdfast.ErrUnauthorized, noTicket))
 		return
 	}
-	var req holdfast.TicketRequest
+	var req protocol.TicketRequest
 	if err := decode(c, &req, false); err != nil {
 		s.fail(c, err)
 		return
@@ -44,7 +45,7 @@ func (s *agentServer) exchange(c *gin.Context) {
 	for _, word := range []*string{&req.Host, &req.Version, &req.Platform, &req.Isolation} {
 		*word = plainWord(*word)
 	}
-	if err := holdfast.CheckProtocol(req.Protocol); err != nil {
+	if err := protocol.Check(req.Protocol); err != nil {
 		s.refuseTicket(c, "", req, refusedProtocol, err.Error())
 		s.fail(c, holdfast.ErrorOf(holdfast.ErrForbidden, "%s", err.Error()))
 		return
@@ -56,7 +57,7 @@ func (s *agentServer) exchange(c *gin.Context) {
 	ctx, cancel := saving(c)
 	defer cancel()
 	assignment, err := s.opts.Tickets.Exchange(ctx, ticket, req)
-	var weak *holdfast.AgentIsolationError
+	var weak *protocol.AgentIsolationError
 	switch {
 	case err == nil:
 		lobby.Known(c.Request.Context())
@@ -77,9 +78,9 @@ func (s *agentServer) exchange(c *gin.Context) {
 }
 
 // refuseTicket counts a refused exchange, and puts it on record.
-func (s *agentServer) refuseTicket(c *gin.Context, ticket string, req holdfast.TicketRequest, why, text string) {
+func (s *agentServer) refuseTicket(c *gin.Context, ticket string, req protocol.TicketRequest, why, text string) {
 	name := ""
-	if ref, _, ok := holdfast.ParseRunToken(ticket); ok {
+	if ref, _, ok := protocol.ParseRunToken(ticket); ok {
 		name = "ticket/" + ref.Owner() // it was genuine, or is not one of ours
 	}
 	s.refuseClaim(c, name, req.Host, why, text)

@@ -10,24 +10,25 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
 // tickets are those of run-0001, of which one was exchanged by another process.
 type tickets struct{}
 
-func (tickets) Exchange(_ context.Context, ticket string, req holdfast.TicketRequest) (holdfast.Assignment, error) {
+func (tickets) Exchange(_ context.Context, ticket string, req protocol.TicketRequest) (protocol.Assignment, error) {
 	switch ticket {
 	case "run-0001.1.3.good":
-		return holdfast.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-0001", Attempt: 1, Fence: 3}, Cluster: req.Host}, nil
+		return protocol.Assignment{AttemptRef: holdfast.AttemptRef{Run: "run-0001", Attempt: 1, Fence: 3}, Cluster: req.Host}, nil
 	case "run-0001.1.3.shown":
-		return holdfast.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrConflict)
+		return protocol.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrConflict)
 	case "run-0001.1.3.weak":
-		return holdfast.Assignment{}, errors.Join(&holdfast.AgentIsolationError{Isolation: "none", Demanded: []string{"landlock"}})
+		return protocol.Assignment{}, errors.Join(&protocol.AgentIsolationError{Isolation: "none", Demanded: []string{"landlock"}})
 	case "run-0001.1.3.over":
-		return holdfast.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrFenced)
+		return protocol.Assignment{}, fmt.Errorf("exchange: %w", holdfast.ErrFenced)
 	default:
-		return holdfast.Assignment{}, holdfast.ErrUnauthorized
+		return protocol.Assignment{}, holdfast.ErrUnauthorized
 	}
 }
 
@@ -59,7 +60,7 @@ func TestTickets(t *testing.T) {
 		if got.status != test.status || !strings.Contains(got.body, test.words) || strings.Join(refused, " ") != test.refused {
 			t.Errorf("%s: %d %s, refused %v", test.name, got.status, got.body, refused)
 		}
-		var a holdfast.Assignment
+		var a protocol.Assignment
 		if test.status == http.StatusOK && (json.Unmarshal([]byte(got.body), &a) != nil || a.Run != "run-0001" || a.Cluster != "pod-1") {
 			t.Errorf("%s: the assignment is %s", test.name, got.body)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/condition"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
@@ -15,7 +16,7 @@ import (
 // given are the variables of a cluster, with its provider's defaults.
 type given struct {
 	plain   map[string]any
-	secrets map[string]holdfast.SecretRef
+	secrets map[string]rootmodule.SecretRef
 	on      switches
 }
 
@@ -98,10 +99,10 @@ func (r *Resolver) assemble(from source, p *provider, c holdfast.Cluster, g give
 	}
 	var secrets []byte
 	if len(g.secrets) > 0 {
-		if secrets, err = renderSecrets(g.secrets); err != nil {
+		if secrets, err = rootmodule.EncodeSecrets(g.secrets); err != nil {
 			return nil, err
 		}
-		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
+		root.files = append(root.files, File{Name: rootmodule.SecretFile, Data: secrets})
 	}
 	slices.SortFunc(root.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	if from.revision == "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
@@ -47,9 +48,9 @@ type Root struct {
 
 	// Secrets says where the secret variables that the cluster gives are, by
 	// name; they are not among Variables. Not to be changed.
-	Secrets map[string]holdfast.SecretRef
+	Secrets map[string]rootmodule.SecretRef
 	// CodeSecrets says the same of those that the code itself gives. Not to be changed.
-	CodeSecrets map[string]holdfast.SecretRef
+	CodeSecrets map[string]rootmodule.SecretRef
 	// OutputRoles names the outputs that mean something to Holdfast, by what they mean
 	// (holdfast.OutputRoleEndpoint and its like). Not to be changed.
 	OutputRoles map[string]string

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -75,7 +76,7 @@ func (c RootChange) ownValues() []string {
 // owned reports whether a file of a root module is of one cluster only: it has
 // the cluster's own values in it.
 func owned(name string) bool {
-	return name == clusterFile || name == variablesFile || name == holdfast.SecretFile
+	return name == clusterFile || name == variablesFile || name == rootmodule.SecretFile
 }
 
 // ownHeader cuts off the comment that says what a file was made from: the

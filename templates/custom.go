@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/wording"
@@ -99,7 +100,7 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 
 // takenFaults are of files that have the names of ours.
 func takenFaults(g *modules.Gatherer, dir string) (faults holdfast.Faults) {
-	for _, name := range []string{backendFile, variablesFile, holdfast.StateOverrideFile, holdfast.UnitFile} {
+	for _, name := range []string{backendFile, variablesFile, rootmodule.StateOverrideFile, rootmodule.UnitFile} {
 		if _, taken := g.Entries[path.Join(dir, name)]; taken {
 			faults = append(faults, holdfast.Fault{
 				File: path.Join(dir, name), Message: "a file of this name is written by Holdfast", Hint: "rename it",
@@ -156,11 +157,11 @@ func (r *Resolver) assembleModule(c holdfast.Cluster, g *modules.Gatherer, at la
 	plain, refs := g.Modules[at.code].SecretsOf(c)
 	if root.Variables = c.Variables; len(refs) > 0 {
 		root.Variables, root.Secrets = plain, refs
-		secrets, err := renderSecrets(refs)
+		secrets, err := rootmodule.EncodeSecrets(refs)
 		if err != nil {
 			return nil, err
 		}
-		root.files = append(root.files, File{Name: holdfast.SecretFile, Data: secrets})
+		root.files = append(root.files, File{Name: rootmodule.SecretFile, Data: secrets})
 	}
 	var b backend
 	if at.stated != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
@@ -19,14 +20,14 @@ func secretFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 	m := g.Modules[dir]
 	_, refs := m.SecretsOf(doc.Cluster)
 	inCode := g.SecretVariables(dir)
-	ownFile := path.Join(dir, holdfast.SecretFile)
+	ownFile := path.Join(dir, rootmodule.SecretFile)
 	if _, taken := g.Entries[ownFile]; taken && len(refs) > 0 {
 		name := slices.Sorted(maps.Keys(refs))[0]
 		faults = append(faults, doc.KeyFault(fmt.Sprintf("variable %s refers to a secret, in addition to %s", name, ownFile),
 			"write all references in one of the two", "spec", "variables", name))
 	}
 	for _, name := range inCode {
-		if _, given := doc.Cluster.Variables[name]; given && refs[name] == (holdfast.SecretRef{}) { // the engine would take this one
+		if _, given := doc.Cluster.Variables[name]; given && refs[name] == (rootmodule.SecretRef{}) { // the engine would take this one
 			faults = append(faults, doc.KeyFault(fmt.Sprintf("variable %s is secret: %s says where its value is", name, ownFile),
 				"remove it here, or there", "spec", "variables", name))
 		}

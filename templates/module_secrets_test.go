@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 const secretModule = `variable "password" {
@@ -35,17 +35,17 @@ func TestSecretsOfAModule(t *testing.T) {
 	doc := clusterOf(t, "infra/own/cluster.yaml", moduleCluster+
 		"  variables: {password: {secret: {env: DB}}, token: {secret: {store: vault, key: a}}, vault: {secret: {env: x}}, open: x}\n")
 	root := resolve(t, tree(files), doc)
-	want := map[string]holdfast.SecretRef{"password": {Env: "DB"}, "token": {Store: "vault", Key: "a"}}
+	want := map[string]rootmodule.SecretRef{"password": {Env: "DB"}, "token": {Store: "vault", Key: "a"}}
 	if diff := cmp.Diff(want, root.Secrets); diff != "" {
 		t.Error(diff)
 	}
 	made := contents(t, root)
-	var written map[string]holdfast.SecretRef
-	if err := json.Unmarshal([]byte(made["infra/own/"+holdfast.SecretFile]), &written); err != nil || !maps.Equal(written, want) {
-		t.Errorf("%s is %q: %v", holdfast.SecretFile, made["infra/own/"+holdfast.SecretFile], err)
+	var written map[string]rootmodule.SecretRef
+	if err := json.Unmarshal([]byte(made["infra/own/"+rootmodule.SecretFile]), &written); err != nil || !maps.Equal(written, want) {
+		t.Errorf("%s is %q: %v", rootmodule.SecretFile, made["infra/own/"+rootmodule.SecretFile], err)
 	}
-	if got := made["infra/own/"+holdfast.VariablesFile]; got != "{\n  \"open\": \"x\",\n  \"vault\": {\n    \"secret\": {\n      \"env\": \"x\"\n    }\n  }\n}\n" {
-		t.Errorf("%s is %s", holdfast.VariablesFile, got)
+	if got := made["infra/own/"+rootmodule.VariablesFile]; got != "{\n  \"open\": \"x\",\n  \"vault\": {\n    \"secret\": {\n      \"env\": \"x\"\n    }\n  }\n}\n" {
+		t.Errorf("%s is %s", rootmodule.VariablesFile, got)
 	}
 	other := clusterOf(t, "infra/own/cluster.yaml", moduleCluster+
 		"  variables: {password: {secret: {env: DB2}}, token: {secret: {store: vault, key: a}}, vault: {secret: {env: x}}, open: x}\n")
@@ -72,7 +72,7 @@ func TestSecretsOfAModuleFaults(t *testing.T) {
 		},
 		"beside a file of the code": {
 			"{token: {secret: {env: X}}}",
-			map[string]string{"infra/own/" + holdfast.SecretFile: `{"password": {"env": "Y"}}`},
+			map[string]string{"infra/own/" + rootmodule.SecretFile: `{"password": {"env": "Y"}}`},
 			[]string{"infra/own/cluster.yaml:8:15: variable token refers to a secret, in addition to infra/own/holdfast_secrets.json (write all references in one of the two)"},
 		},
 		"a file would win": {
@@ -90,7 +90,7 @@ func TestSecretsOfAModuleFaults(t *testing.T) {
 		},
 		"a file would win over one of the code": {
 			"{open: x}",
-			map[string]string{"infra/own/a.auto.tfvars": "token = \"y\"\n", "infra/own/" + holdfast.SecretFile: `{"token": {"env": "Y"}}`},
+			map[string]string{"infra/own/a.auto.tfvars": "token = \"y\"\n", "infra/own/" + rootmodule.SecretFile: `{"token": {"env": "Y"}}`},
 			[]string{"infra/own/a.auto.tfvars:1: variable token is secret, and the engine would take this value (remove it here)"},
 		},
 	} {

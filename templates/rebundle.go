@@ -10,6 +10,7 @@ import (
 	"path"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // Rebundle returns a bundle whose root module, in dir, has its state where the block in code
@@ -20,7 +21,7 @@ func Rebundle(bundle io.Reader, dir, code string) (data []byte, digest holdfast.
 	if err != nil {
 		return nil, "", fmt.Errorf("open bundle: %w", err)
 	}
-	over, former := path.Join(dir, holdfast.StateOverrideFile), path.Join(dir, holdfast.FormerStateOverrideFile)
+	over, former := path.Join(dir, rootmodule.StateOverrideFile), path.Join(dir, rootmodule.FormerStateOverrideFile)
 	items := []item{{path: over, data: append(header("holdfast state migrate"), code...), made: true}}
 	total := int64(0)
 	for archive := tar.NewReader(zip); ; {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -59,7 +60,7 @@ func TestRebundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := packed.Bytes()
-	over, former := "root/"+holdfast.StateOverrideFile, "root/"+holdfast.FormerStateOverrideFile
+	over, former := "root/"+rootmodule.StateOverrideFile, "root/"+rootmodule.FormerStateOverrideFile
 	for _, bucket := range []string{"one", "two", "three"} {
 		code := templates.BackendCode("s3", map[string]any{"bucket": bucket})
 		next, digest, err := templates.Rebundle(bytes.NewReader(data), "root", code)

@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/hclvalue"
 )
 
@@ -25,7 +26,7 @@ const (
 	clusterFile   = "cluster.tf"
 	providersFile = "providers.tf"
 	backendFile   = "holdfast_backend.tf"
-	variablesFile = holdfast.VariablesFile
+	variablesFile = rootmodule.VariablesFile
 )
 
 // renderMain makes variables, module calls and outputs. What a template says of
@@ -257,16 +258,4 @@ func plainJSON(data []byte) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-// renderSecrets makes the file that says where the secrets are.
-func renderSecrets(refs map[string]holdfast.SecretRef) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(refs); err != nil {
-		return nil, fmt.Errorf("encode references to secrets: %w", err)
-	}
-	return b.Bytes(), nil
 }

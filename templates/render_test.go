@@ -15,7 +15,7 @@ import (
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -194,10 +194,10 @@ func checkLiteralJSON(t testing.TB, text string, root *templates.Root, files map
 	if len(attrs) != 2 || !given.RawEquals(want) || !fromProvider.RawEquals(cty.StringVal(text)) {
 		t.Errorf("%s of %q is %s", name, text, files[name])
 	}
-	refs := map[string]holdfast.SecretRef{"password": {Store: "vault", Key: "prod/db"}}
-	var written map[string]holdfast.SecretRef
-	if err := json.Unmarshal([]byte(files[holdfast.SecretFile]), &written); err != nil || !maps.Equal(written, refs) || !maps.Equal(root.Secrets, refs) {
-		t.Errorf("%s of %q is %s", holdfast.SecretFile, text, files[holdfast.SecretFile])
+	refs := map[string]rootmodule.SecretRef{"password": {Store: "vault", Key: "prod/db"}}
+	var written map[string]rootmodule.SecretRef
+	if err := json.Unmarshal([]byte(files[rootmodule.SecretFile]), &written); err != nil || !maps.Equal(written, refs) || !maps.Equal(root.Secrets, refs) {
+		t.Errorf("%s of %q is %s", rootmodule.SecretFile, text, files[rootmodule.SecretFile])
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -17,13 +17,13 @@ func TestSecrets(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		line string
-		want holdfast.SecretRef
+		want rootmodule.SecretRef
 		hint string
 		at   string
 	}{
-		"environment":  {line: "{secret: {env: DB_PASSWORD}}", want: holdfast.SecretRef{Env: "DB_PASSWORD"}},
-		"file":         {line: "{secret: {file: /run/secrets/db}}", want: holdfast.SecretRef{File: "/run/secrets/db"}},
-		"store":        {line: "{secret: {store: vault, key: prod/db}}", want: holdfast.SecretRef{Store: "vault", Key: "prod/db"}},
+		"environment":  {line: "{secret: {env: DB_PASSWORD}}", want: rootmodule.SecretRef{Env: "DB_PASSWORD"}},
+		"file":         {line: "{secret: {file: /run/secrets/db}}", want: rootmodule.SecretRef{File: "/run/secrets/db"}},
+		"store":        {line: "{secret: {store: vault, key: prod/db}}", want: rootmodule.SecretRef{Store: "vault", Key: "prod/db"}},
 		"literal":      {line: "hunter2", at: "11:18"},
 		"number":       {line: "4711", at: "11:18"},
 		"list":         {line: "[hunter2]", at: "11:18"},
@@ -47,7 +47,7 @@ func TestSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			doc := clusterWith(t, "node_count: 3", "db_password: "+tc.line)
-			if tc.want != (holdfast.SecretRef{}) {
+			if tc.want != (rootmodule.SecretRef{}) {
 				root := resolve(t, tree(richFiles()), doc)
 				checkSecret(t, root, tc.want)
 				return
@@ -61,16 +61,16 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-func checkSecret(t *testing.T, root *templates.Root, want holdfast.SecretRef) {
+func checkSecret(t *testing.T, root *templates.Root, want rootmodule.SecretRef) {
 	t.Helper()
-	refs := map[string]holdfast.SecretRef{"db_password": want}
+	refs := map[string]rootmodule.SecretRef{"db_password": want}
 	if diff := cmp.Diff(refs, root.Secrets); diff != "" {
 		t.Error(diff)
 	}
 	files := filesOf(root)
-	var written map[string]holdfast.SecretRef
-	if err := json.Unmarshal([]byte(files[holdfast.SecretFile]), &written); err != nil || !maps.Equal(written, refs) {
-		t.Errorf("%s is %q: %v", holdfast.SecretFile, files[holdfast.SecretFile], err)
+	var written map[string]rootmodule.SecretRef
+	if err := json.Unmarshal([]byte(files[rootmodule.SecretFile]), &written); err != nil || !maps.Equal(written, refs) {
+		t.Errorf("%s is %q: %v", rootmodule.SecretFile, files[rootmodule.SecretFile], err)
 	}
 	if strings.Contains(files["holdfast.auto.tfvars.json"], "db_password") || root.Variables["db_password"] != nil {
 		t.Error("the secret is among the variables")
@@ -78,7 +78,7 @@ func checkSecret(t *testing.T, root *templates.Root, want holdfast.SecretRef) {
 	if !strings.Contains(files["main.tf"], "variable \"db_password\" {\n  type      = string\n  default   = null\n  sensitive = true\n}\n") {
 		t.Errorf("main.tf:\n%s", files["main.tf"])
 	}
-	if plain := resolve(t, tree(richFiles()), clusterWith(t)); plain.Digest.Equal(root.Digest) || plain.Secrets != nil || filesOf(plain)[holdfast.SecretFile] != "" {
+	if plain := resolve(t, tree(richFiles()), clusterWith(t)); plain.Digest.Equal(root.Digest) || plain.Secrets != nil || filesOf(plain)[rootmodule.SecretFile] != "" {
 		t.Error("a cluster without the secret has it")
 	}
 }
@@ -91,7 +91,7 @@ func TestSecretsOfTheTemplate(t *testing.T) {
 	text := strings.Replace(richTemplate, "required: [node_count]", "required: [node_count, db_password]", 1)
 	text = strings.Replace(text, "minLength: 12, writeOnly: true", "minLength: 12, writeOnly: true, default: {secret: {env: A}}", 1)
 	root := resolve(t, tree(with(richFiles(), "t/template.yaml", text)), clusterWith(t))
-	if diff := cmp.Diff(map[string]holdfast.SecretRef{"db_password": {Env: "A"}}, root.Secrets); diff != "" {
+	if diff := cmp.Diff(map[string]rootmodule.SecretRef{"db_password": {Env: "A"}}, root.Secrets); diff != "" {
 		t.Error(diff)
 	}
 	if main := filesOf(root)["main.tf"]; !strings.Contains(main, "variable \"db_password\" {\n  type      = string\n  sensitive = true\n}\n") {
@@ -99,7 +99,7 @@ func TestSecretsOfTheTemplate(t *testing.T) {
 	}
 	byProvider := strings.Replace(text, "defaults: {instance_type: m7i.large}", "defaults: {instance_type: m7i.large, db_password: {secret: {env: B}}}", 1)
 	root = resolve(t, tree(with(richFiles(), "t/template.yaml", byProvider)), clusterWith(t))
-	if diff := cmp.Diff(map[string]holdfast.SecretRef{"db_password": {Env: "B"}}, root.Secrets); diff != "" {
+	if diff := cmp.Diff(map[string]rootmodule.SecretRef{"db_password": {Env: "B"}}, root.Secrets); diff != "" {
 		t.Error(diff)
 	}
 	missing := strings.Replace(text, ", default: {secret: {env: A}}", "", 1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/location"
 	"github.com/holdfast-dev/holdfast/templates/modules"
@@ -67,7 +68,7 @@ func BackendCode(kind string, arguments map[string]any) string {
 func (r *Root) KeptIn(stored holdfast.StoredState) *Root {
 	kept := *r
 	code := append(header("the storage of the runner"), BackendCode(stored.Backend())...)
-	kept.files = append(slices.Clone(r.files), File{Name: holdfast.StateOverrideFile, Data: code})
+	kept.files = append(slices.Clone(r.files), File{Name: rootmodule.StateOverrideFile, Data: code})
 	return &kept
 }
 

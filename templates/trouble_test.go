@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -52,7 +53,7 @@ func TestTroubleOfATreeIsAnError(t *testing.T) {
 	own := with(moduleFiles(),
 		"infra/own/reads.tf", "locals { a = fileset(\"../../policies\", \"*\") }\nmodule \"m\" { source = \"../../mods/mod-${var.size}/eu\" }\n",
 		"policies/one.json", "{}", "mods/mod-a/eu/main.tf", "",
-		"infra/own/terraform.tfvars", "size = 1\n", "infra/own/"+holdfast.SecretFile, `{"password": {"env": "PASSWORD"}}`,
+		"infra/own/terraform.tfvars", "size = 1\n", "infra/own/"+rootmodule.SecretFile, `{"password": {"env": "PASSWORD"}}`,
 	)
 	for name, tc := range map[string]struct {
 		files map[string]string

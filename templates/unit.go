@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/terragrunt"
@@ -39,7 +40,7 @@ func (r *Resolver) fromUnit(tree holdfast.Tree, doc document.Document, dir strin
 	}
 	at := layout{
 		dir: dir, code: unit.Source.Dir, stated: unit.Backend(g),
-		files: []File{{Name: holdfast.UnitFile, Data: append(header("the terragrunt.hcl next to it"), unitCode...)}},
+		files: []File{{Name: rootmodule.UnitFile, Data: append(header("the terragrunt.hcl next to it"), unitCode...)}},
 	}
 	root, err := r.assembleModule(c, g, at)
 	return root, nil, cmp.Or(err, g.Err())

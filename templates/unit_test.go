@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 const unitCluster = `apiVersion: holdfast.dev/v1
@@ -59,13 +60,13 @@ func TestResolveUnit(t *testing.T) {
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff([]string{
-		"live/prod/app/.terraform.lock.hcl", "live/prod/app/holdfast.auto.tfvars.json", "live/prod/app/" + holdfast.UnitFile,
+		"live/prod/app/.terraform.lock.hcl", "live/prod/app/holdfast.auto.tfvars.json", "live/prod/app/" + rootmodule.UnitFile,
 		"live/prod/app/terragrunt.hcl", "live/root.hcl", "modules/app/main.tf", "modules/part/main.tf",
 	}, names); diff != "" {
 		t.Errorf("bundle (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(got["live/prod/app/"+holdfast.UnitFile], `required_version = "= 0.0.0"`) {
-		t.Errorf("an older agent would plan it:\n%s", got["live/prod/app/"+holdfast.UnitFile])
+	if !strings.Contains(got["live/prod/app/"+rootmodule.UnitFile], `required_version = "= 0.0.0"`) {
+		t.Errorf("an older agent would plan it:\n%s", got["live/prod/app/"+rootmodule.UnitFile])
 	}
 }
 

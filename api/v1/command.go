@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // CommandRequest is a command, like /holdfast in a comment. It is for one of: a pull
@@ -115,7 +116,7 @@ type BackendLock struct {
 }
 
 // BackendLockOf returns what the API says of a backend's lock.
-func BackendLockOf(l holdfast.BackendLock) BackendLock { return BackendLock(l) }
+func BackendLockOf(l statelock.BackendLock) BackendLock { return BackendLock(l) }
 
 // MigrateStateRequest asks for the migration of a state to its new place.
 type MigrateStateRequest struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // TestDescription makes the description again: what is embedded must be that.
@@ -53,7 +54,9 @@ func describe(t *testing.T) object {
 	t.Helper()
 	d := &describer{docs: map[string]string{}, types: map[string]reflect.Type{}, values: map[string][]string{}, schemas: object{}}
 	d.read(t, ".")
-	d.read(t, "../..")
+	for _, dir := range []string{"../..", "../../outgoing", "../../proposals", "../../protocol", "../../rollout", "../../runnerspec", "../../statelock"} {
+		d.read(t, dir)
+	}
 	paths := object{}
 	for _, op := range v1.Operations() {
 		path := "/api/v1" + op.Path
@@ -243,15 +246,20 @@ func (d *describer) word(t reflect.Type) object {
 		return object{"type": "string"}
 	}
 	d.name(t)
-	if _, ok := d.schemas[t.Name()]; !ok {
-		schema := object{"type": "string", "description": d.docs[filepath.Base(packageName(t))+"."+t.Name()]}
-		if values := d.values[packageName(t)+"."+t.Name()]; len(values) > 0 && t.Name() != "Reason" {
+	name := t.Name()
+	if t == reflect.TypeFor[runnerspec.Type]() { // a description has no packages
+		name = "RunnerType"
+	}
+	if _, ok := d.schemas[name]; !ok {
+		said := d.docs[filepath.Base(packageName(t))+"."+t.Name()]
+		schema := object{"type": "string", "description": strings.Replace(said, t.Name(), name, 1)}
+		if values := d.values[packageName(t)+"."+t.Name()]; len(values) > 0 && name != "Reason" {
 			// Examples, not an enumeration: words are added.
 			schema["examples"] = values
 		}
-		d.schemas[t.Name()] = schema
+		d.schemas[name] = schema
 	}
-	return object{"$ref": "#/components/schemas/" + t.Name()}
+	return object{"$ref": "#/components/schemas/" + name}
 }
 
 // name notes which type has a name: two of one name would be one schema.

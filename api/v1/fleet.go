@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // Agent is what the server knows about an agent.
@@ -28,7 +30,7 @@ type Agent struct {
 }
 
 // AgentOf returns what the API says of an agent.
-func AgentOf(a holdfast.AgentStatus) Agent {
+func AgentOf(a protocol.AgentStatus) Agent {
 	if a.Kinds == nil {
 		a.Kinds = []holdfast.RunKind{} // null surprises clients
 	}
@@ -52,7 +54,7 @@ type Replica struct {
 }
 
 // ReplicaOf returns what the API says of a replica.
-func ReplicaOf(r holdfast.Replica) Replica { return Replica(r) }
+func ReplicaOf(r replica.Replica) Replica { return Replica(r) }
 
 // AuditEntry is one line of the audit trail.
 type AuditEntry struct {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // masked stands where a value is not shown.
@@ -52,7 +52,7 @@ func isReference(value any) bool {
 	if len(outer) != 1 {
 		return false
 	}
-	var ref holdfast.SecretRef
+	var ref rootmodule.SecretRef
 	known := 0
 	for key, into := range map[string]*string{"env": &ref.Env, "file": &ref.File, "store": &ref.Store, "key": &ref.Key} {
 		if text, ok := inner[key].(string); ok {

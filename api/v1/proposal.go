@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // ClusterProposal asks for a pull request that adds, changes or removes the document of a
@@ -33,8 +33,8 @@ type ClusterProposal struct {
 }
 
 // Proposal is what a request asks for.
-func (p ClusterProposal) Proposal() holdfast.ClusterProposal {
-	out := holdfast.ClusterProposal{
+func (p ClusterProposal) Proposal() proposals.ClusterChange {
+	out := proposals.ClusterChange{
 		Name: p.Cluster, Change: p.Change, Document: p.Document, Repo: p.Repo, Path: p.Path, DryRun: p.DryRun,
 	}
 	for _, one := range []struct{ key, value string }{
@@ -79,7 +79,7 @@ type ProposedCluster struct {
 }
 
 // ProposedClusterOf returns what the API says of it.
-func ProposedClusterOf(p holdfast.ProposedCluster) ProposedCluster {
+func ProposedClusterOf(p proposals.ClusterOutcome) ProposedCluster {
 	return ProposedCluster{
 		PullRequest: PullRequestRef(p.PullRequest.PullRequestRef), State: string(p.PullRequest.State), URL: p.PullRequest.URL, Branch: p.PullRequest.Branch,
 		Repo: p.Repo, Path: p.Path, Line: p.Line, Document: p.Document, Faults: all(p.Faults, faultOf),

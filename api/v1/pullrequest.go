@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // PullRequest is what Holdfast knows of a pull request.
@@ -161,14 +162,14 @@ func CommitStatusOf(s holdfast.CommitStatus) CommitStatus {
 
 // PostedStatusOf returns what the API says of a commit status on a code host, which may
 // not have taken it.
-func PostedStatusOf(p holdfast.Post) CommitStatus {
+func PostedStatusOf(p outgoing.Post) CommitStatus {
 	status := CommitStatusOf(p.Status)
 	status.NotSet = NotPosted(p)
 	return status
 }
 
 // NotPosted is why a code host does not have a post as it is wanted; empty if it does.
-func NotPosted(p holdfast.Post) string {
+func NotPosted(p outgoing.Post) string {
 	switch {
 	case p.Failures == 0 && p.Wanted <= p.Posted:
 		return ""
@@ -184,14 +185,14 @@ func NotPosted(p holdfast.Post) string {
 // RefusedPost is a comment, a status or a reaction that a code host has refused so often
 // that it is no longer tried.
 type RefusedPost struct {
-	Kind   holdfast.PostKind `json:"kind"`
+	Kind   outgoing.PostKind `json:"kind"`
 	What   string            `json:"what"` // Such as "holdfast/plan of 1a2b3c4".
 	Reason string            `json:"reason"`
 }
 
 // DelayedPost is a comment, a status or a reaction that was not posted yet.
 type DelayedPost struct {
-	Kind    holdfast.PostKind `json:"kind"`
+	Kind    outgoing.PostKind `json:"kind"`
 	What    string            `json:"what"`   // Such as "holdfast/plan of 1a2b3c4".
 	Reason  string            `json:"reason"` // Why the last try failed, or since when it waits for the first one.
 	RetryAt time.Time         `json:"retryAt,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // DocumentPlace is where a document of a tracked branch is.
@@ -17,36 +18,36 @@ type DocumentPlace struct {
 
 // Runner is a place where agents execute runs, as its last good document says.
 type Runner struct {
-	Name         string              `json:"name"`
-	Type         holdfast.RunnerType `json:"type"`
-	Place        DocumentPlace       `json:"place,omitzero"` // Absent: the local runner, which has no document.
-	Spec         json.RawMessage     `json:"spec,omitempty"` // Its settings besides the type, as documents have them.
-	Faults       []Fault             `json:"faults,omitempty"`
-	Environments int                 `json:"environments"` // How many are pinned to it.
-	Agents       int                 `json:"agents"`       // How many living agents belong to it.
+	Name         string          `json:"name"`
+	Type         runnerspec.Type `json:"type"`
+	Place        DocumentPlace   `json:"place,omitzero"` // Absent: the local runner, which has no document.
+	Spec         json.RawMessage `json:"spec,omitempty"` // Its settings besides the type, as documents have them.
+	Faults       []Fault         `json:"faults,omitempty"`
+	Environments int             `json:"environments"` // How many are pinned to it.
+	Agents       int             `json:"agents"`       // How many living agents belong to it.
 }
 
 // RunnerOf returns what the API says of a runner, given how many environments and living
 // agents it has.
-func RunnerOf(r holdfast.RunnerRecord, environments, agents int) Runner {
+func RunnerOf(r runnerspec.Record, environments, agents int) Runner {
 	spec := r.Document
 	spec.Name, spec.Type = "", ""
 	out := Runner{
 		Name: r.Document.Name, Type: r.Document.Type, Place: DocumentPlace(r.Place), Faults: all(r.Faults, faultOf),
 		Environments: environments, Agents: agents,
 	}
-	if out.Type != holdfast.RunnerLocal {
+	if out.Type != runnerspec.Local {
 		out.Spec, _ = json.Marshal(runnerSpec(spec)) // plain values always marshal
 	}
 	return out
 }
 
 // runnerSpec is a runner without its name and type.
-type runnerSpec holdfast.Runner
+type runnerSpec runnerspec.Runner
 
 // MarshalJSON leaves out the name and the type.
 func (s runnerSpec) MarshalJSON() ([]byte, error) {
-	data, err := json.Marshal(holdfast.Runner(s))
+	data, err := json.Marshal(runnerspec.Runner(s))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ type RunnerRule struct {
 }
 
 // RunnerRuleOf returns what the API says of a rule.
-func RunnerRuleOf(r holdfast.RunnerRuleRecord) RunnerRule {
+func RunnerRuleOf(r runnerspec.RuleRecord) RunnerRule {
 	return RunnerRule{
 		Name: r.Document.Name, Runner: r.Document.Runner, Project: r.Document.Project, Environment: r.Document.Environment,
 		Place: DocumentPlace(r.Place), Faults: all(r.Faults, faultOf),
@@ -116,10 +117,10 @@ type Refresh struct {
 
 // RunnerProposal asks for a pull request that changes the document of a runner.
 type RunnerProposal struct {
-	Name     string              `json:"name"`
-	Change   string              `json:"change"`             // create, update or delete.
-	Type     holdfast.RunnerType `json:"type,omitempty"`     // To create one without a document.
-	Document string              `json:"document,omitempty"` // The whole document, YAML.
+	Name     string          `json:"name"`
+	Change   string          `json:"change"`             // create, update or delete.
+	Type     runnerspec.Type `json:"type,omitempty"`     // To create one without a document.
+	Document string          `json:"document,omitempty"` // The whole document, YAML.
 	// Set are changes of single keys below spec, such as "job.namespace=runs"; the value is
 	// YAML, and an empty one removes the key.
 	Set  []string `json:"set,omitempty"`

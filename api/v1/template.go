@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // Template is a template with its versions and the clusters that use it.
@@ -18,7 +19,7 @@ type Template struct {
 }
 
 // TemplateOf returns what the API says of a template.
-func TemplateOf(t holdfast.TemplateStatus) Template {
+func TemplateOf(t rollout.TemplateStatus) Template {
 	return Template{
 		Name: t.Name, Repo: t.Repo, Dir: t.Dir, Versions: all(t.Versions, templateVersionOf), Prepared: t.Prepared, Trouble: t.Trouble,
 		Users: all(t.Users, templateUseOf),
@@ -35,7 +36,7 @@ type TemplateVersion struct {
 	Unusable string            `json:"unusable,omitempty"` // Why it cannot be used.
 }
 
-func templateVersionOf(r holdfast.TemplateRelease) TemplateVersion { return TemplateVersion(r) }
+func templateVersionOf(r rollout.TemplateRelease) TemplateVersion { return TemplateVersion(r) }
 
 // TemplateUse is a cluster that uses a template.
 type TemplateUse struct {
@@ -50,7 +51,7 @@ type TemplateUse struct {
 	Trouble  string `json:"trouble,omitempty"`  // Why next is not proposed, or why its pull request is not up to date.
 }
 
-func templateUseOf(u holdfast.TemplateUse) TemplateUse { return TemplateUse(u) }
+func templateUseOf(u rollout.TemplateUse) TemplateUse { return TemplateUse(u) }
 
 // UpgradeRequest asks for upgrades at once: exactly one of clusters, labels and all.
 type UpgradeRequest struct {
@@ -64,29 +65,29 @@ type UpgradeRequest struct {
 }
 
 // Request returns what is asked for, by an actor.
-func (r UpgradeRequest) Request(actor string) holdfast.UpgradeRequest {
-	return holdfast.UpgradeRequest{Clusters: r.Clusters, Labels: r.Labels, All: r.All, Template: r.Template, To: r.To, Actor: actor}
+func (r UpgradeRequest) Request(actor string) rollout.UpgradeRequest {
+	return rollout.UpgradeRequest{Clusters: r.Clusters, Labels: r.Labels, All: r.All, Template: r.Template, To: r.To, Actor: actor}
 }
 
 // Upgrade is a pull request of Holdfast's that proposes newer versions of a template.
 type Upgrade struct {
-	Repo        string                `json:"repo"`
-	Key         string                `json:"key"` // Unique in the repository, such as "kubernetes team=payments".
-	Template    string                `json:"template"`
-	Clusters    []UpgradeCluster      `json:"clusters,omitempty"` // Those that it moves, by name.
-	Branch      string                `json:"branch"`
-	PullRequest int                   `json:"pullRequest,omitempty"` // Its number; absent: it is not open yet.
-	URL         string                `json:"url,omitempty"`
-	Base        holdfast.Revision     `json:"base,omitempty"` // The parent of its commit.
-	Head        holdfast.Revision     `json:"head,omitempty"` // Its commit.
-	State       holdfast.UpgradeState `json:"state"`
-	Trouble     string                `json:"trouble,omitempty"` // Why it is not up to date yet.
-	By          string                `json:"by,omitempty"`      // Who asked for it; absent: the documents' `upgrades`.
-	UpdatedAt   time.Time             `json:"updatedAt"`
+	Repo        string               `json:"repo"`
+	Key         string               `json:"key"` // Unique in the repository, such as "kubernetes team=payments".
+	Template    string               `json:"template"`
+	Clusters    []UpgradeCluster     `json:"clusters,omitempty"` // Those that it moves, by name.
+	Branch      string               `json:"branch"`
+	PullRequest int                  `json:"pullRequest,omitempty"` // Its number; absent: it is not open yet.
+	URL         string               `json:"url,omitempty"`
+	Base        holdfast.Revision    `json:"base,omitempty"` // The parent of its commit.
+	Head        holdfast.Revision    `json:"head,omitempty"` // Its commit.
+	State       rollout.UpgradeState `json:"state"`
+	Trouble     string               `json:"trouble,omitempty"` // Why it is not up to date yet.
+	By          string               `json:"by,omitempty"`      // Who asked for it; absent: the documents' `upgrades`.
+	UpdatedAt   time.Time            `json:"updatedAt"`
 }
 
 // UpgradeOf returns what the API says of an upgrade.
-func UpgradeOf(u holdfast.Upgrade) Upgrade {
+func UpgradeOf(u rollout.Upgrade) Upgrade {
 	return Upgrade{
 		Repo: u.Repo, Key: u.Key, Template: u.Template, Clusters: all(u.Clusters, upgradeClusterOf), Branch: u.Branch, PullRequest: u.PullRequest,
 		URL: u.URL, Base: u.Base, Head: u.Head, State: u.State, Trouble: u.Trouble, By: u.By, UpdatedAt: u.UpdatedAt,
@@ -101,7 +102,7 @@ type UpgradeCluster struct {
 	To   string `json:"to"`   // The version after.
 }
 
-func upgradeClusterOf(c holdfast.UpgradeCluster) UpgradeCluster { return UpgradeCluster(c) }
+func upgradeClusterOf(c rollout.UpgradeCluster) UpgradeCluster { return UpgradeCluster(c) }
 
 // TemplateDetail is what a version of a template says to those who make clusters from it.
 type TemplateDetail struct {

@@ -14,10 +14,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // launchFlags are the settings of an agent that launches Jobs: all else is said by the server.
@@ -66,14 +68,14 @@ type launcher struct {
 	logger   *slog.Logger
 	now      func() time.Time
 
-	settings holdfast.LaunchSettings // in force; of the goroutine that follows them
+	settings protocol.LaunchSettings // in force; of the goroutine that follows them
 	stop     func()                  // ends what launches by them; nil: nothing does
 	trouble  bool                    // the log has said that the server does not answer
 }
 
 func (a *app) launch(ctx context.Context, f launchFlags) error {
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	if err := holdfast.CheckAgentID(f.id); err != nil {
+	if err := protocol.CheckAgentID(f.id); err != nil {
 		return cli.UsageError("--id %q %w", f.id, err)
 	}
 	signer, err := f.signer(a.Now)
@@ -126,11 +128,11 @@ func (l *launcher) follow(ctx context.Context) error {
 }
 
 // adopt launches by settings from now on, if they are others than before.
-func (l *launcher) adopt(ctx context.Context, settings holdfast.LaunchSettings) error {
+func (l *launcher) adopt(ctx context.Context, settings protocol.LaunchSettings) error {
 	if l.stop != nil && reflect.DeepEqual(settings, l.settings) {
 		return nil
 	}
-	if settings.Runner.Type != holdfast.RunnerKubernetesAgent {
+	if settings.Runner.Type != runnerspec.KubernetesAgent {
 		return errors.New("the server's answer is not about a runner of type kubernetes-agent")
 	}
 	if l.stop != nil {
@@ -174,8 +176,8 @@ type runsBy func(ctx context.Context, id string) (holdfast.Run, error)
 func (r runsBy) Run(ctx context.Context, id string) (holdfast.Run, error) { return r(ctx, id) }
 
 // open makes what starts Jobs by settings.
-func (l *launcher) open(settings holdfast.LaunchSettings) launch.OpenFunc {
-	return func(_ context.Context, r holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+func (l *launcher) open(settings protocol.LaunchSettings) launch.OpenFunc {
+	return func(_ context.Context, r runnerspec.Runner) (launch.Jobs, func(context.Context) error, error) {
 		agent := settings.Agent
 		cluster, err := kubernetes.Open(kubernetes.Options{
 			Runner: r, Access: l.access, Installation: settings.Installation,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 const driftID = "run-01jnv5c3hw1111111111"
@@ -203,7 +204,7 @@ func TestFleetRequests(t *testing.T) {
 			line: "describe pullrequest shop#7", answers: map[string]any{"GET /pullrequests/get": v1.PullRequestDetail{
 				PullRequest: v1.PullRequest{Repo: "shop", Number: 7},
 				Comments:    []v1.Comment{{Author: "holdfast", Body: "1 to change", NotPosted: "not posted yet, waits since 2026-03-01T11:00:00Z"}},
-				Delayed:     []v1.DelayedPost{{Kind: holdfast.PostComment, What: "of shop#7", Reason: "not posted yet, waits since 2026-03-01T11:00:00Z"}},
+				Delayed:     []v1.DelayedPost{{Kind: outgoing.PostComment, What: "of shop#7", Reason: "not posted yet, waits since 2026-03-01T11:00:00Z"}},
 			}},
 			out: "Comment by holdfast as it will be: not posted yet, waits since 2026-03-01T11:00:00Z\n",
 		},

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/internal/testenv/apicheck"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 var update = flag.Bool("update", false, "write golden files again")
@@ -218,7 +219,7 @@ func fleet() *fakeAPI {
 			Statuses: []v1.CommitStatus{{
 				Revision: "3333333333", Context: holdfast.ContextPlan, State: holdfast.StatusFailure, Description: "1 document has faults",
 			}},
-			Refused: []v1.RefusedPost{{Kind: holdfast.PostStatus, What: "holdfast/apply of 4444444", Reason: "GitHub answered 403: Resource not accessible by integration"}},
+			Refused: []v1.RefusedPost{{Kind: outgoing.PostStatus, What: "holdfast/apply of 4444444", Reason: "GitHub answered 403: Resource not accessible by integration"}},
 		},
 		"GET /agents": list(
 			v1.Agent{

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
@@ -56,7 +57,7 @@ func newAgentProbeCommand(a *app) *cobra.Command {
 }
 
 // open finds the strongest mode that works, and returns its name:
-// holdfast.IsolationUnavailable if none does that may be used. Then the agent refuses
+// protocol.IsolationUnavailable if none does that may be used. Then the agent refuses
 // what it is given, and says why. Users are held in modes that have them.
 func (f isolationFlags) open(
 	ctx context.Context, users *slotUsers, kinds []holdfast.RunKind, logger *slog.Logger,
@@ -70,7 +71,7 @@ func (f isolationFlags) open(
 		o.Starter = starter
 		if starter.Mode() == sandbox.ModeNone {
 			logger.Warn("engines are not isolated: code in a plan can read and do what this agent can")
-			return o, holdfast.IsolationNone, nil
+			return o, protocol.IsolationNone, nil
 		}
 		logger.Info("engines are isolated", "mode", string(starter.Mode()))
 		if err := starter.Counted(); err != nil {
@@ -82,7 +83,7 @@ func (f isolationFlags) open(
 	}
 	logger.Error("no run is started: engines cannot be isolated", "err", err)
 	o.Unavailable = err
-	return o, holdfast.IsolationUnavailable, nil
+	return o, protocol.IsolationUnavailable, nil
 }
 
 // withoutGroups says what limits are in a mode where control groups cannot be used.

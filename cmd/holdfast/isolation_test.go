@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -73,7 +73,7 @@ func TestNoIsolationIsAWarning(t *testing.T) {
 	t.Parallel()
 	log := &strings.Builder{}
 	_, mode, err := isolationFlags{wanted: "none"}.open(t.Context(), &slotUsers{count: 1}, nil, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil || mode != holdfast.IsolationNone {
+	if err != nil || mode != protocol.IsolationNone {
 		t.Fatalf("mode %q, %v", mode, err)
 	}
 	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "engines are not isolated") || strings.Contains(got, "mode=") {

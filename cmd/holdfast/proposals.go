@@ -11,6 +11,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // newProposeClusterCommand returns the command that creates, updates or deletes a cluster.
@@ -56,11 +57,11 @@ func newProposeClusterCommand(a *app, change string) *cobra.Command {
 	cli.AddFormatFlag(c, &format)
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "only print the document as it would be, and what is wrong with it")
 	describeProposal(c, change)
-	if change != holdfast.ProposeDelete {
+	if change != proposals.Delete {
 		addDocumentFlags(c, &req, &variables, &file)
 		a.CompleteFlag(c, &conn, "template", cli.TemplateNames)
 	}
-	if change == holdfast.ProposeCreate {
+	if change == proposals.Create {
 		c.Flags().StringVar(&req.Repo, "repo", "", "the repository, if several define clusters")
 		c.Flags().StringVar(&req.Path, "path", "", "the file in it (default: one of its own, where the repository has its clusters)")
 		a.CompleteFlag(c, &conn, "repo", cli.Repositories)
@@ -72,7 +73,7 @@ func newProposeClusterCommand(a *app, change string) *cobra.Command {
 
 func describeProposal(c *cobra.Command, change string) {
 	switch change {
-	case holdfast.ProposeCreate:
+	case proposals.Create:
 		c.Short = "Propose a new cluster by a pull request"
 		c.Long = `Propose a new cluster by a pull request. The document is checked as in any pull request:
 with faults, none is made. Nothing is applied before somebody else has reviewed the plan
@@ -80,7 +81,7 @@ and the pull request is merged. Who asks for it here cannot approve it.`
 		c.Example = `  holdfast create cluster shop-eu --template eks --version 1.4.0 --project shop --environment prod \
     --provider aws --region eu-central-1 --set node_count=6 --set 'zones=[a, b]'
   holdfast create cluster shop-eu -f shop-eu.yaml --dry-run`
-	case holdfast.ProposeUpdate:
+	case proposals.Update:
 		c.Short = "Propose a change of a cluster by a pull request"
 		c.Long = `Propose a change of a cluster's document by a pull request: of variables, of the version
 of its template, or of other keys below spec. Everything else stays as it is written.`
@@ -110,9 +111,9 @@ func addDocumentFlags(c *cobra.Command, req *v1.ClusterProposal, variables *[]st
 func checkProposal(req v1.ClusterProposal, variables []string, file string) error {
 	some := file != "" || len(variables)+len(req.Set) > 0 || req.Template+req.Version+req.Project+req.Environment+req.Provider+req.Region != ""
 	switch {
-	case req.Change == holdfast.ProposeCreate && file == "" && req.Template == "" && len(req.Set) == 0:
+	case req.Change == proposals.Create && file == "" && req.Template == "" && len(req.Set) == 0:
 		return cli.UsageError("a new cluster needs --template, or its document with -f")
-	case req.Change == holdfast.ProposeUpdate && !some:
+	case req.Change == proposals.Update && !some:
 		return cli.UsageError("there is nothing to change: give --set, --version or --spec, or the document with -f")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/client"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 func newCreateCommand(a *app) *cobra.Command {
@@ -35,7 +36,7 @@ func newRefreshCommand(a *app) *cobra.Command {
 // runnerTypes are the types that a document may say.
 func runnerTypes() []string {
 	var types []string
-	for _, t := range holdfast.RunnerTypes() {
+	for _, t := range runnerspec.Types() {
 		types = append(types, string(t))
 	}
 	return types
@@ -129,8 +130,8 @@ func propose(ctx context.Context, runners client.Runners, req v1.RunnerProposal,
 
 // withNewKey makes a key, writes it to a new file, and has the document say its public key.
 func withNewKey(req *v1.RunnerProposal, file string) error {
-	if t := req.Type; t != holdfast.RunnerRemote && t != holdfast.RunnerKubernetesAgent {
-		return cli.UsageError("--new-key goes with --type %s or %s: agents of other runners have no keys", holdfast.RunnerRemote, holdfast.RunnerKubernetesAgent)
+	if t := req.Type; t != runnerspec.Remote && t != runnerspec.KubernetesAgent {
+		return cli.UsageError("--new-key goes with --type %s or %s: agents of other runners have no keys", runnerspec.Remote, runnerspec.KubernetesAgent)
 	}
 	key, err := newKeyFile(file)
 	if err != nil {

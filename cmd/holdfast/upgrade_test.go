@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func someTemplates() []v1.Template {
@@ -98,7 +98,7 @@ Clusters
 func TestTemplateUpgrade(t *testing.T) {
 	t.Parallel()
 	one := v1.Upgrade{
-		Repo: "shop", Key: "web", Template: "web", PullRequest: 7, URL: "https://forge.example/7", State: holdfast.UpgradeOpen,
+		Repo: "shop", Key: "web", Template: "web", PullRequest: 7, URL: "https://forge.example/7", State: rollout.UpgradeOpen,
 		Clusters: []v1.UpgradeCluster{{Name: "a", To: "1.5.0"}, {Name: "b", To: "1.5.0"}},
 	}
 	troubled := one

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/datastore/verify"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -64,7 +65,7 @@ func newInstallation(t testing.TB, runs int) *installation {
 		if err := i.CreateRun(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		i.runs = append(i.runs, must[holdfast.Run](t)(i.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)))
+		i.runs = append(i.runs, must[holdfast.Run](t)(i.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)))
 		i.replace(n)
 	}
 	return i
@@ -191,7 +192,7 @@ func TestBackupWhileTheServerRuns(t *testing.T) {
 	if err := store.CreateRun(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	if next = must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)); next.Fence < 1_000_000 {
+	if next = must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, protocol.AgentRef{ID: "agent"}, noon, 0)); next.Fence < 1_000_000 {
 		t.Errorf("the next fence is %d, which may have been given after the backup", next.Fence)
 	}
 }

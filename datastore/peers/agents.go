@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // claim is a ClaimRequest with what its message does not have.
 type claim struct {
-	holdfast.ClaimRequest
+	protocol.ClaimRequest
 	Tenants []string           `json:"tenants,omitempty"`
 	Tied    []holdfast.RunKind `json:"tied,omitempty"`
 }
@@ -20,7 +22,7 @@ type claim struct {
 // HearAgent records a sign of life of an agent's process, if the id is free: nothing was heard
 // for silence of the process that has it, or that is process was, whose place it takes. It
 // reports whether it did.
-func (p *Peers) HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error) {
+func (p *Peers) HearAgent(ctx context.Context, req protocol.ClaimRequest, was string, silence time.Duration) (bool, error) {
 	req.Executing = nil
 	doc, err := json.Marshal(claim{req, req.Projects, req.Bound})
 	if err != nil {
@@ -39,8 +41,8 @@ func (p *Peers) HearAgent(ctx context.Context, req holdfast.ClaimRequest, was st
 }
 
 // HeardAgents returns the agents that replicas have heard of, by id; with an id that one only.
-func (p *Peers) HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error) {
-	var signs []holdfast.AgentSign
+func (p *Peers) HeardAgents(ctx context.Context, id string) ([]replica.AgentSign, error) {
+	var signs []replica.AgentSign
 	err := p.each(ctx, func(rows *sql.Rows) error {
 		var doc string
 		var since, ago int64
@@ -52,7 +54,7 @@ func (p *Peers) HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSig
 			return err
 		}
 		c.Projects, c.Bound = c.Tenants, c.Tied
-		signs = append(signs, holdfast.AgentSign{Claim: c.ClaimRequest, Since: time.Duration(since), Ago: max(time.Duration(ago), 0)})
+		signs = append(signs, replica.AgentSign{Claim: c.ClaimRequest, Since: time.Duration(since), Ago: max(time.Duration(ago), 0)})
 		return nil
 	}, `SELECT claim, `+clock+` - since, `+clock+` - seen_at FROM agents WHERE id = $1 OR $1 = '' ORDER BY id`, id)
 	if err != nil {

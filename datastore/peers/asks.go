@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // Ask stores what is asked of the leader of a repository, until it says that it has taken it
 // in. What is asked for already is asked for again.
-func (p *Peers) Ask(ctx context.Context, ask holdfast.Ask) error {
+func (p *Peers) Ask(ctx context.Context, ask replica.Ask) error {
 	_, err := p.db.ExecContext(ctx, `INSERT INTO asks (repo, kind, what, note) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (repo, kind, what) DO UPDATE SET seq = nextval(pg_get_serial_sequence('asks', 'seq')), note = excluded.note`,
 		ask.Repo, string(ask.Kind), ask.What, ask.Note)
@@ -21,10 +21,10 @@ func (p *Peers) Ask(ctx context.Context, ask holdfast.Ask) error {
 }
 
 // Asked returns what is asked of the leaders of some repositories, oldest first.
-func (p *Peers) Asked(ctx context.Context, repos []string, limit int) ([]holdfast.Ask, error) {
-	var asks []holdfast.Ask
+func (p *Peers) Asked(ctx context.Context, repos []string, limit int) ([]replica.Ask, error) {
+	var asks []replica.Ask
 	err := p.each(ctx, func(rows *sql.Rows) error {
-		var a holdfast.Ask
+		var a replica.Ask
 		err := rows.Scan(&a.Repo, &a.Kind, &a.What, &a.Note, &a.Seq)
 		asks = append(asks, a)
 		return err
@@ -36,7 +36,7 @@ func (p *Peers) Asked(ctx context.Context, repos []string, limit int) ([]holdfas
 }
 
 // Answered forgets what was taken in, unless it was asked for again since it was read.
-func (p *Peers) Answered(ctx context.Context, asks []holdfast.Ask) error {
+func (p *Peers) Answered(ctx context.Context, asks []replica.Ask) error {
 	seqs := make([]int64, 0, len(asks))
 	for _, a := range asks {
 		seqs = append(seqs, a.Seq)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // What leases are called.
@@ -31,16 +31,16 @@ func (p *Peers) Former(ctx context.Context, identity string) error {
 
 // Renew has those leases of an owner last for ttl from now that have not ended, and returns
 // all leases of replicas and of what they lead, also some that have ended.
-func (p *Peers) Renew(ctx context.Context, owner string, ttl time.Duration) ([]holdfast.Lease, error) {
+func (p *Peers) Renew(ctx context.Context, owner string, ttl time.Duration) ([]replica.Lease, error) {
 	kinds := []string{lead + "%", ready + "%", member + "%"}
 	_, err := p.db.ExecContext(ctx, `UPDATE leases SET expires_at = `+clock+` + $2::bigint
 		WHERE owner = $1 AND expires_at > `+clock+` AND name LIKE ANY ($3::text[])`, owner, int64(ttl), kinds)
 	if err != nil {
 		return nil, fmt.Errorf("renew the leases of %s: %w", owner, err)
 	}
-	var leases []holdfast.Lease
+	var leases []replica.Lease
 	err = p.each(ctx, func(rows *sql.Rows) error {
-		var l holdfast.Lease
+		var l replica.Lease
 		var left int64
 		err := rows.Scan(&l.Name, &l.Owner, &left)
 		l.Left = time.Duration(left)

@@ -17,6 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 func TestMain(m *testing.M) { os.Exit(postgresserver.Main(m)) }
@@ -94,7 +96,7 @@ func TestCommandOfAReplicaThatLeaves(t *testing.T) {
 
 func leasesOf(t *testing.T, p *peers.Peers, owner string) (held []string) {
 	t.Helper()
-	for _, l := range must[[]holdfast.Lease](t)(p.Renew(t.Context(), owner, time.Minute)) {
+	for _, l := range must[[]replica.Lease](t)(p.Renew(t.Context(), owner, time.Minute)) {
 		word := l.Name + " " + l.Owner
 		if l.Left <= 0 {
 			word += " ended"
@@ -160,14 +162,14 @@ func TestAsks(t *testing.T) {
 	p, ctx := open(t), t.Context()
 	ask := func(repo, what, note string) {
 		t.Helper()
-		if err := p.Ask(ctx, holdfast.Ask{Repo: repo, Kind: holdfast.AskLook, What: what, Note: note}); err != nil {
+		if err := p.Ask(ctx, replica.Ask{Repo: repo, Kind: replica.AskLook, What: what, Note: note}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask("fleet", "1", "first")
 	ask("other", "1", "")
 	ask("fleet", "2", "")
-	asks := must[[]holdfast.Ask](t)(p.Asked(ctx, []string{"fleet"}, 10))
+	asks := must[[]replica.Ask](t)(p.Asked(ctx, []string{"fleet"}, 10))
 	if len(asks) != 2 || asks[0].What != "1" || asks[0].Note != "first" || asks[1].What != "2" {
 		t.Fatalf("asked is %+v", asks)
 	}
@@ -175,11 +177,11 @@ func TestAsks(t *testing.T) {
 	if err := p.Answered(ctx, asks); err != nil {
 		t.Fatal(err)
 	}
-	asks = must[[]holdfast.Ask](t)(p.Asked(ctx, []string{"fleet", "nobody"}, 10))
+	asks = must[[]replica.Ask](t)(p.Asked(ctx, []string{"fleet", "nobody"}, 10))
 	if len(asks) != 1 || asks[0].Note != "again" {
 		t.Errorf("after it was asked again, asked is %+v", asks)
 	}
-	if asks = must[[]holdfast.Ask](t)(p.Asked(ctx, nil, 10)); len(asks) != 0 {
+	if asks = must[[]replica.Ask](t)(p.Asked(ctx, nil, 10)); len(asks) != 0 {
 		t.Errorf("who leads nothing is asked for %+v", asks)
 	}
 }
@@ -188,8 +190,8 @@ func TestAsks(t *testing.T) {
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	p, ctx := open(t), t.Context()
-	claim := func(process string) holdfast.ClaimRequest {
-		return holdfast.ClaimRequest{
+	claim := func(process string) protocol.ClaimRequest {
+		return protocol.ClaimRequest{
 			Agent: "agent", Process: process, Folder: "folder " + process, Kinds: []holdfast.RunKind{holdfast.RunPlan},
 			Projects: []string{"payments"}, Executing: []holdfast.AttemptRef{{Run: "run-1"}},
 		}
@@ -202,7 +204,7 @@ func TestAgents(t *testing.T) {
 	if again := hear("one", "", time.Minute); !first || !again || hear("two", "", time.Minute) {
 		t.Error("its own process is refused, or another one is not")
 	}
-	signs := must[[]holdfast.AgentSign](t)(p.HeardAgents(ctx, "agent"))
+	signs := must[[]replica.AgentSign](t)(p.HeardAgents(ctx, "agent"))
 	if len(signs) != 1 || signs[0].Claim.Process != "one" || !slices.Equal(signs[0].Claim.Projects, []string{"payments"}) ||
 		len(signs[0].Claim.Executing) != 0 || signs[0].Ago > time.Minute {
 		t.Errorf("heard of %+v", signs)
@@ -210,7 +212,7 @@ func TestAgents(t *testing.T) {
 	if !hear("two", "one", time.Minute) || !hear("three", "", -time.Minute) {
 		t.Error("who takes the place of another one, or of a silent one, is refused")
 	}
-	if others := must[[]holdfast.AgentSign](t)(p.HeardAgents(ctx, "nobody")); len(others) != 0 {
+	if others := must[[]replica.AgentSign](t)(p.HeardAgents(ctx, "nobody")); len(others) != 0 {
 		t.Errorf("heard of %+v", others)
 	}
 }

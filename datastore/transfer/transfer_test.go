@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/transfer"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 func TestMain(m *testing.M) { os.Exit(postgresserver.Main(m)) }
@@ -212,7 +213,7 @@ func TestCopiedInstallation(t *testing.T) {
 	if err := store.CreateRun(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	run = must[holdfast.Run](t)(store.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0))
+	run = must[holdfast.Run](t)(store.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0))
 	if err := store.PutArtefact(t.Context(), run.Ref(), "document", bytes.NewReader(large)); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestCopiedInstallation(t *testing.T) {
 	if err := store.CreateRun(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	if next = must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)); next.Fence <= run.Fence {
+	if next = must[holdfast.Run](t)(store.ClaimRun(t.Context(), next.ID, protocol.AgentRef{ID: "agent"}, noon, 0)); next.Fence <= run.Fence {
 		t.Errorf("fence %d follows %d", next.Fence, run.Fence)
 	}
 	list, err := store.Changes(t.Context(), changes, 10)

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/internal/testenv/objectserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 func TestMain(m *testing.M) { os.Exit(postgresserver.Main(m)) }
@@ -58,7 +59,7 @@ func filled(t testing.TB, opts datastore.Options) *datastore.Store {
 		large := strings.Repeat("x", size)
 		err := store.CreateRun(t.Context(), run)
 		if err == nil {
-			run, err = store.ClaimRun(t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, noon, 0)
+			run, err = store.ClaimRun(t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, noon, 0)
 		}
 		if err == nil {
 			err = store.PutArtefact(t.Context(), run.Ref(), "document", strings.NewReader(large))

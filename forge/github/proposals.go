@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // maxRounds is how often Propose begins again when somebody else is at the same
@@ -31,7 +32,7 @@ var errAgain = fmt.Errorf("the branch is changed by others all the time: %w", ho
 // GitHub moves branches without comparing: what somebody pushes to ours in the
 // moment between our last look and our write is no longer on the branch, and
 // is found in the pull request's history.
-func (c *Client) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (c *Client) Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	for name := range p.Files {
 		if !fs.ValidPath(name) || name == "." {
 			return holdfast.PullRequest{}, fmt.Errorf("propose branch %q to %q: %q is not a path", p.Branch, repo, name)
@@ -60,19 +61,19 @@ func (c *Client) Propose(ctx context.Context, repo string, p holdfast.Proposal) 
 
 // signed is a proposal's text with a line that people do not see: what the pull
 // request proposes, whatever becomes of its branch.
-func signed(p holdfast.Proposal) string {
+func signed(p proposals.PullRequest) string {
 	return fitWith(p.Body, "\n\n"+marker(p))
 }
 
 const markerStart = "<!-- holdfast:proposal "
 
-func marker(p holdfast.Proposal) string {
+func marker(p proposals.PullRequest) string {
 	return markerStart + string(p.Identity()) + " -->"
 }
 
 // hasMarker reports whether a text is that of a proposal: by the last line of the
 // kind, as what is quoted above it may have one, too.
-func hasMarker(body string, p holdfast.Proposal) bool {
+func hasMarker(body string, p proposals.PullRequest) bool {
 	at := strings.LastIndex(body, markerStart)
 	return at >= 0 && strings.HasPrefix(body[at:], marker(p))
 }
@@ -93,7 +94,7 @@ type proposer struct {
 	on    repository
 	owner string // as GitHub names it: it may have been renamed since
 	repo  string
-	p     holdfast.Proposal
+	p     proposals.PullRequest
 }
 
 // propose is one round: it looks at what is there, and makes what is missing.
@@ -184,7 +185,7 @@ func (w *proposer) isMadeFor(ctx context.Context, pr *github.PullRequest) (bool,
 	if hasStatus(err, http.StatusNotFound) {
 		return false, nil
 	}
-	return holdfast.ProposedBy(commit.GetMessage(), commit.GetTree().GetSHA()) == w.p.Identity(), err
+	return proposals.IdentityOf(commit.GetMessage(), commit.GetTree().GetSHA()) == w.p.Identity(), err
 }
 
 // commit returns the proposal's commit: that which the branch is at, if it is
@@ -197,7 +198,7 @@ func (w *proposer) commit(ctx context.Context, at holdfast.Revision) (holdfast.R
 		if there, _, err = w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, string(at)); err != nil {
 			return "", err
 		}
-		if at != w.p.Head && holdfast.ProposedBy(there.GetMessage(), there.GetTree().GetSHA()) == "" {
+		if at != w.p.Head && proposals.IdentityOf(there.GetMessage(), there.GetTree().GetSHA()) == "" {
 			return "", fmt.Errorf("it is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
 		}
 	}
@@ -382,7 +383,7 @@ func (w *proposer) lastOurs(ctx context.Context) (holdfast.Revision, error) {
 		return "", err
 	}
 	there, _, err := w.gh.Git.GetCommit(ctx, w.on.owner, w.on.name, string(at))
-	if err == nil && holdfast.ProposedBy(there.GetMessage(), there.GetTree().GetSHA()) == "" {
+	if err == nil && proposals.IdentityOf(there.GetMessage(), there.GetTree().GetSHA()) == "" {
 		err = fmt.Errorf("its branch is at %s, which is not ours: %w", at.Short(), holdfast.ErrConflict)
 	}
 	return at, err
@@ -399,7 +400,7 @@ func (c *Client) Withdraw(
 	err := c.do(ctx, ref.Repo, what, func(gh *github.Client, on repository) (err error) {
 		found, _, err = gh.PullRequests.Get(ctx, on.owner, on.name, ref.Number)
 		if err == nil && head == "" && found.GetState() == "open" && found.GetHead().GetRef() == branch {
-			w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: holdfast.Proposal{Branch: branch}}
+			w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: proposals.PullRequest{Branch: branch}}
 			head, err = w.lastOurs(ctx)
 		}
 		return err
@@ -422,7 +423,7 @@ func (c *Client) Withdraw(
 		if of.Fork || of.Branch != branch || head == "" || branch == of.BaseBranch {
 			return nil
 		}
-		w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: holdfast.Proposal{Branch: branch}}
+		w := proposer{Client: c, gh: gh, on: on, repo: ref.Repo, p: proposals.PullRequest{Branch: branch}}
 		at, err := w.head(ctx)
 		if err != nil || at != head {
 			return err

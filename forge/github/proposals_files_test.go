@@ -9,23 +9,24 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 func TestProposeRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for name, test := range map[string]struct {
-		change func(p *holdfast.Proposal)
+		change func(p *proposals.PullRequest)
 		word   string
 	}{
-		"a file that is not":    {func(p *holdfast.Proposal) { p.Files["clusters/none.yaml"] = []byte("x") }, "no such file"},
-		"a folder that is not":  {func(p *holdfast.Proposal) { p.Files["none/none.yaml"] = []byte("x") }, "no such file"},
-		"a folder":              {func(p *holdfast.Proposal) { p.Files["clusters"] = []byte("x") }, "not an ordinary file"},
-		"a link":                {func(p *holdfast.Proposal) { p.Files["link"] = []byte("x") }, "not an ordinary file"},
-		"not a path":            {func(p *holdfast.Proposal) { p.Files["/x"] = []byte("x") }, "not a path"},
-		"a base that is not":    {func(p *holdfast.Proposal) { p.Base = head }, "not found"},
-		"a base branch that is": {func(p *holdfast.Proposal) { p.BaseBranch = "none" }, "base"},
-		"what changes nothing": {func(p *holdfast.Proposal) {
+		"a file that is not":    {func(p *proposals.PullRequest) { p.Files["clusters/none.yaml"] = []byte("x") }, "no such file"},
+		"a folder that is not":  {func(p *proposals.PullRequest) { p.Files["none/none.yaml"] = []byte("x") }, "no such file"},
+		"a folder":              {func(p *proposals.PullRequest) { p.Files["clusters"] = []byte("x") }, "not an ordinary file"},
+		"a link":                {func(p *proposals.PullRequest) { p.Files["link"] = []byte("x") }, "not an ordinary file"},
+		"not a path":            {func(p *proposals.PullRequest) { p.Files["/x"] = []byte("x") }, "not a path"},
+		"a base that is not":    {func(p *proposals.PullRequest) { p.Base = head }, "not found"},
+		"a base branch that is": {func(p *proposals.PullRequest) { p.BaseBranch = "none" }, "base"},
+		"what changes nothing": {func(p *proposals.PullRequest) {
 			p.Files = map[string][]byte{"README.md": []byte("hello\n")}
 		}, "nothing"},
 	} {

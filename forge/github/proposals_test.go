@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/internal/testenv/githubserver"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 const ours = "holdfast/kubernetes"
@@ -51,9 +52,9 @@ func (h *hub) asApp() *hub {
 }
 
 // upgrade proposes a version on top of the tracked branch.
-func (h *hub) upgrade(version string) holdfast.Proposal {
+func (h *hub) upgrade(version string) proposals.PullRequest {
 	h.Helper()
-	return holdfast.Proposal{
+	return proposals.PullRequest{
 		Branch: ours, Base: holdfast.Revision(h.git.Rev("main")), BaseBranch: "main",
 		Files: map[string][]byte{
 			"clusters/eu/prod.yaml": []byte("version: " + version + "\n"), "clusters/dev.yaml": []byte("version: " + version + "\n"),
@@ -63,7 +64,7 @@ func (h *hub) upgrade(version string) holdfast.Proposal {
 	}
 }
 
-func (h *hub) propose(p holdfast.Proposal) holdfast.PullRequest {
+func (h *hub) propose(p proposals.PullRequest) holdfast.PullRequest {
 	h.Helper()
 	pr, err := h.c.Propose(h.Context(), "app", p)
 	if err != nil {
@@ -90,7 +91,7 @@ func (h *hub) wantPulls(want ...string) {
 
 // wantBranch checks that the branch is one commit on the proposal's base, with its
 // files and all else as it was.
-func (h *hub) wantBranch(pr holdfast.PullRequest, p holdfast.Proposal) {
+func (h *hub) wantBranch(pr holdfast.PullRequest, p proposals.PullRequest) {
 	h.Helper()
 	if got := h.git.Rev(ours); got != string(pr.Head) || h.git.Rev(ours+"^") != string(p.Base) {
 		h.Errorf("the branch is at %s, on %s; want %s, on %s", got, h.git.Rev(ours+"^"), pr.Head, p.Base)

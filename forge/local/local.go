@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // Git is what the forge asks of the repositories.
@@ -30,7 +31,7 @@ type Reader interface {
 type Writer interface {
 	// Commit makes the commit of a proposal, the same for the same, and moves no
 	// ref; Message returns a commit's message and the id of its tree.
-	Commit(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.Revision, error)
+	Commit(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.Revision, error)
 	Message(ctx context.Context, repo string, rev holdfast.Revision) (message, tree string, err error)
 	// Push moves a branch from a commit (empty: it is not there) to another one
 	// (empty: it is deleted). ErrConflict if it is elsewhere.

@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // Propose pushes a branch with one commit, which makes it a pull request, as
 // reconciler.Forge says. Its body and labels are kept nowhere: nobody would show
 // them. A pull request whose branch somebody has deleted counts as closed.
-func (f *Forge) Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (f *Forge) Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	pr, err := f.propose(ctx, repo, p)
 	if err != nil {
 		return holdfast.PullRequest{}, fmt.Errorf("propose branch %q to %s: %w", p.Branch, repo, err)
@@ -20,7 +21,7 @@ func (f *Forge) Propose(ctx context.Context, repo string, p holdfast.Proposal) (
 	return pr, nil
 }
 
-func (f *Forge) propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error) {
+func (f *Forge) propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error) {
 	tracked := f.opts.Branches[repo]
 	if p.Branch == tracked || p.BaseBranch != tracked {
 		return holdfast.PullRequest{}, fmt.Errorf("it is to be merged into %q, and the tracked branch is %q: %w", p.BaseBranch, tracked, holdfast.ErrRejected)
@@ -101,7 +102,7 @@ func (r *repository) proposedBy(ctx context.Context, rev holdfast.Revision) (str
 	if err != nil {
 		return "", "", err
 	}
-	return message, holdfast.ProposedBy(message, tree), nil
+	return message, proposals.IdentityOf(message, tree), nil
 }
 
 // withdrawn marks the comment that says why, so that a second try says it once.

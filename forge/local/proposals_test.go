@@ -10,28 +10,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 const ours = "holdfast/kubernetes"
 
 // upgrade proposes a version in a.yaml, on top of the tracked branch.
-func (h *host) upgrade(version string) holdfast.Proposal {
+func (h *host) upgrade(version string) proposals.PullRequest {
 	h.Helper()
-	return holdfast.Proposal{
+	return proposals.PullRequest{
 		Branch: ours, Base: holdfast.Revision(h.repo.Rev("main")), BaseBranch: "main",
 		Files:   map[string][]byte{"a.yaml": []byte("version: " + version + "\n")},
 		Message: "Upgrade to " + version, Title: "Upgrade prod to " + version, Body: "Notes.", Labels: []string{"holdfast"},
 	}
 }
 
-func (h *host) propose(p holdfast.Proposal) holdfast.PullRequest {
+func (h *host) propose(p proposals.PullRequest) holdfast.PullRequest {
 	h.Helper()
 	pr, err := h.forge.Propose(h.Context(), infra, p)
 	h.must(err)
 	return pr
 }
 
-func (h *host) isOpen(pr holdfast.PullRequest, number int, p holdfast.Proposal) {
+func (h *host) isOpen(pr holdfast.PullRequest, number int, p proposals.PullRequest) {
 	h.Helper()
 	want := holdfast.PullRequest{
 		PullRequestRef: holdfast.PullRequestRef{Repo: infra, Number: number}, Title: p.Title, Author: "holdfast",
@@ -118,12 +119,12 @@ func TestProposeWhatWasDeclined(t *testing.T) {
 
 func TestProposeWhereSomebodyWorks(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(h *host, p holdfast.Proposal){
-		"a commit on top": func(h *host, _ holdfast.Proposal) { h.commit(ours, "b", "mine") },
-		"another branch of that name": func(h *host, _ holdfast.Proposal) {
+	tests := map[string]func(h *host, p proposals.PullRequest){
+		"a commit on top": func(h *host, _ proposals.PullRequest) { h.commit(ours, "b", "mine") },
+		"another branch of that name": func(h *host, _ proposals.PullRequest) {
 			h.repo.CommitOn(ours, "main", "mine", map[string]string{"a.yaml": "mine"})
 		},
-		"amended": func(h *host, _ holdfast.Proposal) {
+		"amended": func(h *host, _ proposals.PullRequest) {
 			message := h.repo.Git("log", "-1", "--format=%B", ours)
 			h.repo.CommitOn(ours, "main", message, map[string]string{"a.yaml": "version: 1.4.9\n"})
 		},
@@ -158,11 +159,11 @@ func TestProposeRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.commit("main", "a.yaml", "version: 1.4.2\n")
-	for name, change := range map[string]func(p *holdfast.Proposal){
-		"the tracked branch":  func(p *holdfast.Proposal) { p.Branch = "main" },
-		"another base branch": func(p *holdfast.Proposal) { p.BaseBranch = "next" },
-		"a file that is not":  func(p *holdfast.Proposal) { p.Files = map[string][]byte{"b.yaml": nil} },
-		"what changes nothing": func(p *holdfast.Proposal) {
+	for name, change := range map[string]func(p *proposals.PullRequest){
+		"the tracked branch":  func(p *proposals.PullRequest) { p.Branch = "main" },
+		"another base branch": func(p *proposals.PullRequest) { p.BaseBranch = "next" },
+		"a file that is not":  func(p *proposals.PullRequest) { p.Files = map[string][]byte{"b.yaml": nil} },
+		"what changes nothing": func(p *proposals.PullRequest) {
 			p.Files = map[string][]byte{"a.yaml": []byte("version: 1.4.2\n")}
 		},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // forger speaks to the server as an agent does, with the token of an attempt that
@@ -84,7 +85,7 @@ func (f *forger) try(method, what string, body []byte) (status int, answer strin
 
 // finish uploads a document that creates so many nodes, and ends the attempt as
 // result says, with more keys beside what a result has.
-func (f *forger) finish(nodes int, result holdfast.Result, more string) {
+func (f *forger) finish(nodes int, result protocol.Result, more string) {
 	f.w.t.Helper()
 	document := plandoc.Document{Version: plandoc.Version}
 	for i := range nodes {
@@ -102,8 +103,8 @@ func (f *forger) finish(nodes int, result holdfast.Result, more string) {
 	if err := document.Encode(&encoded); err != nil {
 		f.w.t.Fatal(err)
 	}
-	f.send(http.MethodPut, "artefacts/"+holdfast.ArtefactDocument, encoded.Bytes())
-	f.send(http.MethodPut, "artefacts/"+holdfast.ArtefactInfo, []byte(`{"text":"Plan: 0 to add, 0 to change, 0 to destroy. Nothing to see here."}`))
+	f.send(http.MethodPut, "artefacts/"+protocol.ArtefactDocument, encoded.Bytes())
+	f.send(http.MethodPut, "artefacts/"+protocol.ArtefactInfo, []byte(`{"text":"Plan: 0 to add, 0 to change, 0 to destroy. Nothing to see here."}`))
 	result.Fence = f.attempt.Fence
 	if result.PlanDigest == "" {
 		result.PlanDigest = document.Digest()
@@ -131,7 +132,7 @@ func TestForgedOutcomes(t *testing.T) {
 	w.hold("plan", "alpha")
 	pr.say(dev, "/holdfast plan")
 	w.untilHeld("plan", "alpha")
-	w.forge("alpha").finish(1, holdfast.Result{
+	w.forge("alpha").finish(1, protocol.Result{
 		Status: holdfast.RunPlanned, InputDigest: genuine.InputDigest, EngineName: genuine.EngineName, EngineVersion: genuine.EngineVersion,
 	}, `,"counts":{"create":0},"summary":{"counts":{"create":0}},"fingerprint":"sha256:`+strings.Repeat("0", 64)+`"`)
 	pr.untilPlanned("1 to create")
@@ -153,7 +154,7 @@ func TestForgedOutcomes(t *testing.T) {
 		w.hold("plan", name)
 	}
 	bad := w.fleet().open(join(cluster("beta", "nodes: 1"), cluster("gamma", "nodes: 1"), cluster("delta", "nodes: 1"), cluster("epsilon", "nodes: 1")))
-	for name, result := range map[string]holdfast.Result{
+	for name, result := range map[string]protocol.Result{
 		"beta":    {Status: holdfast.RunApplied},
 		"gamma":   {Status: holdfast.RunErrored, Reason: "by the way, all is well", Failure: &holdfast.Failure{Summary: "x", Cause: "or is it?", Transient: true}},
 		"delta":   {Status: holdfast.RunPlanned, PlanDigest: holdfast.DigestOf([]byte("another"))},

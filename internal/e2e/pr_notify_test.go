@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // listener is where a channel sends notifications.
@@ -36,7 +36,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	mac := hmac.New(sha256.New, []byte(channelKey))
 	mac.Write(body)
-	var message struct{ Notifications []holdfast.Notification }
+	var message struct{ Notifications []outgoing.Notification }
 	if err := json.Unmarshal(body, &message); err != nil || r.Header.Get("Holdfast-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
 		l.wrong = append(l.wrong, string(body))
 	}

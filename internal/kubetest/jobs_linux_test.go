@@ -24,7 +24,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/kubeserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // yard is a runner's namespace with a Cluster that watches it.
@@ -38,7 +40,7 @@ type yard struct {
 func open(t *testing.T, s space, image string, change ...func(*kubernetes.Options)) *yard {
 	t.Helper()
 	opts := kubernetes.Options{
-		Runner: holdfast.Runner{Name: "east", Type: holdfast.RunnerKubernetes, Job: &holdfast.RunnerJob{
+		Runner: runnerspec.Runner{Name: "east", Type: runnerspec.Kubernetes, Job: &runnerspec.Job{
 			Namespace: s.name, Image: "holdfast:" + image, PlanServiceAccount: "holdfast-plan", ApplyServiceAccount: "holdfast-apply",
 		}},
 		Access:       kubernetes.Access{Server: &kubernetes.Server{URL: api.URL, CA: api.CA, Token: s.token}},
@@ -62,8 +64,8 @@ func open(t *testing.T, s space, image string, change ...func(*kubernetes.Option
 	return &yard{t, s, cluster}
 }
 
-func launch(run string, change ...func(*holdfast.Launch)) holdfast.Launch {
-	l := holdfast.Launch{
+func launch(run string, change ...func(*protocol.Launch)) protocol.Launch {
+	l := protocol.Launch{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7}, Runner: "east", Kind: holdfast.RunPlan,
 		Cluster: holdfast.Cluster{Name: "prod-eu", Project: "payments", Environment: "production"},
 		Ticket:  run + ".1.secret", Timeout: 10 * time.Minute,
@@ -74,7 +76,7 @@ func launch(run string, change ...func(*holdfast.Launch)) holdfast.Launch {
 	return l
 }
 
-func (y *yard) start(l holdfast.Launch) {
+func (y *yard) start(l protocol.Launch) {
 	y.t.Helper()
 	if err := y.cluster.Start(y.t.Context(), l); err != nil {
 		y.t.Fatal(err)
@@ -82,18 +84,18 @@ func (y *yard) start(l holdfast.Launch) {
 }
 
 // launched is what is said of an attempt now.
-func (y *yard) launched(run string) (holdfast.Launched, string) {
+func (y *yard) launched(run string) (protocol.Launched, string) {
 	list, err := y.cluster.Launched(y.t.Context())
-	i := slices.IndexFunc(list, func(l holdfast.Launched) bool { return l.Run == run })
+	i := slices.IndexFunc(list, func(l protocol.Launched) bool { return l.Run == run })
 	if i < 0 {
-		return holdfast.Launched{}, fmt.Sprintf("it is not listed: %v, %v", list, err)
+		return protocol.Launched{}, fmt.Sprintf("it is not listed: %v, %v", list, err)
 	}
 	return list[i], fmt.Sprintf("%+v", list[i])
 }
 
-func (y *yard) until(run, what string, is func(holdfast.Launched) bool) holdfast.Launched {
+func (y *yard) until(run, what string, is func(protocol.Launched) bool) protocol.Launched {
 	y.t.Helper()
-	var found holdfast.Launched
+	var found protocol.Launched
 	until(y.t, what, func() (bool, string) {
 		var text string
 		found, text = y.launched(run)
@@ -102,9 +104,9 @@ func (y *yard) until(run, what string, is func(holdfast.Launched) bool) holdfast
 	return found
 }
 
-func (y *yard) reason(run string, reason holdfast.Reason, words string) holdfast.Launched {
+func (y *yard) reason(run string, reason holdfast.Reason, words string) protocol.Launched {
 	y.t.Helper()
-	return y.until(run, string(reason), func(l holdfast.Launched) bool { return l.Reason == reason && strings.Contains(l.Detail, words) })
+	return y.until(run, string(reason), func(l protocol.Launched) bool { return l.Reason == reason && strings.Contains(l.Detail, words) })
 }
 
 // TestJobs is what becomes of a Job, for each of the ways in which one can go.
@@ -116,7 +118,7 @@ func TestJobs(t *testing.T) {
 		y := open(t, s, "ends")
 		y.start(launch("run-ends"))
 		y.start(launch("run-ends")) // it is ours already
-		l := y.until("run-ends", "over", func(l holdfast.Launched) bool { return l.Over && l.Dead })
+		l := y.until("run-ends", "over", func(l protocol.Launched) bool { return l.Over && l.Dead })
 		if l.Reason != "" || !l.Begun {
 			t.Errorf("got %+v", l)
 		}
@@ -128,14 +130,14 @@ func TestJobs(t *testing.T) {
 	})
 	t.Run("memory", func(t *testing.T) {
 		y := open(t, s, "hogs")
-		y.start(launch("run-hogs", func(l *holdfast.Launch) { l.Limits.Memory = 1 << 20 }))
+		y.start(launch("run-hogs", func(l *protocol.Launch) { l.Limits.Memory = 1 << 20 }))
 		if l := y.reason("run-hogs", holdfast.CauseOutOfMemory, "257Mi"); !l.Dead {
 			t.Errorf("got %+v", l)
 		}
 	})
 	t.Run("its deadline", func(t *testing.T) {
 		y := open(t, s, "stays")
-		y.start(launch("run-deadline", func(l *holdfast.Launch) { l.Timeout = 2 * time.Second }))
+		y.start(launch("run-deadline", func(l *protocol.Launch) { l.Timeout = 2 * time.Second }))
 		if l := y.reason("run-deadline", holdfast.CauseJobDeadline, "longer than"); !l.Dead {
 			t.Errorf("got %+v", l)
 		}
@@ -143,7 +145,7 @@ func TestJobs(t *testing.T) {
 	t.Run("eviction", func(t *testing.T) {
 		y := open(t, s, "stays")
 		y.start(launch("run-evicted"))
-		y.until("run-evicted", "begun", func(l holdfast.Launched) bool { return l.Begun })
+		y.until("run-evicted", "begun", func(l protocol.Launched) bool { return l.Begun })
 		pod := podOf(t, s, "run-evicted")
 		patch := []byte(`{"metadata":{"annotations":{"standin/evict":"The node was low on resource: memory."}}}`)
 		if _, err := admin.CoreV1().Pods(s.name).Patch(t.Context(), pod, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
@@ -162,7 +164,7 @@ func TestJobs(t *testing.T) {
 		if err := y.cluster.Stop(t.Context(), holdfast.AttemptRef{Run: "run-image", Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		y.until("run-image", "gone", func(l holdfast.Launched) bool { return l.Over && !l.Dead })
+		y.until("run-image", "gone", func(l protocol.Launched) bool { return l.Over && !l.Dead })
 		until(t, "Pod and Secret are gone", func() (bool, string) {
 			pods, _ := admin.CoreV1().Pods(s.name).List(t.Context(), meta.ListOptions{LabelSelector: "holdfast.dev/run=run-image"})
 			secrets, _ := admin.CoreV1().Secrets(s.name).List(t.Context(), meta.ListOptions{LabelSelector: "holdfast.dev/run=run-image"})
@@ -177,16 +179,16 @@ func TestJobs(t *testing.T) {
 	t.Run("a Pod is deleted", func(t *testing.T) {
 		y := open(t, s, "stays")
 		y.start(launch("run-deleted"))
-		y.until("run-deleted", "begun", func(l holdfast.Launched) bool { return l.Begun })
+		y.until("run-deleted", "begun", func(l protocol.Launched) bool { return l.Begun })
 		if err := admin.CoreV1().Pods(s.name).Delete(t.Context(), podOf(t, s, "run-deleted"), meta.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		y.until("run-deleted", "dead and over", func(l holdfast.Launched) bool { return l.Dead && l.Over })
+		y.until("run-deleted", "dead and over", func(l protocol.Launched) bool { return l.Dead && l.Over })
 	})
 	t.Run("a secret is not in the environment", func(t *testing.T) {
 		y := open(t, s, "stays")
 		y.start(launch("run-secret"))
-		y.until("run-secret", "begun", func(l holdfast.Launched) bool { return l.Begun })
+		y.until("run-secret", "begun", func(l protocol.Launched) bool { return l.Begun })
 		pod, err := admin.CoreV1().Pods(s.name).Get(t.Context(), podOf(t, s, "run-secret"), meta.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -213,14 +215,14 @@ func TestForceDeletedOnASilentNode(t *testing.T) {
 	s := newSpace(t, "silent")
 	y := open(t, s, "ignores")
 	y.start(launch("run-silent"))
-	y.until("run-silent", "begun", func(l holdfast.Launched) bool { return l.Begun })
+	y.until("run-silent", "begun", func(l protocol.Launched) bool { return l.Begun })
 	n.silence()
 	none := int64(0)
 	err := admin.CoreV1().Pods(s.name).Delete(t.Context(), podOf(t, s, "run-silent"), meta.DeleteOptions{GracePeriodSeconds: &none})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := y.until("run-silent", "over", func(l holdfast.Launched) bool { return l.Over })
+	l := y.until("run-silent", "over", func(l protocol.Launched) bool { return l.Over })
 	if l.Dead || l.Reason != holdfast.CauseJobDeleted {
 		t.Errorf("got %+v", l)
 	}
@@ -245,7 +247,7 @@ func TestQuota(t *testing.T) {
 	quota("pods", "pods", "1")
 	y := open(t, s, "stays")
 	y.start(launch("run-first"))
-	y.until("run-first", "begun", func(l holdfast.Launched) bool { return l.Begun })
+	y.until("run-first", "begun", func(l protocol.Launched) bool { return l.Begun })
 	y.start(launch("run-second"))
 	if l := y.reason("run-second", holdfast.CauseRunnerQuota, "exceeded quota"); !l.Waits || l.Over {
 		t.Errorf("got %+v", l)
@@ -262,7 +264,7 @@ func TestQuota(t *testing.T) {
 	})
 	quota("jobs", "count/jobs.batch", "2")
 	err := y.cluster.Start(t.Context(), launch("run-third"))
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerQuota || !refused.Waits {
 		t.Errorf("the third Job: %v", err)
 	}
@@ -291,15 +293,15 @@ func crowd(t *testing.T, s space) {
 func TestRefused(t *testing.T) {
 	need(t)
 	s := newSpace(t, "refused")
-	refused := func(t *testing.T, y *yard) *holdfast.LaunchError {
+	refused := func(t *testing.T, y *yard) *protocol.LaunchError {
 		t.Helper()
-		var found *holdfast.LaunchError
+		var found *protocol.LaunchError
 		if err := y.cluster.Start(t.Context(), launch("run-refused")); !errors.As(err, &found) {
 			t.Fatalf("the start: %v", err)
 		}
 		until(t, "the look is refused, too", func() (bool, string) {
 			_, err := y.cluster.Launched(t.Context())
-			var other *holdfast.LaunchError
+			var other *protocol.LaunchError
 			return errors.As(err, &other) && other.Reason == found.Reason, fmt.Sprint(err)
 		})
 		return found
@@ -323,7 +325,7 @@ func TestRefused(t *testing.T) {
 	}
 	t.Run("a namespace that is not there", func(t *testing.T) {
 		y := open(t, space{"nowhere", kubeserver.AdminToken}, "ends")
-		var found *holdfast.LaunchError
+		var found *protocol.LaunchError
 		if err := y.cluster.Start(t.Context(), launch("run-nowhere")); !errors.As(err, &found) || found.Reason != holdfast.CauseNamespaceMissing {
 			t.Errorf("got %v", err)
 		}

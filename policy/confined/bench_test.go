@@ -14,9 +14,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
 	"github.com/holdfast-dev/holdfast/policy/confined"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -110,7 +110,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	b.Logf("the plan has %d KiB", len(plan)/1024)
 	reportCPU(b, syscall.RUSAGE_CHILDREN)
 	for b.Loop() {
-		report, err := e.Evaluate(context.Background(), holdfast.AssignedPolicies{Sources: sources}, bytes.NewReader(plan))
+		report, err := e.Evaluate(context.Background(), protocol.AssignedPolicies{Sources: sources}, bytes.NewReader(plan))
 		if err != nil || len(report.Faults) > 0 || len(report.Results) == 0 {
 			b.Fatalf("got %+v, %v", report, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
 	"github.com/holdfast-dev/holdfast/policy/confined"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestMain is the program that an Evaluator starts, as well.
@@ -34,7 +35,7 @@ func evaluate(ctx context.Context, t *testing.T, opts confined.Options, plan str
 	if err != nil {
 		t.Fatal(err)
 	}
-	var req holdfast.AssignedPolicies
+	var req protocol.AssignedPolicies
 	for i, text := range texts {
 		req.Sources = append(req.Sources, policy.Source{Path: fmt.Sprintf("p%d.rego", i), Text: text})
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // CommandName is the hidden command of this program by which it is started again: it has to
@@ -57,7 +58,7 @@ func New(opts Options) (*Evaluator, error) {
 
 // envelope is what the process is given before the plan.
 type envelope struct {
-	holdfast.AssignedPolicies
+	protocol.AssignedPolicies
 	Limits  policy.Limits `json:"limits"`
 	Memory  int64         `json:"memory"`
 	Seconds int64         `json:"seconds"` // of processor time
@@ -72,7 +73,7 @@ type line struct {
 
 // Evaluate evaluates policies over a plan, as `show -json` of an engine prints it. Whatever a
 // policy does is in the report; an error is about the plan, the machine, or ctx.
-func (e *Evaluator) Evaluate(ctx context.Context, policies holdfast.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
+func (e *Evaluator) Evaluate(ctx context.Context, policies protocol.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
 	head, err := json.Marshal(envelope{
 		AssignedPolicies: policies, Limits: e.opts.Limits, Memory: e.opts.Memory, Seconds: int64(e.opts.Timeout.Seconds())*4 + 1,
 	})
@@ -134,7 +135,7 @@ func (e *Evaluator) causeOf(out, said *bounded, late bool, ended error) string {
 
 // broken is the report of an evaluation that a policy has broken off. Which policies there are
 // would be known by compiling them, and perhaps that broke it off.
-func (e *Evaluator) broken(policies holdfast.AssignedPolicies, last, cause string) holdfast.PolicyReport {
+func (e *Evaluator) broken(policies protocol.AssignedPolicies, last, cause string) holdfast.PolicyReport {
 	fault := holdfast.PolicyFault{Policy: last, Fault: holdfast.Fault{
 		Message: cause, Hint: "policies after it were not evaluated",
 	}}

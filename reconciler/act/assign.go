@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -17,22 +18,22 @@ type starter struct{ shared }
 
 // assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
-func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+func (s *starter) assignment(ctx context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error) {
 	rec, err := s.opts.Store.Cluster(ctx, run.Cluster)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
-		return holdfast.Assignment{}, run, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
+		return protocol.Assignment{}, run, fmt.Errorf("read cluster %q: %w", run.Cluster, err)
 	}
 	branch, err := history.Branch(ctx, s.opts.Store, run.Cluster)
 	if err != nil {
-		return holdfast.Assignment{}, run, err
+		return protocol.Assignment{}, run, err
 	}
 	former, err := s.Lineage.Former(ctx, run.Repo, rec, run.Document)
 	if err != nil {
-		return holdfast.Assignment{}, run, err
+		return protocol.Assignment{}, run, err
 	}
 	left, err := history.Left(ctx, s.opts.Store, rec, branch)
 	if err != nil {
-		return holdfast.Assignment{}, run, err
+		return protocol.Assignment{}, run, err
 	}
 	last := decision.LastBegun(branch)
 	if former.Name != "" && !run.Destroys() {
@@ -41,7 +42,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 	}
 	policies, waivers, err := s.judgedBy(ctx, run, decision.LastApplied(rec, branch))
 	if err != nil {
-		return holdfast.Assignment{}, run, err
+		return protocol.Assignment{}, run, err
 	}
 	given := holdfast.Digest("")
 	if policies != nil {
@@ -55,35 +56,35 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 			seen, err = s.opts.Store.Run(ctx, run.ID)
 		}
 		if err != nil {
-			return holdfast.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
+			return protocol.Assignment{}, run, fmt.Errorf("record run %s: %w", run.ID, err)
 		}
 		run = seen
 	}
 	credentials, err := s.opts.Grants.Credentials(run.Document, run.Kind)
 	if err != nil {
-		return holdfast.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
+		return protocol.Assignment{}, run, fmt.Errorf("read credentials: %w", err)
 	}
 	referenced, err := s.referenced(ctx, run, credentials.Missing)
 	if err != nil {
-		return holdfast.Assignment{}, run, err
+		return protocol.Assignment{}, run, err
 	}
 	pin, wrote := pinned(run, rec, former, branch)
 	inSlot := s.opts.Settings.Lock.InSlot()
-	a := holdfast.Assignment{
+	a := protocol.Assignment{
 		Kind: run.Kind, Cluster: run.Cluster,
 		Bundle: run.Bundle, Dir: run.Dir, SourceDigest: run.SourceDigest,
 		Destroy:         run.Destroy,
-		AssignedReviews: holdfast.AssignedReviews{Reviews: decision.ComparedWith(run), Policies: policies},
+		AssignedReviews: protocol.AssignedReviews{Reviews: decision.ComparedWith(run), Policies: policies},
 		FingerprintKey:  s.opts.Settings.FingerprintKey, TraceParent: run.TraceParent,
-		EngineChoice: holdfast.EngineChoice{
+		EngineChoice: protocol.EngineChoice{
 			Engine: run.Document.Engine, PinName: wrote.EngineName, PinVersion: wrote.EngineVersion,
 			Exact: (run.Exact || run.State != nil && run.State.EngineVersion != "") && wrote.EngineVersion != "",
 		},
-		AssignedEnv: holdfast.AssignedEnv{
+		AssignedEnv: protocol.AssignedEnv{
 			Env: credentials.Env, Secrets: credentials.Secrets, Missing: credentials.Missing, Referenced: referenced,
 			Identities: credentials.Identities,
 		},
-		AssignedState: holdfast.AssignedState{
+		AssignedState: protocol.AssignedState{
 			State: run.State, LockTimeout: &inSlot,
 			OwnState: holdfast.OwnState(run.StateLocation), StateLocation: run.StateLocation,
 		},
@@ -100,8 +101,8 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (holdfast.As
 
 // resumed is what a run has to know of the applies that have died before it. A plan says
 // what it would create again. An apply whose plan was shown to whoever asked for it may.
-func resumed(run holdfast.Run, left holdfast.Leftover) holdfast.AssignedResume {
-	out := holdfast.AssignedResume{Resume: run.Resume}
+func resumed(run holdfast.Run, left holdfast.Leftover) protocol.AssignedResume {
+	out := protocol.AssignedResume{Resume: run.Resume}
 	plans := run.Kind == holdfast.RunPlan && !run.Destroys() && !run.Sample
 	if plans || run.Kind == holdfast.RunApply && !decision.MayCreate(run) {
 		out.MayExist, out.AnyMayExist = left.Addresses, left.Any
@@ -169,7 +170,7 @@ func (s *starter) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.A
 		if id == "" {
 			continue
 		}
-		file, err := history.Artefact(ctx, s.opts.Store, id, holdfast.ArtefactLockFile)
+		file, err := history.Artefact(ctx, s.opts.Store, id, protocol.ArtefactLockFile)
 		if errors.Is(err, holdfast.ErrNotFound) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -123,6 +124,6 @@ func (l *Loop) Suspension(ctx context.Context, rec holdfast.ClusterRecord) (stri
 
 // Assignment records on a run what its attempt starts from, and returns
 // what the attempt needs to know of it.
-func (l *Loop) Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+func (l *Loop) Assignment(ctx context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error) {
 	return l.starter.assignment(ctx, run)
 }

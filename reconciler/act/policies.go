@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 )
@@ -19,7 +20,7 @@ func evaluates(run holdfast.Run) bool { return run.Kind.Plans() && !run.Sample }
 
 // policiesOf are the policies of a run, with their context; nil if it has none. An
 // apply has the same context as the plan of its merge.
-func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfast.Applied) (*holdfast.AssignedPolicies, error) {
+func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfast.Applied) (*protocol.AssignedPolicies, error) {
 	if !evaluates(run) {
 		return nil, nil
 	}
@@ -32,10 +33,10 @@ func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfas
 	if err != nil || assigned == nil {
 		return nil, err
 	}
-	assigned.Context = holdfast.PolicyContext{
-		Run: holdfast.PolicyRun{Kind: holdfast.RunPlan, Destroys: run.Destroys()}, Cluster: run.Document,
+	assigned.Context = protocol.PolicyContext{
+		Run: protocol.PolicyRun{Kind: holdfast.RunPlan, Destroys: run.Destroys()}, Cluster: run.Document,
 		Template: versionOf(run.Template, last.Template),
-		Engine:   holdfast.PolicyVersion{PreviousVersion: last.EngineVersion},
+		Engine:   protocol.PolicyVersion{PreviousVersion: last.EngineVersion},
 	}
 	if assigned.Waived, err = s.waivedOf(ctx, run); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (s *starter) waivedOf(ctx context.Context, run holdfast.Run) ([]string, err
 // waived holds no apply.
 func (s *starter) judgedBy(
 	ctx context.Context, run holdfast.Run, last holdfast.Applied,
-) (*holdfast.AssignedPolicies, []holdfast.PolicyWaiver, error) {
+) (*protocol.AssignedPolicies, []holdfast.PolicyWaiver, error) {
 	policies, err := s.policiesOf(ctx, run, last)
 	if err != nil || policies == nil {
 		return nil, nil, err
@@ -82,7 +83,7 @@ func (s *starter) judgedBy(
 }
 
 // versionOf takes apart what a run says of its template: "name@version (commit)".
-func versionOf(template, last string) (v holdfast.PolicyVersion) {
+func versionOf(template, last string) (v protocol.PolicyVersion) {
 	v.Name, v.Version = nameAndVersion(template)
 	if name, version := nameAndVersion(last); name == v.Name {
 		v.PreviousVersion = version
@@ -97,7 +98,7 @@ func nameAndVersion(template string) (name, version string) {
 }
 
 // proposalOf is the pull request that a run is of, or whose merge it applies.
-func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out holdfast.PolicyPullRequest, err error) {
+func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out protocol.PolicyPullRequest, err error) {
 	ref := run.PullRequest
 	for _, review := range run.Reviews {
 		if ref.IsZero() {
@@ -113,7 +114,7 @@ func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out holdfas
 	} else if err != nil {
 		return out, fmt.Errorf("read pull request %s: %w", ref, err)
 	}
-	out = holdfast.PolicyPullRequest{Repository: ref.Repo, Number: ref.Number, Author: pr.Author, Files: []string{}}
+	out = protocol.PolicyPullRequest{Repository: ref.Repo, Number: ref.Number, Author: pr.Author, Files: []string{}}
 	if pr.Result == "" {
 		return out, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -115,7 +116,7 @@ type Grants struct {
 	// Forbidden is why a repository may not define a cluster with that state.
 	Forbidden func(repo string, doc document.Document, stateLocation string) holdfast.Faults
 	// Credentials returns the environment that a run of that kind gets.
-	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error)
+	Credentials func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error)
 	// SameCredential reports whether runs of that kind of two clusters get a credential
 	// from the same place.
 	SameCredential func(name string, kind holdfast.RunKind, a, b holdfast.Cluster) bool

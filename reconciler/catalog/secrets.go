@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 )
 
 // namesOfSecrets are the names of credentials that secret variables refer to, sorted.
-func namesOfSecrets(secrets ...map[string]holdfast.SecretRef) []string {
+func namesOfSecrets(secrets ...map[string]rootmodule.SecretRef) []string {
 	names := make(map[string]bool)
 	for _, refs := range secrets {
 		for _, ref := range refs {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // records has one pull request, the clusters and the runs.
@@ -42,12 +43,12 @@ func (r records) Run(_ context.Context, id string) (holdfast.Run, error) {
 	return run, nil
 }
 
-func (r records) Impacts(context.Context, holdfast.PullRequestRef) ([]holdfast.Impact, error) {
-	var group holdfast.ImpactGroup
+func (r records) Impacts(context.Context, holdfast.PullRequestRef) ([]rollout.Impact, error) {
+	var group rollout.ImpactGroup
 	for _, name := range r.samples {
-		group.Clusters = append(group.Clusters, holdfast.ImpactCluster{Name: name})
+		group.Clusters = append(group.Clusters, rollout.ImpactCluster{Name: name})
 	}
-	return []holdfast.Impact{{Groups: []holdfast.ImpactGroup{group}}}, nil
+	return []rollout.Impact{{Groups: []rollout.ImpactGroup{group}}}, nil
 }
 
 // host is a code host on which everybody has one permission.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/rollout"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // What commands ask of the others. Every method is safe for concurrent use. The
@@ -46,7 +48,7 @@ type Suspensions interface {
 type PullRequests interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	SavePullRequest(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
-	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]rollout.Impact, error)
 	// Requesters are those who have asked through Holdfast for what a pull request proposes,
 	// as CommandGiver.Owner names them.
 	Requesters(ctx context.Context, ref holdfast.PullRequestRef) ([]string, error)
@@ -56,7 +58,7 @@ type PullRequests interface {
 type States interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
-	StateLock(ctx context.Context, location string) (holdfast.StateLock, error)
+	StateLock(ctx context.Context, location string) (statelock.StateLock, error)
 	ReleaseStateLock(ctx context.Context, location string) (released bool, err error)
 }
 

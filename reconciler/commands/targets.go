@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // permitted checks that the author may command: write permission on the code
@@ -126,7 +127,7 @@ func (h *Handler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord,
 	}
 	for _, impact := range impacts {
 		for _, group := range impact.Groups {
-			if slices.ContainsFunc(group.Clusters, func(cluster holdfast.ImpactCluster) bool { return cluster.Name == name }) {
+			if slices.ContainsFunc(group.Clusters, func(cluster rollout.ImpactCluster) bool { return cluster.Name == name }) {
 				return refusal(fmt.Sprintf("the merge leaves cluster %q as it is, and no plan shows what the new template would do to it: `/holdfast plan --all` plans all", name))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
@@ -236,7 +237,7 @@ func pendingRun(in Input) (Decision, bool) {
 // lockedText says which lock a run waits for, as far as its engine has printed that.
 func lockedText(run holdfast.Run) string {
 	const again = "it is retried automatically"
-	lock, known := holdfast.LockOf(run)
+	lock, known := statelock.Of(run)
 	switch {
 	case known && lock.Who != "":
 		return lock.Who + " holds the lock " + lock.ID + "; " + again

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -37,7 +38,7 @@ type agents struct {
 
 // member is an agent: the process that has its id now.
 type member struct {
-	claim   holdfast.ClaimRequest // its last one; without kinds: only heartbeats were heard
+	claim   protocol.ClaimRequest // its last one; without kinds: only heartbeats were heard
 	since   time.Time
 	seenAt  time.Time
 	seen    time.Time // the same with the monotonic clock
@@ -55,11 +56,11 @@ func newAgents(now func() time.Time, demanded []string) *agents {
 
 // refusal is why an agent gets no runs; nil if it gets them. One for which no mode works
 // starts no engine.
-func (a *agents) refusal(req holdfast.ClaimRequest) error {
-	if len(a.demanded) == 0 || req.Isolation == holdfast.IsolationUnavailable || slices.Contains(a.demanded, req.Isolation) {
+func (a *agents) refusal(req protocol.ClaimRequest) error {
+	if len(a.demanded) == 0 || req.Isolation == protocol.IsolationUnavailable || slices.Contains(a.demanded, req.Isolation) {
 		return nil
 	}
-	return &holdfast.AgentIsolationError{Isolation: req.Isolation, Demanded: a.demanded}
+	return &protocol.AgentIsolationError{Isolation: req.Isolation, Demanded: a.demanded}
 }
 
 func (m *member) living() bool { return m.waiting > 0 || time.Since(m.seen) <= agentSilence }
@@ -70,10 +71,10 @@ func (m *member) sign(now time.Time) {
 }
 
 // heard takes in a claim or a word that an agent is there. It is an
-// *holdfast.AgentTakenError if another living process has the id. A process that
+// *protocol.AgentTakenError if another living process has the id. A process that
 // shows the folder of the one before has replaced it; one that shows none replaces
 // nobody.
-func (a *agents) heard(req holdfast.ClaimRequest) error {
+func (a *agents) heard(req protocol.ClaimRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m, err := a.placeOf(req)
@@ -89,7 +90,7 @@ func (a *agents) heard(req holdfast.ClaimRequest) error {
 
 // placeOf is the member that a claim is of, a new one if its process takes the place of
 // another.
-func (a *agents) placeOf(req holdfast.ClaimRequest) (*member, error) {
+func (a *agents) placeOf(req protocol.ClaimRequest) (*member, error) {
 	now, m := a.now(), a.by[req.Agent]
 	switch {
 	case m == nil:
@@ -97,11 +98,11 @@ func (a *agents) placeOf(req holdfast.ClaimRequest) (*member, error) {
 	case m.claim.Process == req.Process && m.claim.Folder == req.Folder:
 		return m, nil
 	case m.living() && slices.Contains(m.former, req.Process):
-		return nil, &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host, Same: true}
+		return nil, &protocol.AgentTakenError{Agent: req.Agent, Host: m.claim.Host, Same: true}
 	case req.Process != "" && req.Folder != "" && req.Folder == m.claim.Folder:
 		return &member{since: now, former: m.replacedBy(req.Process)}, nil
 	case m.living():
-		return nil, &holdfast.AgentTakenError{Agent: req.Agent, Host: m.claim.Host}
+		return nil, &protocol.AgentTakenError{Agent: req.Agent, Host: m.claim.Host}
 	default:
 		return &member{since: now}, nil
 	}
@@ -155,7 +156,7 @@ func (a *agents) beats(run holdfast.Run, process string) {
 	process = cmp.Or(process, run.AgentProcess)
 	now, m := a.now(), a.by[run.Agent]
 	if m == nil {
-		m = &member{since: now, beaten: true, claim: holdfast.ClaimRequest{Agent: run.Agent, Process: process, Folder: run.AgentFolder}}
+		m = &member{since: now, beaten: true, claim: protocol.ClaimRequest{Agent: run.Agent, Process: process, Folder: run.AgentFolder}}
 		a.by[run.Agent] = m
 	}
 	if process == m.claim.Process {
@@ -216,17 +217,17 @@ func (a *agents) age(ago time.Duration) {
 
 // Heard returns the agents that were heard of, by id, without their runs: it asks
 // nobody. Those that have been silent for a day are left out.
-func (a *agents) Heard() []holdfast.AgentStatus {
+func (a *agents) Heard() []protocol.AgentStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var out []holdfast.AgentStatus
+	var out []protocol.AgentStatus
 	for id, m := range a.by {
 		if !m.living() && time.Since(m.seen) > agentKept {
 			delete(a.by, id)
 			continue
 		}
 		c := m.claim
-		status := holdfast.AgentStatus{
+		status := protocol.AgentStatus{
 			ID: id, Runner: c.Runner, Living: m.living(), Kinds: slices.Clone(c.Kinds), Projects: slices.Clone(c.Projects),
 			Isolation: c.Isolation, Platform: c.Platform, Host: c.Host, Version: c.Version, Slots: c.Slots,
 			Since: m.since, SeenAt: m.seenAt,
@@ -236,7 +237,7 @@ func (a *agents) Heard() []holdfast.AgentStatus {
 		}
 		out = append(out, status)
 	}
-	slices.SortFunc(out, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
+	slices.SortFunc(out, func(x, y protocol.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
 	return out
 }
 
@@ -262,9 +263,9 @@ func (a *agents) unheard(agent string) time.Duration {
 }
 
 // Present takes in that an agent is there and wants no run now, since all its
-// slots are taken. It is an *holdfast.AgentTakenError if another living process has
+// slots are taken. It is a *protocol.AgentTakenError if another living process has
 // its id.
-func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) error {
+func (d *Dispatcher) Present(ctx context.Context, req protocol.ClaimRequest) error {
 	if err := (roll{d}).hear(ctx, req); err != nil {
 		return err
 	}
@@ -274,19 +275,19 @@ func (d *Dispatcher) Present(ctx context.Context, req holdfast.ClaimRequest) err
 
 // Agents is Heard with the runs that the records say they execute; an agent that
 // was not heard of and has runs is among them.
-func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error) {
+func (d *Dispatcher) Agents(ctx context.Context) ([]protocol.AgentStatus, error) {
 	running, err := d.running(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := d.Heard()
 	for _, run := range running {
-		i := slices.IndexFunc(list, func(a holdfast.AgentStatus) bool { return a.ID == run.Agent })
+		i := slices.IndexFunc(list, func(a protocol.AgentStatus) bool { return a.ID == run.Agent })
 		if i < 0 {
 			// One that was launched for the run is known by its heartbeats alone.
 			run = d.LastSign(run)
 			living := run.AgentFolder == "" && d.opts.Now().Sub(run.HeartbeatAt) <= agentSilence
-			list = append(list, holdfast.AgentStatus{ID: run.Agent, Living: living, Kinds: []holdfast.RunKind{}, SeenAt: run.HeartbeatAt})
+			list = append(list, protocol.AgentStatus{ID: run.Agent, Living: living, Kinds: []holdfast.RunKind{}, SeenAt: run.HeartbeatAt})
 			i = len(list) - 1
 		}
 		list[i].Runs = append(list[i].Runs, run.ID)
@@ -294,7 +295,7 @@ func (d *Dispatcher) Agents(ctx context.Context) ([]holdfast.AgentStatus, error)
 			list[i].Living = false // as its run says: leases may be shorter than agentSilence
 		}
 	}
-	slices.SortFunc(list, func(x, y holdfast.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
+	slices.SortFunc(list, func(x, y protocol.AgentStatus) int { return strings.Compare(x.ID, y.ID) })
 	for i := range list {
 		slices.Sort(list[i].Runs)
 		if list[i].Kinds == nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -46,7 +47,7 @@ var (
 // run. The agent is believed what its kind of run can end with and the words that
 // there are; a result that cannot be becomes an error, which is never retried
 // automatically, and why says what was wrong with it.
-func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why string) {
+func checked(run holdfast.Run, result protocol.Result) (out protocol.Result, why string) {
 	result = bounded(result)
 	switch {
 	case !result.Status.Done():
@@ -72,7 +73,7 @@ func checked(run holdfast.Run, result holdfast.Result) (out holdfast.Result, why
 	if why == "" {
 		return reported(result), ""
 	}
-	return holdfast.Result{
+	return protocol.Result{
 		Fence: result.Fence, Status: holdfast.RunErrored, Reason: holdfast.CauseInvalidOutcome,
 		Applying: result.Applying && run.Kind.Writes(), Steps: result.Steps,
 		Failure: &holdfast.Failure{
@@ -90,7 +91,7 @@ func looksForLeftovers(run holdfast.Run) bool {
 // reported is a result whose reason and cause are words that there are. An agent
 // of a newer version may have others: what else it says counts, but it is not
 // retried automatically.
-func reported(r holdfast.Result) holdfast.Result {
+func reported(r protocol.Result) protocol.Result {
 	if !r.Reason.Reportable() {
 		r.Reason = holdfast.CauseInvalidOutcome
 	}
@@ -110,9 +111,9 @@ func badVersion(v string) bool { return len(v) > maxVersion || !versionText.Matc
 
 // bounded cuts texts and lists to what they may be at most, and leaves out steps
 // that there are not.
-func bounded(r holdfast.Result) holdfast.Result {
+func bounded(r protocol.Result) protocol.Result {
 	r.Detail = cut(r.Detail, maxLine)
-	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s holdfast.Step) bool {
+	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s protocol.Step) bool {
 		return !slices.Contains(steps, s.Name) || s.Duration < 0 || s.Duration > maxStepTime
 	})
 	r.Steps = r.Steps[:min(len(r.Steps), maxSteps)]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 )
 
@@ -18,21 +19,21 @@ func TestOutcomeOfItsKind(t *testing.T) {
 	reviewed := []holdfast.Review{{Run: "run-seen"}}
 	refused := map[string]struct {
 		kind   holdfast.RunKind
-		result holdfast.Result
+		result protocol.Result
 	}{
-		"a plan that has applied":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunApplied}},
-		"a check that has applied":  {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunApplied}},
-		"a release that plans":      {holdfast.RunUnlock, holdfast.Result{Status: holdfast.RunPlanned}},
-		"a release that applies":    {holdfast.RunUnlock, holdfast.Result{Status: holdfast.RunApplied, Applying: true}},
-		"a plan that applies":       {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunErrored, Applying: true}},
-		"a check that applies":      {holdfast.RunDrift, holdfast.Result{Status: holdfast.RunNoChanges, Applying: true}},
-		"a plan that was compared":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged}},
-		"no end":                    {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunRunning}},
-		"a status of its own":       {holdfast.RunApply, holdfast.Result{Status: "approved"}},
-		"a digest that is a text":   {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, InputDigest: "as reviewed\n"}},
-		"an engine of its own":      {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "sh"}},
-		"a version that is a text":  {holdfast.RunPlan, holdfast.Result{Status: holdfast.RunPlanned, EngineName: "tofu", EngineVersion: "1.10.0 <b>"}},
-		"equal to what is not seen": {holdfast.RunApply, holdfast.Result{Status: holdfast.RunApplied, Matched: "run-other"}},
+		"a plan that has applied":   {holdfast.RunPlan, protocol.Result{Status: holdfast.RunApplied}},
+		"a check that has applied":  {holdfast.RunDrift, protocol.Result{Status: holdfast.RunApplied}},
+		"a release that plans":      {holdfast.RunUnlock, protocol.Result{Status: holdfast.RunPlanned}},
+		"a release that applies":    {holdfast.RunUnlock, protocol.Result{Status: holdfast.RunApplied, Applying: true}},
+		"a plan that applies":       {holdfast.RunPlan, protocol.Result{Status: holdfast.RunErrored, Applying: true}},
+		"a check that applies":      {holdfast.RunDrift, protocol.Result{Status: holdfast.RunNoChanges, Applying: true}},
+		"a plan that was compared":  {holdfast.RunPlan, protocol.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged}},
+		"no end":                    {holdfast.RunPlan, protocol.Result{Status: holdfast.RunRunning}},
+		"a status of its own":       {holdfast.RunApply, protocol.Result{Status: "approved"}},
+		"a digest that is a text":   {holdfast.RunPlan, protocol.Result{Status: holdfast.RunPlanned, InputDigest: "as reviewed\n"}},
+		"an engine of its own":      {holdfast.RunPlan, protocol.Result{Status: holdfast.RunPlanned, EngineName: "sh"}},
+		"a version that is a text":  {holdfast.RunPlan, protocol.Result{Status: holdfast.RunPlanned, EngineName: "tofu", EngineVersion: "1.10.0 <b>"}},
+		"equal to what is not seen": {holdfast.RunApply, protocol.Result{Status: holdfast.RunApplied, Matched: "run-other"}},
 	}
 	for name, tc := range refused {
 		run := holdfast.Run{Kind: tc.kind, RunSpec: holdfast.RunSpec{Reviews: reviewed}}
@@ -43,11 +44,11 @@ func TestOutcomeOfItsKind(t *testing.T) {
 		}
 	}
 	// What an apply may have changed is not forgotten with it.
-	if got, _ := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, holdfast.Result{Status: "x", Applying: true}); !got.Applying {
+	if got, _ := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, protocol.Result{Status: "x", Applying: true}); !got.Applying {
 		t.Error("an apply that had begun counts as one that had not")
 	}
 	for _, kind := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
-		if got, why := dispatch.Checked(holdfast.Run{Kind: kind}, holdfast.Result{Status: holdfast.RunApplied}); got.Status != holdfast.RunApplied {
+		if got, why := dispatch.Checked(holdfast.Run{Kind: kind}, protocol.Result{Status: holdfast.RunApplied}); got.Status != holdfast.RunApplied {
 			t.Errorf("%s that was done is taken as %+v (%s)", kind, got, why)
 		}
 	}
@@ -55,9 +56,9 @@ func TestOutcomeOfItsKind(t *testing.T) {
 		for _, status := range []holdfast.RunStatus{
 			holdfast.RunPlanned, holdfast.RunNoChanges, holdfast.RunErrored, holdfast.RunCanceled, holdfast.RunInterrupted,
 		} {
-			result := holdfast.Result{
+			result := protocol.Result{
 				Status: status, InputDigest: holdfast.DigestOf(nil), EngineName: "terraform", EngineVersion: "1.12.0-beta1",
-				Failure: &holdfast.Failure{Step: "plan", Cause: "Throttled", Transient: true}, Steps: []holdfast.Step{{Name: "init", Duration: time.Second}},
+				Failure: &holdfast.Failure{Step: "plan", Cause: "Throttled", Transient: true}, Steps: []protocol.Step{{Name: "init", Duration: time.Second}},
 			}
 			got, why := dispatch.Checked(holdfast.Run{Kind: kind}, result)
 			if !reflect.DeepEqual(got, result) || why != "" {
@@ -71,9 +72,9 @@ func TestOutcomeOfItsKind(t *testing.T) {
 func TestWordsOfAnOutcome(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1<<20)
-	got, why := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, holdfast.Result{
+	got, why := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, protocol.Result{
 		Status: holdfast.RunErrored, Reason: "reviewed by alice", Detail: long, Applying: true,
-		Steps: []holdfast.Step{{Name: "apply", Duration: time.Minute}, {Name: long}, {Name: "plan", Duration: -1}},
+		Steps: []protocol.Step{{Name: "apply", Duration: time.Minute}, {Name: long}, {Name: "plan", Duration: -1}},
 		Failure: &holdfast.Failure{
 			Step: "mine", Summary: long, Detail: long, Hint: long, Cause: "Because", Transient: true, Address: long,
 			Diagnostics: make([]holdfast.Diagnostic, 5000), Completed: make([]string, 5000), Unrecorded: []string{long, "aws_vpc.main"},
@@ -110,7 +111,7 @@ func TestWhatIsCutOfAnApplyIsLost(t *testing.T) {
 		"lost before":          {holdfast.Failure{ProgressLost: true}, true},
 		"a long one that goes": {holdfast.Failure{Remaining: []string{long}}, false},
 	} {
-		result := holdfast.Result{Status: holdfast.RunInterrupted, Applying: true, Failure: &tc.failure}
+		result := protocol.Result{Status: holdfast.RunInterrupted, Applying: true, Failure: &tc.failure}
 		got, why := dispatch.Checked(holdfast.Run{Kind: holdfast.RunApply}, result)
 		if why != "" || got.Failure == nil || got.Failure.ProgressLost != tc.lost {
 			t.Errorf("%s: taken as %+v (%s), want progress lost %t", name, got.Failure, why, tc.lost)

@@ -10,25 +10,26 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
 // Claim hands a run to an agent. It waits up to req.Wait for one and is
-// ErrNotFound if there is none by then, an *holdfast.AgentTakenError if another
-// living process has the agent's id, an *holdfast.AgentIsolationError if it isolates
+// ErrNotFound if there is none by then, a *protocol.AgentTakenError if another
+// living process has the agent's id, a *protocol.AgentIsolationError if it isolates
 // engines less than Limits.Isolation demands.
-func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, error) {
+func (d *Dispatcher) Claim(ctx context.Context, req protocol.ClaimRequest) (protocol.Assignment, error) {
 	if err := (roll{d}).hear(ctx, req); err != nil {
-		return holdfast.Assignment{}, err
+		return protocol.Assignment{}, err
 	}
 	defer d.waits(req.Agent)()
 	doubtful, err := d.reap(ctx, req)
 	if err != nil {
-		return holdfast.Assignment{}, err
+		return protocol.Assignment{}, err
 	}
 	if err := d.refusal(req); err != nil {
-		return holdfast.Assignment{}, err
+		return protocol.Assignment{}, err
 	}
 	place, leave := handout{d}.place(req)
 	defer leave()
@@ -38,7 +39,7 @@ func (d *Dispatcher) Claim(ctx context.Context, req holdfast.ClaimRequest) (hold
 		if doubtful {
 			patience = min(patience, claimPause)
 		}
-		var a holdfast.Assignment
+		var a protocol.Assignment
 		run, err := handout{d}.claimRun(ctx, place, req, patience)
 		if err == nil {
 			// The run is the agent's now. If that has hung up meanwhile its lease ends,
@@ -67,7 +68,7 @@ type handout struct{ *Dispatcher }
 // place; ErrNotFound if there is none until patience is over. The lock is taken before the
 // record, so that a run that was claimed always had the lock.
 func (d handout) claimRun(
-	ctx context.Context, place *queue.Place[candidate], req holdfast.ClaimRequest, patience time.Duration,
+	ctx context.Context, place *queue.Place[candidate], req protocol.ClaimRequest, patience time.Duration,
 ) (holdfast.Run, error) {
 	until := time.Now().Add(patience)
 	for miss := queue.MissNone; ; {
@@ -86,7 +87,7 @@ func (d handout) claimRun(
 // is about to claim it: two claims of a run would have one name as the owner of its
 // lock, and the one that fails would let go what is the other's. Its record is read only
 // here: of those that could be claimed instead, none is.
-func (d handout) claimOne(ctx context.Context, c candidate, req holdfast.ClaimRequest) (claimed holdfast.Run, err error) {
+func (d handout) claimOne(ctx context.Context, c candidate, req protocol.ClaimRequest) (claimed holdfast.Run, err error) {
 	defer d.counters.given.add(c.run, -1)
 	err = d.alone(ctx, []string{"claim:" + c.run}, func() error {
 		run, err := d.opts.Store.Run(ctx, c.run)
@@ -105,7 +106,7 @@ func (d handout) claimOne(ctx context.Context, c candidate, req holdfast.ClaimRe
 }
 
 func (d handout) claimAlone(
-	ctx context.Context, run holdfast.Run, agent holdfast.AgentRef, now time.Time, most int,
+	ctx context.Context, run holdfast.Run, agent protocol.AgentRef, now time.Time, most int,
 ) (claimed holdfast.Run, err error) {
 	if stopped, err := d.opts.Fleet.Stopped(ctx, run); err != nil {
 		return run, err
@@ -157,17 +158,17 @@ func (d handout) lost(ctx context.Context, run holdfast.Run, err error) bool {
 
 // claimant is who a run is handed to: the process that asks, or what a runner will start for
 // the attempt.
-func claimant(req holdfast.ClaimRequest, run holdfast.Run) holdfast.AgentRef {
+func claimant(req protocol.ClaimRequest, run holdfast.Run) protocol.AgentRef {
 	if req.Agent != "" {
 		return req.Ref()
 	}
-	return holdfast.AgentRef{
-		ID: holdfast.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}), Runner: req.Runner,
+	return protocol.AgentRef{
+		ID: protocol.LaunchAgent(req.Runner, holdfast.AttemptRef{Run: run.ID, Attempt: run.Attempt + 1}), Runner: req.Runner,
 	}
 }
 
 // claimKinds are the kinds of runs that an agent may be handed; none: all.
-func claimKinds(req holdfast.ClaimRequest) []holdfast.RunKind {
+func claimKinds(req protocol.ClaimRequest) []holdfast.RunKind {
 	if len(req.Kinds) == 0 {
 		return nil
 	}
@@ -188,7 +189,7 @@ func withJobs(kinds []holdfast.RunKind) []holdfast.RunKind {
 // claimFilter says which runs may be handed out now, in which order, and how many: not those
 // of providers that need a break, nor of providers, projects and runners that have as many runs
 // as they may, and no more drift checks than there may be. It is false if there can be none.
-func (d handout) claimFilter(ctx context.Context, req holdfast.ClaimRequest) (holdfast.ClaimFilter, *room, bool, error) {
+func (d handout) claimFilter(ctx context.Context, req protocol.ClaimRequest) (holdfast.ClaimFilter, *room, bool, error) {
 	kinds, now := claimKinds(req), d.opts.Now()
 	running, lately, err := d.opts.Store.Served(ctx, now)
 	if err != nil {
@@ -371,7 +372,7 @@ func (t *turns) lock(ctx context.Context, key string) (unlock func(), err error)
 }
 
 // begin records what the attempt starts from and makes its assignment.
-func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (holdfast.Assignment, error) {
+func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (protocol.Assignment, error) {
 	d.renewals.confirmed(run.ID)
 	a, run, err := handout{d}.assignment(ctx, run)
 	if err == nil {
@@ -389,11 +390,11 @@ func (d handout) claimed(ctx context.Context, run holdfast.Run) {
 }
 
 // assignment is what an attempt needs to know.
-func (d handout) assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
+func (d handout) assignment(ctx context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error) {
 	a, run, err := d.opts.Fleet.Assignment(ctx, run)
 	if err != nil {
 		// Nothing has started. The run ends with what is wrong, for all to see.
-		_, endErr := d.end(ctx, run.Ref(), run, holdfast.Result{
+		_, endErr := d.end(ctx, run.Ref(), run, protocol.Result{
 			Status: holdfast.RunErrored, Reason: holdfast.CauseAssignment,
 			Failure: &holdfast.Failure{Step: "prepare", Summary: err.Error(), Cause: holdfast.CauseAssignment},
 		}, d.opts.Store.EndAttempt)

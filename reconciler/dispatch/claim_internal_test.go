@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // waitingRuns is a Store of runs that wait, and counts what is asked of it.
@@ -92,7 +94,7 @@ func (s *waitingRuns) Run(_ context.Context, id string) (holdfast.Run, error) {
 	return holdfast.Run{ID: id, Status: holdfast.RunQueued, RunSpec: holdfast.RunSpec{PullRequest: s.pullRequest(slices.Index(s.ids, id))}}, nil
 }
 
-func (s *waitingRuns) ClaimRun(_ context.Context, id string, _ holdfast.AgentRef, now time.Time, _ int) (holdfast.Run, error) {
+func (s *waitingRuns) ClaimRun(_ context.Context, id string, _ protocol.AgentRef, now time.Time, _ int) (holdfast.Run, error) {
 	return holdfast.Run{ID: id, RunProgress: holdfast.RunProgress{Attempt: 1}, StartedAt: now}, nil
 }
 
@@ -104,24 +106,24 @@ type everything struct {
 
 func (everything) Fork(context.Context, holdfast.Run) (bool, error)    { return true, nil }
 func (everything) Stopped(context.Context, holdfast.Run) (bool, error) { return false, nil }
-func (everything) Assignment(_ context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error) {
-	return holdfast.Assignment{}, run, nil
+func (everything) Assignment(_ context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error) {
+	return protocol.Assignment{}, run, nil
 }
 
-func (everything) HearAgent(context.Context, holdfast.ClaimRequest, string, time.Duration) (bool, error) {
+func (everything) HearAgent(context.Context, protocol.ClaimRequest, string, time.Duration) (bool, error) {
 	return true, nil
 }
 
-func (everything) HeardAgents(context.Context, string) ([]holdfast.AgentSign, error) { return nil, nil }
-func (everything) Cost(holdfast.Cluster, plandoc.Document) *holdfast.Cost            { return nil }
-func (everything) Sweeps() bool                                                      { return true }
-func (everything) Awaited() []string                                                 { return nil }
-func (everything) Changed(context.Context, holdfast.Run)                             {}
-func (everything) Finished(holdfast.Run, []holdfast.Step)                            {}
-func (e everything) Wake(_ context.Context, topic string)                            { e.woken(topic) }
-func (everything) Acquire(context.Context, string, string, time.Duration) error      { return nil }
-func (everything) Renew(context.Context, string, string, time.Duration) error        { return nil }
-func (everything) Release(context.Context, string, string) error                     { return nil }
+func (everything) HeardAgents(context.Context, string) ([]replica.AgentSign, error) { return nil, nil }
+func (everything) Cost(holdfast.Cluster, plandoc.Document) *holdfast.Cost           { return nil }
+func (everything) Sweeps() bool                                                     { return true }
+func (everything) Awaited() []string                                                { return nil }
+func (everything) Changed(context.Context, holdfast.Run)                            {}
+func (everything) Finished(holdfast.Run, []protocol.Step)                           {}
+func (e everything) Wake(_ context.Context, topic string)                           { e.woken(topic) }
+func (everything) Acquire(context.Context, string, string, time.Duration) error     { return nil }
+func (everything) Renew(context.Context, string, string, time.Duration) error       { return nil }
+func (everything) Release(context.Context, string, string) error                    { return nil }
 
 func dispatcherOf(t *testing.T, store *waitingRuns) *Dispatcher {
 	t.Helper()
@@ -144,7 +146,7 @@ func TestClaimReadsTheRunThatIsTaken(t *testing.T) {
 	for n := range claimableLooked {
 		store.queue(fmt.Sprint("run-", n))
 	}
-	a, err := dispatcherOf(t, store).Claim(t.Context(), holdfast.ClaimRequest{Agent: "a"})
+	a, err := dispatcherOf(t, store).Claim(t.Context(), protocol.ClaimRequest{Agent: "a"})
 	if err != nil || a.Run != "run-0" {
 		t.Fatalf("Claim() = %q, %v", a.Run, err)
 	}
@@ -162,7 +164,7 @@ func TestForksTakeNoPlaces(t *testing.T) {
 		for n := range store.forks + more {
 			store.queue(fmt.Sprint("run-", n))
 		}
-		a, err := dispatcherOf(t, store).Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Isolation: holdfast.IsolationNone})
+		a, err := dispatcherOf(t, store).Claim(t.Context(), protocol.ClaimRequest{Agent: "a", Isolation: protocol.IsolationNone})
 		if more == 0 && !errors.Is(err, holdfast.ErrNotFound) || more == 1 && (err != nil || a.Run != "run-48") {
 			t.Errorf("Claim() with %d runs behind those of forks = %q, %v", more, a.Run, err)
 		}
@@ -188,7 +190,7 @@ func TestForksAreLookedAtOnce(t *testing.T) {
 				}
 				looked := func() int {
 					store.read = nil
-					if _, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a"}); !errors.Is(err, holdfast.ErrNotFound) {
+					if _, err := d.Claim(t.Context(), protocol.ClaimRequest{Agent: "a"}); !errors.Is(err, holdfast.ErrNotFound) {
 						t.Errorf("Claim() = %v", err)
 					}
 					return len(store.read)
@@ -224,7 +226,7 @@ func TestClaimWaitsForAWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &waitingRuns{}
 		d := dispatcherOf(t, store)
-		if _, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second}); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := d.Claim(t.Context(), protocol.ClaimRequest{Agent: "a", Wait: 25 * time.Second}); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("Claim() of an empty queue = %v", err)
 		}
 		if store.asked != 1 || store.looks != 0 {
@@ -238,7 +240,7 @@ func TestClaimWaitsForAWord(t *testing.T) {
 		got := make(chan claimed, 1)
 		claim := func() {
 			began := time.Now()
-			a, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
+			a, err := d.Claim(t.Context(), protocol.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
 			if err != nil {
 				t.Error(err)
 			}
@@ -272,7 +274,7 @@ func TestClaimSleepsThroughNothing(t *testing.T) {
 			d.Queued(t.Context())
 		}
 		began := time.Now()
-		a, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
+		a, err := d.Claim(t.Context(), protocol.ClaimRequest{Agent: "a", Wait: 25 * time.Second})
 		if err != nil || a.Run != "run-1" || time.Since(began) != 0 {
 			t.Errorf("Claim() = %q, %v after %s", a.Run, err, time.Since(began))
 		}
@@ -300,7 +302,7 @@ func TestRunsOfOthersCostOneQuery(t *testing.T) {
 			store.queue("run-1")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := d.Claim(t.Context(), holdfast.ClaimRequest{Agent: "a", Kinds: []holdfast.RunKind{c.kind}, Wait: 25 * time.Second})
+				_, err := d.Claim(t.Context(), protocol.ClaimRequest{Agent: "a", Kinds: []holdfast.RunKind{c.kind}, Wait: 25 * time.Second})
 				ended <- err
 			}()
 			for range 3 {

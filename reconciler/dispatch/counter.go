@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
@@ -36,7 +37,7 @@ type counter struct {
 }
 
 // counterOf says which claims take the same runs.
-func counterOf(req holdfast.ClaimRequest) string {
+func counterOf(req protocol.ClaimRequest) string {
 	kinds, projects := slices.Clone(req.Kinds), slices.Clone(req.Projects)
 	slices.Sort(kinds)
 	slices.Sort(projects)
@@ -45,13 +46,13 @@ func counterOf(req holdfast.ClaimRequest) string {
 
 // place returns the place of a claim, behind those that take the same runs; leave is to be
 // called in the end.
-func (d handout) place(req holdfast.ClaimRequest) (place *queue.Place[candidate], leave func()) {
+func (d handout) place(req protocol.ClaimRequest) (place *queue.Place[candidate], leave func()) {
 	key := counterOf(req)
 	d.counters.mu.Lock()
 	defer d.counters.mu.Unlock()
 	c := d.counters.by[key]
 	if c == nil {
-		of := holdfast.ClaimRequest{Kinds: req.Kinds, Projects: req.Projects, Runner: req.Runner, Isolation: req.Isolation}
+		of := protocol.ClaimRequest{Kinds: req.Kinds, Projects: req.Projects, Runner: req.Runner, Isolation: req.Isolation}
 		c = &counter{Line: queue.NewLine(queue.LineOptions[candidate]{
 			Look:  func(ctx context.Context, wanted int) (queue.Found[candidate], error) { return d.look(ctx, of, wanted) },
 			Given: func(c candidate) { d.counters.given.add(c.run, 1) }, Back: func(c candidate) { d.counters.given.add(c.run, -1) },
@@ -110,7 +111,7 @@ const (
 
 // look looks at the queue for so many claims. Where no run that they take is queued, that is
 // found out by one query instead of nine, and none is to be expected without a word.
-func (d handout) look(ctx context.Context, of holdfast.ClaimRequest, wanted int) (queue.Found[candidate], error) {
+func (d handout) look(ctx context.Context, of protocol.ClaimRequest, wanted int) (queue.Found[candidate], error) {
 	var found queue.Found[candidate]
 	some, err := d.opts.Store.AnyQueued(ctx, holdfast.ClaimFilter{Kinds: claimKinds(of), Projects: of.Projects, Runner: of.Runner})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // soldRuns are waitingRuns that are handed out once, of the provider that their names begin
@@ -55,7 +56,7 @@ func (s *soldRuns) Run(ctx context.Context, id string) (holdfast.Run, error) {
 	return run, err
 }
 
-func (s *soldRuns) ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, most int) (holdfast.Run, error) {
+func (s *soldRuns) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, most int) (holdfast.Run, error) {
 	s.mu.Lock()
 	i := slices.Index(s.ids, id)
 	if i < 0 || len(s.running) >= most {
@@ -102,7 +103,7 @@ func newCrowd(t *testing.T, agents int, limits Limits) *crowd {
 	}
 	for i := range agents {
 		c.wg.Go(func() {
-			a, err := c.Claim(t.Context(), holdfast.ClaimRequest{Agent: fmt.Sprint("agent-", i), Wait: 20 * time.Second})
+			a, err := c.Claim(t.Context(), protocol.ClaimRequest{Agent: fmt.Sprint("agent-", i), Wait: 20 * time.Second})
 			if err == nil {
 				c.got <- a.Run
 			}

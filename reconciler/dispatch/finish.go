@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
 // Finish records how an attempt ended, by its agent's word as far as that can be;
 // what cannot is recorded as an error. A second delivery of the same result is
 // an ErrFenced: the first one was taken.
-func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result holdfast.Result) error {
+func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result protocol.Result) error {
 	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil {
 		return fmt.Errorf("read run %s: %w", ref.Run, err)
@@ -32,7 +33,7 @@ func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result
 // outcome is the run as a result, and the plan that was made, leave it: ended, queued again after a
 // pre-emption, or waiting for a retry.
 func outcome(
-	run holdfast.Run, result holdfast.Result, plan holdfast.Plan, now time.Time, limits Limits,
+	run holdfast.Run, result protocol.Result, plan holdfast.Plan, now time.Time, limits Limits,
 ) holdfast.Run {
 	run.Begun = run.Begun || result.Applying && run.Kind.Applies()
 	run.InputDigest = result.InputDigest
@@ -110,7 +111,7 @@ type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run
 // end stores how an attempt at a run ended, lets its lock go, and has everybody told. The
 // run is as the caller has read it, which may be some time ago.
 func (d *Dispatcher) end(
-	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result holdfast.Result, store endFunc,
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result protocol.Result, store endFunc,
 ) (holdfast.Run, error) {
 	ctx = context.WithoutCancel(ctx) // an outcome is saved whoever hangs up
 	run, err := d.saveOutcome(ctx, ref, run, result, store)
@@ -158,7 +159,7 @@ func (d *Dispatcher) unlocked(ctx context.Context, run holdfast.Run) {
 // saveOutcome writes an outcome over whatever else was written of the run since it was read,
 // such as that it should stop: then it conflicts, and the run is read again.
 func (d *Dispatcher) saveOutcome(
-	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result holdfast.Result, store endFunc,
+	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result protocol.Result, store endFunc,
 ) (_ holdfast.Run, err error) {
 	var plan holdfast.Plan
 	if run.Kind.OnlyPlans() && d.opts.Store.MayLack(ref) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // notIsolatedError is of a plan that an agent does not get, as it isolates no engines and
@@ -50,7 +51,7 @@ func newForks(fleet Source, logger *slog.Logger) *forks {
 }
 
 // isolates reports whether an agent of an isolation may execute plans of forks.
-func isolates(isolation string) bool { return isolation != "" && isolation != holdfast.IsolationNone }
+func isolates(isolation string) bool { return isolation != "" && isolation != protocol.IsolationNone }
 
 // admit is a notIsolatedError if run is of a pull request from a fork and the agent isolates
 // no engines: such a run may be queued from before isolation was taken away, until its pull

@@ -7,20 +7,21 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Heartbeat takes in that an attempt lives, renews its lock, and tells it whether to
 // continue. A beat counts whether it can be stored or not.
 func (d *Dispatcher) Heartbeat(
-	ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat,
-) (holdfast.HeartbeatReply, error) {
+	ctx context.Context, ref holdfast.AttemptRef, beat protocol.Heartbeat,
+) (protocol.HeartbeatReply, error) {
 	if !slices.Contains(steps, beat.Step) {
 		beat.Step = ""
 	}
 	d.signs.heard(ref, beat.Step, d.opts.Now())
 	run, stored, err := d.storeBeat(ctx, ref, beat.Step)
 	if err != nil {
-		return holdfast.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
+		return protocol.HeartbeatReply{}, fmt.Errorf("record heartbeat of run %s: %w", ref.Run, err)
 	}
 	d.beats(run, beat.Process)
 	if run.Reason == holdfast.ReasonAgentSilent {
@@ -29,7 +30,7 @@ func (d *Dispatcher) Heartbeat(
 		}
 	}
 	// Other replicas see only what is stored.
-	reply := holdfast.HeartbeatReply{Cancel: run.Cancel, MayApply: stored}
+	reply := protocol.HeartbeatReply{Cancel: run.Cancel, MayApply: stored}
 	err = d.opts.Locker.Renew(ctx, run.StateKey(), ref.Owner(), d.opts.Limits.Lease)
 	if errors.Is(err, holdfast.ErrLockLost) {
 		// Redis may have forgotten it: then it is ours again, by the records.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 const testLease = 30 * time.Second
@@ -30,7 +32,7 @@ type runningRuns struct {
 }
 
 // Runners is empty: there is the local one alone.
-func (s *runningRuns) Runners(context.Context) ([]holdfast.RunnerRecord, error) { return nil, nil }
+func (s *runningRuns) Runners(context.Context) ([]runnerspec.Record, error) { return nil, nil }
 
 func (s *runningRuns) Breakers(context.Context) ([]holdfast.Breaker, error) { return nil, nil }
 
@@ -151,7 +153,7 @@ func fleetOf(t *testing.T, store *runningRuns) (d *Dispatcher, tick func(living 
 		t.Helper()
 		time.Sleep(testLease / 6)
 		for _, id := range living {
-			_, err := d.Heartbeat(t.Context(), store.runs[id].Ref(), holdfast.Heartbeat{Step: "plan", Process: "one"})
+			_, err := d.Heartbeat(t.Context(), store.runs[id].Ref(), protocol.Heartbeat{Step: "plan", Process: "one"})
 			if err != nil && store.unreadable == nil {
 				t.Fatalf("beat of %s: %v", id, err)
 			}
@@ -174,7 +176,7 @@ func TestBeatsThatCannotBeStored(t *testing.T) {
 		for range 60 {
 			tick("run-0")
 		}
-		reply, err := d.Heartbeat(t.Context(), store.runs["run-0"].Ref(), holdfast.Heartbeat{Step: "plan"})
+		reply, err := d.Heartbeat(t.Context(), store.runs["run-0"].Ref(), protocol.Heartbeat{Step: "plan"})
 		if err != nil || reply.MayApply || reply.Cancel != "" {
 			t.Errorf("a beat that cannot be stored = %+v, %v: want no apply, and no end", reply, err)
 		}
@@ -206,14 +208,14 @@ func TestBeatsAfterARestart(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Hour)
 			d, tick := fleetOf(t, store)
-			doubtful, err := d.reap(t.Context(), holdfast.ClaimRequest{Agent: "a", Process: "two", Folder: "here"})
+			doubtful, err := d.reap(t.Context(), protocol.ClaimRequest{Agent: "a", Process: "two", Folder: "here"})
 			if err != nil || !doubtful {
 				t.Errorf("reap() = %t, %v: want one that may live", doubtful, err)
 			}
 			for range 4 {
 				tick()
 			}
-			if _, err = d.reap(t.Context(), holdfast.ClaimRequest{Agent: "a", Process: "two", Folder: "here"}); err != nil || len(store.ended()) != 0 {
+			if _, err = d.reap(t.Context(), protocol.ClaimRequest{Agent: "a", Process: "two", Folder: "here"}); err != nil || len(store.ended()) != 0 {
 				t.Errorf("reap() ended %v, %v within a lease", store.ended(), err)
 			}
 			return tick
@@ -282,7 +284,7 @@ func TestAClaimReadsNoRunningRun(t *testing.T) {
 		}
 		present := func(agent string, executing ...holdfast.AttemptRef) {
 			t.Helper()
-			err := d.Present(t.Context(), holdfast.ClaimRequest{Agent: agent, Process: "one", Folder: "here", Executing: executing})
+			err := d.Present(t.Context(), protocol.ClaimRequest{Agent: agent, Process: "one", Folder: "here", Executing: executing})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,7 +331,7 @@ func TestBeatsOfAnotherReplica(t *testing.T) {
 			t.Helper()
 			time.Sleep(testLease / 6)
 			for _, id := range ids {
-				if _, err := elsewhere.Heartbeat(t.Context(), store.runs[id].Ref(), holdfast.Heartbeat{Step: "plan", Process: "one"}); err != nil {
+				if _, err := elsewhere.Heartbeat(t.Context(), store.runs[id].Ref(), protocol.Heartbeat{Step: "plan", Process: "one"}); err != nil {
 					t.Fatal(err)
 				}
 			}

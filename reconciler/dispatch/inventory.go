@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -179,7 +180,7 @@ func takesInventory(run holdfast.Run) bool {
 // resources are those in the state as the run left it. Those that it has changed
 // say so.
 func (r results) resources(ctx context.Context, run holdfast.Run) ([]holdfast.Resource, error) {
-	data, err := history.Artefact(ctx, r.artefacts, run.ID, holdfast.ArtefactResources)
+	data, err := history.Artefact(ctx, r.artefacts, run.ID, protocol.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}

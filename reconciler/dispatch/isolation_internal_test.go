@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestWeakAgentsGetNoRuns: an agent has a run only with an isolation that is demanded, or
@@ -22,11 +23,11 @@ func TestWeakAgentsGetNoRuns(t *testing.T) {
 		"the demanded mode":         {landlock, "landlock", true},
 		"a stronger one":            {landlock, "slots", true},
 		"a weaker one":              {landlock, "users", false},
-		"none":                      {landlock, holdfast.IsolationNone, false},
+		"none":                      {landlock, protocol.IsolationNone, false},
 		"an agent that names none":  {landlock, "", false},
 		"a made up one":             {landlock, "bubble", false},
-		"nothing works":             {landlock, holdfast.IsolationUnavailable, true},
-		"nothing is demanded: none": {nil, holdfast.IsolationNone, true},
+		"nothing works":             {landlock, protocol.IsolationUnavailable, true},
+		"nothing is demanded: none": {nil, protocol.IsolationNone, true},
 		"nothing is demanded: old":  {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestWeakAgentsGetNoRuns(t *testing.T) {
 			store.queue("run-1")
 			d := dispatcherOf(t, store)
 			d.demanded = test.demanded
-			a, err := d.Claim(t.Context(), holdfast.ClaimRequest{
+			a, err := d.Claim(t.Context(), protocol.ClaimRequest{
 				Agent: "a", Isolation: test.isolation, Kinds: []holdfast.RunKind{holdfast.RunPlan},
 			})
 			heard := d.Heard()[0]

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Launches is a Dispatcher as those see it who launch attempts, and what was launched.
@@ -21,7 +22,7 @@ type Launches struct{ *Dispatcher }
 // agent, and does not wait: ErrNotFound if there is none. It returns the run and the ticket
 // of its attempt.
 func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (holdfast.Run, string, error) {
-	req := holdfast.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()}
+	req := protocol.ClaimRequest{Runner: runner, Isolation: isolation, Kinds: holdfast.AgentKinds()}
 	place, leave := handout(d).place(req)
 	defer leave()
 	run, err := handout(d).claimRun(ctx, place, req, 0)
@@ -41,7 +42,7 @@ func (d Launches) ClaimLaunch(ctx context.Context, runner, isolation string) (ho
 func (d Launches) Ticket(ctx context.Context, runner string, ref holdfast.AttemptRef) (string, error) {
 	mac := hmac.New(sha256.New, d.opts.TokenKey)
 	fmt.Fprintf(mac, "ticket %s/%d/%d/%s", ref.Run, ref.Attempt, ref.Fence, runner)
-	ticket := holdfast.FormatRunToken(ref, hex.EncodeToString(mac.Sum(nil)))
+	ticket := protocol.FormatRunToken(ref, hex.EncodeToString(mac.Sum(nil)))
 	return ticket, d.opts.Store.PutTicket(ctx, ref, runner, ticket, d.opts.Now())
 }
 
@@ -49,16 +50,16 @@ func (d Launches) Ticket(ctx context.Context, runner string, ref holdfast.Attemp
 // good for one process. ErrUnauthorized if it is not a ticket, ErrFenced if the attempt is
 // over, ErrConflict if another process has shown it before, an *AgentIsolationError or
 // ErrForbidden if this one isolates engines too little for it.
-func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.TicketRequest) (holdfast.Assignment, error) {
-	ref, _, ok := holdfast.ParseRunToken(ticket)
+func (d Launches) Exchange(ctx context.Context, ticket string, req protocol.TicketRequest) (protocol.Assignment, error) {
+	ref, _, ok := protocol.ParseRunToken(ticket)
 	if !ok || req.Process == "" {
-		return holdfast.Assignment{}, holdfast.ErrUnauthorized
+		return protocol.Assignment{}, holdfast.ErrUnauthorized
 	}
 	run, err := d.opts.Store.ExchangeTicket(ctx, ref, ticket, req.Process, req.Host, d.opts.Now())
 	if err != nil {
-		return holdfast.Assignment{}, err
+		return protocol.Assignment{}, err
 	}
-	weak := d.refusal(holdfast.ClaimRequest{Isolation: req.Isolation})
+	weak := d.refusal(protocol.ClaimRequest{Isolation: req.Isolation})
 	if weak == nil {
 		if weak = d.forks.admit(ctx, run, req.Isolation); weak != nil {
 			weak = fmt.Errorf("%w: %w", holdfast.ErrForbidden, weak)
@@ -66,13 +67,13 @@ func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.Tick
 	}
 	if weak != nil {
 		_, err := d.end(ctx, run.Ref(), run, failedStart(holdfast.CauseNoIsolation, weak.Error(), false), d.opts.Store.EndAttempt)
-		return holdfast.Assignment{}, errors.Join(weak, err)
+		return protocol.Assignment{}, errors.Join(weak, err)
 	}
 	d.signs.heard(run.Ref(), "", d.opts.Now())
 	d.opts.Logger.InfoContext(ctx, "ticket was exchanged", "run", run.ID, "attempt", run.Attempt,
 		"cluster", run.Cluster, "agent", run.Agent, "host", req.Host)
 	if run, err = d.notedLaunch(ctx, run, "", ""); err != nil {
-		return holdfast.Assignment{}, err
+		return protocol.Assignment{}, err
 	}
 	a, _, err := handout(d).assignment(context.WithoutCancel(ctx), run)
 	if errors.Is(err, holdfast.ErrNotFound) {
@@ -82,7 +83,7 @@ func (d Launches) Exchange(ctx context.Context, ticket string, req holdfast.Tick
 }
 
 // LaunchedAttempts returns the running attempts of a runner that launches them.
-func (d Launches) LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error) {
+func (d Launches) LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error) {
 	return d.opts.Store.LaunchedAttempts(ctx, runner)
 }
 
@@ -124,15 +125,15 @@ func (d Launches) EndUnstarted(ctx context.Context, ref holdfast.AttemptRef, cau
 	}
 	result := failedStart(cause, detail, !final)
 	if cause == holdfast.ReasonCanceled {
-		result = holdfast.Result{Status: holdfast.RunCanceled, Detail: detail}
+		result = protocol.Result{Status: holdfast.RunCanceled, Detail: detail}
 	}
 	_, err = d.end(ctx, ref, run, result, d.opts.Store.EndUnexchanged)
 	return err
 }
 
 // failedStart is the result of an attempt that nobody executes.
-func failedStart(cause holdfast.Reason, detail string, again bool) holdfast.Result {
-	return holdfast.Result{
+func failedStart(cause holdfast.Reason, detail string, again bool) protocol.Result {
+	return protocol.Result{
 		Status: holdfast.RunErrored, Reason: cause, Detail: detail,
 		Failure: &holdfast.Failure{
 			Step: "prepare", Summary: "the run was not started: " + cause.Info().Words, Detail: detail,

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/peak"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -48,7 +49,7 @@ type onDisk struct {
 }
 
 func (o onDisk) Artefact(_ context.Context, _, name string) (io.ReadCloser, error) {
-	if name == holdfast.ArtefactInfo {
+	if name == protocol.ArtefactInfo {
 		return io.NopCloser(strings.NewReader("{}")), nil
 	}
 	return os.Open(o.document)
@@ -67,7 +68,7 @@ func takeLarge(t *testing.T, name string) {
 	kept := int64(0)
 	r := newResults(onDisk{document: name, kept: &kept}, slog.New(slog.DiscardHandler), time.Now)
 	plan, result, err := r.recordPlan(t.Context(), holdfast.Run{}, holdfast.AttemptRef{Run: "run-1", Attempt: 1},
-		holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: holdfast.Digest(digest)})
+		protocol.Result{Status: holdfast.RunPlanned, PlanDigest: holdfast.Digest(digest)})
 	if err != nil || result.Status != holdfast.RunPlanned || plan.Counts.Update != 2000 || kept < 30<<20 {
 		t.Fatalf("it ended %s with %+v and %d bytes: %+v, %v", result.Status, plan.Counts, kept, result.Failure, err)
 	}

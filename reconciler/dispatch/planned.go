@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // maxPlanDocument bounds the document that is read of a run, and what is next to
@@ -28,8 +29,8 @@ const causePlanDocument = holdfast.CauseUnreadablePlan
 // next to the document: it has to be the one that the result names, and how the
 // attempt ended has to agree with it. A result that does not becomes an error.
 func (r results) recordPlan(
-	ctx context.Context, run holdfast.Run, ref holdfast.AttemptRef, result holdfast.Result,
-) (holdfast.Plan, holdfast.Result, error) {
+	ctx context.Context, run holdfast.Run, ref holdfast.AttemptRef, result protocol.Result,
+) (holdfast.Plan, protocol.Result, error) {
 	if result.PlanDigest == "" && !result.Status.Good() {
 		return holdfast.Plan{}, result, nil // it did not get that far
 	}
@@ -65,7 +66,7 @@ func (r results) putPlan(ctx context.Context, ref holdfast.AttemptRef, plan hold
 		defer close(encoded)
 		_ = to.CloseWithError(encodePlan(to, plan))
 	}()
-	err := r.store.PutArtefact(ctx, ref, holdfast.ArtefactPlan, from)
+	err := r.store.PutArtefact(ctx, ref, protocol.ArtefactPlan, from)
 	_ = from.Close()
 	<-encoded
 	return err
@@ -108,7 +109,7 @@ func (e *badPlanError) Unwrap() error { return e.err }
 func (r results) readDocument(
 	ctx context.Context, run string, want holdfast.Digest,
 ) (plan holdfast.Plan, document plandoc.Document, err error) {
-	file, err := r.store.Artefact(ctx, run, holdfast.ArtefactDocument)
+	file, err := r.store.Artefact(ctx, run, protocol.ArtefactDocument)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		why := "the agent left no plan document"
 		if want == "" { // agents that make one name it
@@ -143,7 +144,7 @@ func (r results) readDocument(
 // readInfo reads what is next to the document of a run.
 func (r results) readInfo(ctx context.Context, run string) (info plandoc.Info, err error) {
 	bad := &badPlanError{errors.New("the data that belongs to its plan cannot be read")}
-	about, err := r.store.Artefact(ctx, run, holdfast.ArtefactInfo)
+	about, err := r.store.Artefact(ctx, run, protocol.ArtefactInfo)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return info, bad
 	} else if err != nil {
@@ -153,7 +154,7 @@ func (r results) readInfo(ctx context.Context, run string) (info plandoc.Info, e
 	read := &artefactReader{from: about}
 	err = json.NewDecoder(io.LimitReader(read, maxPlanDocument)).Decode(&info)
 	if read.err != nil {
-		return info, fmt.Errorf("read %s of run %s: %w", holdfast.ArtefactInfo, run, read.err)
+		return info, fmt.Errorf("read %s of run %s: %w", protocol.ArtefactInfo, run, read.err)
 	} else if err != nil {
 		return info, bad
 	}
@@ -221,7 +222,7 @@ func disagrees(status holdfast.RunStatus, counts holdfast.Counts) *badPlanError 
 // lacking is a result of an attempt of which the records may lack something, whatever of it is
 // there: with an input, a lock file or resources of nothing, or of a former attempt, the plan
 // would be taken for another one. It is made again. What failed anyway keeps its failure.
-func lacking(result holdfast.Result) holdfast.Result {
+func lacking(result protocol.Result) protocol.Result {
 	result.PlanDigest = ""
 	if !result.Status.Good() {
 		return result
@@ -235,7 +236,7 @@ func lacking(result holdfast.Result) holdfast.Result {
 }
 
 // spoiled is a result whose plan cannot be believed.
-func spoiled(result holdfast.Result, bad *badPlanError) holdfast.Result {
+func spoiled(result protocol.Result, bad *badPlanError) protocol.Result {
 	result.Status, result.Reason, result.Detail = holdfast.RunErrored, causePlanDocument, ""
 	result.Matched = ""
 	result.Failure = &holdfast.Failure{

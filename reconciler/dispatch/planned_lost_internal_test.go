@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // leavingRuns are running runs, and what their attempts have left.
@@ -34,11 +35,11 @@ func TestPlanAfterAPowerCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := &holdfast.Failure{Step: "show", Summary: "it failed", Cause: holdfast.CauseEngineFailed}
-	planned := holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}
-	broken := holdfast.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseEngineFailed, PlanDigest: digest, Failure: failed}
+	planned := protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}
+	broken := protocol.Result{Status: holdfast.RunErrored, Reason: holdfast.CauseEngineFailed, PlanDigest: digest, Failure: failed}
 	for name, test := range map[string]struct {
 		kind    holdfast.RunKind
-		result  holdfast.Result
+		result  protocol.Result
 		left    bool // the document is there
 		lacking bool
 		status  holdfast.RunStatus
@@ -60,7 +61,7 @@ func TestPlanAfterAPowerCut(t *testing.T) {
 			run.Kind = test.kind
 			store.runs["run-0"] = run
 			if test.left {
-				store.files.files[holdfast.ArtefactDocument], store.files.files[holdfast.ArtefactInfo] = bytes.Clone(document), bytes.Clone(info)
+				store.files.files[protocol.ArtefactDocument], store.files.files[protocol.ArtefactInfo] = bytes.Clone(document), bytes.Clone(info)
 			}
 			d := dispatcherWith(t, store, Limits{Runs: 10, Drift: 10, Lease: testLease, Retries: 1})
 			if err := d.Finish(t.Context(), run.Ref(), test.result); err != nil {
@@ -83,7 +84,7 @@ func TestPlanThatStaysLost(t *testing.T) {
 	store := newRunningRuns(1)
 	store.lacking = true
 	d := dispatcherWith(t, store, Limits{Runs: 10, Drift: 10, Lease: testLease, Retries: -1})
-	result := holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: "sha256:p"}
+	result := protocol.Result{Status: holdfast.RunPlanned, PlanDigest: "sha256:p"}
 	if err := d.Finish(t.Context(), store.runs["run-0"].Ref(), result); err != nil && !errors.Is(err, holdfast.ErrFenced) {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/plandoctest"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // artefacts is a Store of which only artefacts are asked for.
@@ -55,37 +56,37 @@ func TestTakePlan(t *testing.T) {
 	}
 	tests := map[string]struct {
 		document, info []byte
-		result         holdfast.Result
+		result         protocol.Result
 		want           holdfast.RunStatus
 		deletes        int
 		why            string
 	}{
-		"planned":                {document, info, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunPlanned, 3, ""},
-		"applied":                {document, info, holdfast.Result{Status: holdfast.RunApplied, PlanDigest: digest}, holdfast.RunApplied, 3, ""},
-		"failed after it":        {document, info, holdfast.Result{Status: holdfast.RunErrored, PlanDigest: digest}, holdfast.RunErrored, 3, ""},
-		"failed before it":       {nil, nil, holdfast.Result{Status: holdfast.RunErrored}, holdfast.RunErrored, 0, ""},
-		"nothing to do":          {empty, info, holdfast.Result{Status: holdfast.RunNoChanges, PlanDigest: emptyDigest}, holdfast.RunNoChanges, 0, ""},
-		"another document":       {other, info, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "the result is of"},
-		"another digest":         {document, info, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: otherDigest}, holdfast.RunErrored, 0, "the result is of"},
-		"no digest":              {document, info, holdfast.Result{Status: holdfast.RunPlanned}, holdfast.RunErrored, 0, "the result is of"},
-		"no document":            {nil, info, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "left no plan document"},
-		"no information":         {document, nil, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "cannot be read"},
-		"not a document":         {[]byte("{}"), info, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "version 0"},
-		"information of nothing": {document, []byte(`{"drift":[{}]}`), holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "drift"},
-		"said to be nothing":     {document, info, holdfast.Result{Status: holdfast.RunNoChanges, PlanDigest: digest}, holdfast.RunErrored, 0, "without changes"},
-		"applied nothing":        {empty, info, holdfast.Result{Status: holdfast.RunApplied, PlanDigest: emptyDigest}, holdfast.RunErrored, 0, "no changes"},
+		"planned":                {document, info, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunPlanned, 3, ""},
+		"applied":                {document, info, protocol.Result{Status: holdfast.RunApplied, PlanDigest: digest}, holdfast.RunApplied, 3, ""},
+		"failed after it":        {document, info, protocol.Result{Status: holdfast.RunErrored, PlanDigest: digest}, holdfast.RunErrored, 3, ""},
+		"failed before it":       {nil, nil, protocol.Result{Status: holdfast.RunErrored}, holdfast.RunErrored, 0, ""},
+		"nothing to do":          {empty, info, protocol.Result{Status: holdfast.RunNoChanges, PlanDigest: emptyDigest}, holdfast.RunNoChanges, 0, ""},
+		"another document":       {other, info, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "the result is of"},
+		"another digest":         {document, info, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: otherDigest}, holdfast.RunErrored, 0, "the result is of"},
+		"no digest":              {document, info, protocol.Result{Status: holdfast.RunPlanned}, holdfast.RunErrored, 0, "the result is of"},
+		"no document":            {nil, info, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "left no plan document"},
+		"no information":         {document, nil, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "cannot be read"},
+		"not a document":         {[]byte("{}"), info, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "version 0"},
+		"information of nothing": {document, []byte(`{"drift":[{}]}`), protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest}, holdfast.RunErrored, 0, "drift"},
+		"said to be nothing":     {document, info, protocol.Result{Status: holdfast.RunNoChanges, PlanDigest: digest}, holdfast.RunErrored, 0, "without changes"},
+		"applied nothing":        {empty, info, protocol.Result{Status: holdfast.RunApplied, PlanDigest: emptyDigest}, holdfast.RunErrored, 0, "no changes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// What a former version's agent, or somebody with the attempt's token, has
 			// left under the name of what people are shown.
-			store := artefacts{files: map[string][]byte{holdfast.ArtefactPlan: []byte(`{"counts":{"update":1}}`)}}
+			store := artefacts{files: map[string][]byte{protocol.ArtefactPlan: []byte(`{"counts":{"update":1}}`)}}
 			if test.document != nil {
-				store.files[holdfast.ArtefactDocument] = test.document
+				store.files[protocol.ArtefactDocument] = test.document
 			}
 			if test.info != nil {
-				store.files[holdfast.ArtefactInfo] = test.info
+				store.files[protocol.ArtefactInfo] = test.info
 			}
 			d := newResults(store, slog.New(slog.DiscardHandler), time.Now)
 			test.result.Matched, test.result.Applying = "run-1", test.want == holdfast.RunApplied
@@ -101,7 +102,7 @@ func TestTakePlan(t *testing.T) {
 			}
 			if test.why == "" && test.result.PlanDigest != "" {
 				var kept holdfast.Plan
-				if err := json.Unmarshal(store.files[holdfast.ArtefactPlan], &kept); err != nil || kept.Digest != test.result.PlanDigest || kept.Counts != plan.Counts {
+				if err := json.Unmarshal(store.files[protocol.ArtefactPlan], &kept); err != nil || kept.Digest != test.result.PlanDigest || kept.Counts != plan.Counts {
 					t.Errorf("people are shown %+v (%v)", kept, err)
 				}
 			}
@@ -132,13 +133,13 @@ func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	store := faultyDisk{
-		artefacts: artefacts{files: map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info}},
-		broken:    map[string]bool{holdfast.ArtefactDocument: true}, err: holdfast.ErrUnavailable,
+		artefacts: artefacts{files: map[string][]byte{protocol.ArtefactDocument: document, protocol.ArtefactInfo: info}},
+		broken:    map[string]bool{protocol.ArtefactDocument: true}, err: holdfast.ErrUnavailable,
 	}
 	d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
-	take := func() (holdfast.Result, error) {
+	take := func() (protocol.Result, error) {
 		_, result, err := d.recordPlan(t.Context(), holdfast.Run{}, holdfast.AttemptRef{Run: "run-2", Attempt: 1},
-			holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
+			protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
 		return result, err
 	}
 	for range 3 {
@@ -147,7 +148,7 @@ func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
 		}
 		now = now.Add(2 * readPatience)
 	}
-	store.broken[holdfast.ArtefactDocument] = false
+	store.broken[protocol.ArtefactDocument] = false
 	if result, err := take(); err != nil || result.Status != holdfast.RunPlanned {
 		t.Errorf("once it can be read: %s, %v", result.Status, err)
 	}
@@ -161,18 +162,18 @@ func TestTakePlanFromAFaultyDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, broken := range []string{holdfast.ArtefactDocument, holdfast.ArtefactInfo} {
+	for _, broken := range []string{protocol.ArtefactDocument, protocol.ArtefactInfo} {
 		t.Run(broken, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			store := faultyDisk{
-				artefacts: artefacts{files: map[string][]byte{holdfast.ArtefactDocument: document, holdfast.ArtefactInfo: info}},
+				artefacts: artefacts{files: map[string][]byte{protocol.ArtefactDocument: document, protocol.ArtefactInfo: info}},
 				broken:    map[string]bool{broken: true}, err: syscall.EIO,
 			}
 			d := newResults(store, slog.New(slog.DiscardHandler), func() time.Time { return now })
 			ref := holdfast.AttemptRef{Run: "run-2", Attempt: 1}
-			take := func() (holdfast.Result, error) {
-				_, result, err := d.recordPlan(t.Context(), holdfast.Run{}, ref, holdfast.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
+			take := func() (protocol.Result, error) {
+				_, result, err := d.recordPlan(t.Context(), holdfast.Run{}, ref, protocol.Result{Status: holdfast.RunPlanned, PlanDigest: digest})
 				return result, err
 			}
 			for range 3 {

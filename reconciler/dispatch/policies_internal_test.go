@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // What an agent says of policies is bounded, and never so that a denial is lost.
@@ -44,7 +45,7 @@ func TestPoliciesOfAResult(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, why := checked(tt.run, holdfast.Result{Status: holdfast.RunPlanned, Policies: tt.report})
+			got, why := checked(tt.run, protocol.Result{Status: holdfast.RunPlanned, Policies: tt.report})
 			if (why != "") != tt.bad {
 				t.Fatalf("refused: %q", why)
 			}

@@ -7,7 +7,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/breaker"
+	"github.com/holdfast-dev/holdfast/replica"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // What the Dispatcher asks of the others. Every method is safe for concurrent
@@ -30,8 +33,8 @@ type Store interface {
 // Runners are the records of runners.
 type Runners interface {
 	// Runner is an ErrNotFound of the local one, too.
-	Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error)
-	Runners(ctx context.Context) ([]holdfast.RunnerRecord, error)
+	Runner(ctx context.Context, name string) (runnerspec.Record, error)
+	Runners(ctx context.Context) ([]runnerspec.Record, error)
 }
 
 // Clusters are the records of clusters.
@@ -51,7 +54,7 @@ type Claims interface {
 	Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error)
 	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)
 	Served(ctx context.Context, now time.Time) (running, lately []holdfast.Lane, err error)
-	ClaimRun(ctx context.Context, id string, agent holdfast.AgentRef, now time.Time, limit int) (holdfast.Run, error)
+	ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error)
 }
 
 // Columns answer what is asked often. They decode no record.
@@ -77,14 +80,14 @@ type Attempts interface {
 	EndSilent(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource, heard time.Time) (holdfast.Run, error)
 }
 
-// Tickets are those of attempts that are launched; see holdfast.Launch.
+// Tickets are those of attempts that are launched; see protocol.Launch.
 type Tickets interface {
 	PutTicket(ctx context.Context, ref holdfast.AttemptRef, runner, ticket string, now time.Time) error
 	// ExchangeTicket returns the run. It is an ErrUnauthorized if the ticket is not that of
 	// the attempt, an ErrFenced if the attempt is over, an ErrConflict if another process has
 	// shown it before.
 	ExchangeTicket(ctx context.Context, ref holdfast.AttemptRef, ticket, process, host string, now time.Time) (holdfast.Run, error)
-	LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error)
+	LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error)
 	// EndUnexchanged is EndAttempt; an ErrLocked, and nothing is stored, if the ticket was
 	// exchanged.
 	EndUnexchanged(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
@@ -137,9 +140,9 @@ type Pricer interface {
 type Roll interface {
 	// HearAgent records a sign of life of an agent, and reports whether it has its id: no
 	// other process has given one for silence, except for the process was, which it replaces.
-	HearAgent(ctx context.Context, req holdfast.ClaimRequest, was string, silence time.Duration) (bool, error)
+	HearAgent(ctx context.Context, req protocol.ClaimRequest, was string, silence time.Duration) (bool, error)
 	// HeardAgents returns those that another replica may have heard of; with an id that one.
-	HeardAgents(ctx context.Context, id string) ([]holdfast.AgentSign, error)
+	HeardAgents(ctx context.Context, id string) ([]replica.AgentSign, error)
 	// Sweeps reports whether this replica is the one that sees to silent attempts.
 	Sweeps() bool
 }
@@ -154,7 +157,7 @@ type Source interface {
 	// returns what the attempt needs to know of it. The Dispatcher adds what is
 	// the attempt's own: its reference, token, deadline and lease. An error ends
 	// the run.
-	Assignment(ctx context.Context, run holdfast.Run) (holdfast.Assignment, holdfast.Run, error)
+	Assignment(ctx context.Context, run holdfast.Run) (protocol.Assignment, holdfast.Run, error)
 }
 
 // Reader says what was read of Git since this process was started.
@@ -172,7 +175,7 @@ type Listener interface {
 	// Changed is notified of a run whose status has changed.
 	Changed(ctx context.Context, run holdfast.Run)
 	// Finished is notified of an attempt whose agent has sent a result.
-	Finished(run holdfast.Run, steps []holdfast.Step)
+	Finished(run holdfast.Run, steps []protocol.Step)
 	// Look asks for another look at what a request names.
 	Look(req holdfast.Request)
 	// Held is notified of a provider whose runs are held back from now on, or continue.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestAuthorizeReadsNoRecord: each request of an agent is authorized, and what that needs to
@@ -63,7 +64,7 @@ func TestFinishReadsItsRunOnce(t *testing.T) {
 			store := newRunningRuns(1)
 			store.race = test.race
 			d, _ := fleetOf(t, store)
-			if err := d.Finish(t.Context(), store.runs["run-0"].Ref(), holdfast.Result{Status: holdfast.RunCanceled}); err != nil {
+			if err := d.Finish(t.Context(), store.runs["run-0"].Ref(), protocol.Result{Status: holdfast.RunCanceled}); err != nil {
 				t.Fatal(err)
 			}
 			if len(store.read) != test.reads {

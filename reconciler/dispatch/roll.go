@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // What replicas tell one another of agents: each agent speaks to any of them.
@@ -22,7 +24,7 @@ const (
 type roll struct{ *Dispatcher }
 
 // hear is agents.heard by the word of all replicas.
-func (d roll) hear(ctx context.Context, req holdfast.ClaimRequest) error {
+func (d roll) hear(ctx context.Context, req protocol.ClaimRequest) error {
 	for range rollTries {
 		if d.isShared(req) {
 			return d.agents.heard(req)
@@ -52,14 +54,14 @@ func (d roll) hear(ctx context.Context, req holdfast.ClaimRequest) error {
 var errBusyID = errors.New("several processes claim its id at once")
 
 // isShared reports whether the process of a claim has its id, and other replicas know it.
-func (a *agents) isShared(req holdfast.ClaimRequest) bool {
+func (a *agents) isShared(req protocol.ClaimRequest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := a.by[req.Agent]
 	return m != nil && m.claim.Process == req.Process && m.claim.Folder == req.Folder && !m.shared.IsZero() && time.Since(m.shared) < sharedFor
 }
 
-func (a *agents) markShared(req holdfast.ClaimRequest) {
+func (a *agents) markShared(req protocol.ClaimRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m := a.by[req.Agent]; m != nil && m.claim.Process == req.Process {
@@ -69,7 +71,7 @@ func (a *agents) markShared(req holdfast.ClaimRequest) {
 
 // wouldHear returns the process whose place that of a claim takes, empty if there is none, or
 // why it is refused.
-func (a *agents) wouldHear(req holdfast.ClaimRequest) (was string, err error) {
+func (a *agents) wouldHear(req protocol.ClaimRequest) (was string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.placeOf(req); err != nil {
@@ -82,7 +84,7 @@ func (a *agents) wouldHear(req holdfast.ClaimRequest) (was string, err error) {
 }
 
 // merge takes in what other replicas have heard. The later sign of life counts.
-func (a *agents) merge(signs []holdfast.AgentSign) {
+func (a *agents) merge(signs []replica.AgentSign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range signs {

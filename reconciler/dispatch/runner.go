@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // places tell of runners, as they are on record.
@@ -40,12 +41,12 @@ func (p places) waits(ctx context.Context, run holdfast.Run, load load) (reason 
 }
 
 // types are those of runners by name, the local one among them.
-func (p places) types(ctx context.Context) (map[string]holdfast.RunnerType, error) {
+func (p places) types(ctx context.Context) (map[string]runnerspec.Type, error) {
 	records, err := p.store.Runners(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runners: %w", err)
 	}
-	types := map[string]holdfast.RunnerType{holdfast.LocalRunner: holdfast.RunnerLocal}
+	types := map[string]runnerspec.Type{holdfast.LocalRunner: runnerspec.Local}
 	for _, rec := range records {
 		types[rec.Document.Name] = rec.Document.Type
 	}
@@ -54,7 +55,7 @@ func (p places) types(ctx context.Context) (map[string]holdfast.RunnerType, erro
 
 // allServed reports whether each runner with runs that wait has living agents for all kinds
 // of runs. Of one whose agents are started for each run, who starts them tells.
-func (d sweep) allServed(ctx context.Context, types map[string]holdfast.RunnerType) (bool, error) {
+func (d sweep) allServed(ctx context.Context, types map[string]runnerspec.Type) (bool, error) {
 	for runner, kind := range types {
 		if !kind.Standing() || !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool {
 			return !d.takes(runner, kind, "", kind == holdfast.RunPlan && d.forks.some())
@@ -74,7 +75,7 @@ func (d sweep) allServed(ctx context.Context, types map[string]holdfast.RunnerTy
 
 // nobodyFor says why no living agent executes a run; empty if one does, or one is started
 // for it.
-func (d sweep) nobodyFor(run holdfast.Run, types map[string]holdfast.RunnerType) string {
+func (d sweep) nobodyFor(run holdfast.Run, types map[string]runnerspec.Type) string {
 	runner, kind, project := run.RunnerName(), run.Kind, run.Document.Project
 	held := d.forks.holds(run)
 	agent := "agent"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // sweep is how a Dispatcher deals with what nobody reports of.
@@ -192,7 +193,7 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 // that writes and holds its state's lock: an engine has begun there, and whoever has
 // that folder now would know of it. Sweep ends all those, if they are silent and
 // certainly write no more. Only runs of this agent that it does not know are read.
-func (d *Dispatcher) reap(ctx context.Context, req holdfast.ClaimRequest) (doubtful bool, err error) {
+func (d *Dispatcher) reap(ctx context.Context, req protocol.ClaimRequest) (doubtful bool, err error) {
 	running, err := sweep{d}.attempts(ctx)
 	if err != nil {
 		return false, err
@@ -241,7 +242,7 @@ func (d sweep) mayLive(ref holdfast.AttemptRef) bool {
 
 // unknown is the result of an attempt that its agent does not execute. The very process
 // that it was given to lives: if it was never heard of there, it was not taken.
-func unknown(run holdfast.Run, req holdfast.ClaimRequest) holdfast.Result {
+func unknown(run holdfast.Run, req protocol.ClaimRequest) protocol.Result {
 	result := killed(run, "its agent no longer knows it")
 	if run.AgentProcess == req.Process && run.Step == "" {
 		result.Detail = "its agent did not take it"
@@ -252,8 +253,8 @@ func unknown(run holdfast.Run, req holdfast.ClaimRequest) holdfast.Result {
 }
 
 // killed is the result that a dead attempt did not send.
-func killed(run holdfast.Run, why string) holdfast.Result {
-	return holdfast.Result{
+func killed(run holdfast.Run, why string) protocol.Result {
+	return protocol.Result{
 		Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Detail: why,
 		Applying: run.Kind.Applies(),
 		Failure: &holdfast.Failure{

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Authorize checks an attempt's token and returns what its run allows: ErrUnauthorized if
@@ -36,5 +37,5 @@ func (d *Dispatcher) Authorize(ctx context.Context, ref holdfast.AttemptRef, tok
 func (d *Dispatcher) token(ref holdfast.AttemptRef) string {
 	mac := hmac.New(sha256.New, d.opts.TokenKey)
 	fmt.Fprintf(mac, "%s/%d/%d", ref.Run, ref.Attempt, ref.Fence)
-	return holdfast.FormatRunToken(ref, hex.EncodeToString(mac.Sum(nil)))
+	return protocol.FormatRunToken(ref, hex.EncodeToString(mac.Sum(nil)))
 }

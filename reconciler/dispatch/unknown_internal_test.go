@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // An agent that lives and was never at work on an attempt has not died of it.
@@ -19,7 +20,7 @@ func TestUnknown(t *testing.T) {
 	} {
 		run := holdfast.Run{}
 		run.AgentProcess, run.Step = "p1", c.step
-		got := unknown(run, holdfast.ClaimRequest{Process: c.process})
+		got := unknown(run, protocol.ClaimRequest{Process: c.process})
 		if got.Failure.Summary != c.want || got.Reason != holdfast.ReasonAgentKilled || !got.Failure.Transient {
 			t.Errorf("%s: %+v", name, got.Failure)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Artefacts are what runs leave behind; *datastore.Store has them.
@@ -17,7 +18,7 @@ type Artefacts interface {
 
 // Plan reads the plan that a run made; ErrNotFound if it was not kept, or is not a plan.
 func Plan(ctx context.Context, from Artefacts, run string) (holdfast.Plan, error) {
-	data, err := Artefact(ctx, from, run, holdfast.ArtefactPlan)
+	data, err := Artefact(ctx, from, run, protocol.ArtefactPlan)
 	if err != nil {
 		return holdfast.Plan{}, err
 	}

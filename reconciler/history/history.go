@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // Runs are the records of runs; *datastore.Store has them.
@@ -95,7 +96,7 @@ const releasesLooked = 20
 // Released reports whether the lock that a plan did not get, and no longer waits for, was
 // released since: by a run that has ended well, after the plan had failed.
 func Released(ctx context.Context, from Runs, plan holdfast.Run) (bool, error) {
-	lock, known := holdfast.LockOf(plan)
+	lock, known := statelock.Of(plan)
 	if !known || plan.Kind != holdfast.RunPlan || plan.Status != holdfast.RunErrored {
 		return false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -45,7 +46,7 @@ func created(ctx context.Context, from Artefacts, run string) ([]string, error) 
 
 // held are the addresses that were in the state when a run had ended.
 func held(ctx context.Context, from Artefacts, run string) ([]string, error) {
-	data, err := Artefact(ctx, from, run, holdfast.ArtefactResources)
+	data, err := Artefact(ctx, from, run, protocol.ArtefactResources)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/diff"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -139,7 +140,7 @@ func (k *Keeper) Assess(
 		rec.Clusters = append(rec.Clusters, samples...)
 		return nil
 	}
-	var impacts []holdfast.Impact
+	var impacts []rollout.Impact
 	budget := repo.Samples
 	for i, t := range changed {
 		if repo.Samples > 0 && !rec.AllSamples { // one budget for all, of which what one leaves goes to the others
@@ -278,8 +279,8 @@ func (k *Keeper) assessmentKey(
 func (k *Keeper) assessTemplate(
 	ctx context.Context, repo Repository, t changedTemplate, from, to *catalog.Catalog, fleet map[string]snapshot,
 	former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
-) (holdfast.Impact, []holdfast.PullRequestCluster, error) {
-	impact := holdfast.Impact{Template: t.name, Dir: t.dir}
+) (rollout.Impact, []holdfast.PullRequestCluster, error) {
+	impact := rollout.Impact{Template: t.name, Dir: t.dir}
 	if err := k.assessVersion(ctx, repo, t, &impact); err != nil {
 		return impact, nil, err
 	}
@@ -313,7 +314,7 @@ func (k *Keeper) assessTemplate(
 
 // assessVersion says which version the change prepares, from which it continues,
 // and what is different then.
-func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *holdfast.Impact) error {
+func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTemplate, impact *rollout.Impact) error {
 	released := releases.Available(k.opts.Fleet.Refs(repo.Name), t.name)
 	blueprint := t.to.Blueprint()
 	if !slices.Contains(released, blueprint.Version) {
@@ -334,7 +335,7 @@ func (k *Keeper) assessVersion(ctx context.Context, repo Repository, t changedTe
 		return nil
 	}
 	impact.Changes = diff.Templates(former.Blueprint(), blueprint)
-	breaks := slices.IndexFunc(impact.Changes, func(c holdfast.TemplateChange) bool { return c.Breaking })
+	breaks := slices.IndexFunc(impact.Changes, func(c rollout.TemplateChange) bool { return c.Breaking })
 	if breaks >= 0 && impact.Version != "" && impact.Released != "" && !semver.MayBreak(impact.Released, impact.Version) {
 		kind := "major"
 		if strings.HasPrefix(impact.Released, "0.") {

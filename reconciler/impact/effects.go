@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -106,10 +107,10 @@ func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 // documentOf returns the document that a cluster is made from, if the effect
 // depends on nothing but it and on what effectsDependOn tells: not if the pull
 // request changes the document, too, nor if it may depend on what was applied.
-func (a *assessor) documentOf(user templateUser, reach holdfast.ImpactReach) (at documentAt, ok bool) {
+func (a *assessor) documentOf(user templateUser, reach rollout.ImpactReach) (at documentAt, ok bool) {
 	name := user.doc.Cluster.Name
 	entries := user.cat.Named(name)
-	if a.former.of == "" || reach == holdfast.ReachRelease || len(entries) != 1 || entries[0].File.ID == "" {
+	if a.former.of == "" || reach == rollout.ReachRelease || len(entries) != 1 || entries[0].File.ID == "" {
 		return at, false
 	}
 	file := entries[0].File
@@ -126,7 +127,7 @@ func (a *assessor) documentOf(user templateUser, reach holdfast.ImpactReach) (at
 // effect renders a cluster as it is, or was applied last, and, by the other document, as it would be.
 // Words says what changes.
 func (a *assessor) effect(
-	ctx context.Context, user templateUser, doc document.Document, reach holdfast.ImpactReach,
+	ctx context.Context, user templateUser, doc document.Document, reach rollout.ImpactReach,
 ) (e effect, words func() []string, err error) {
 	before, faults, err := a.before(ctx, user)
 	if err != nil {
@@ -137,7 +138,7 @@ func (a *assessor) effect(
 		return e, nil, err
 	}
 	user.doc = doc
-	coming := reach == holdfast.ReachRelease
+	coming := reach == rollout.ReachRelease
 	var applied holdfast.Digest
 	if before == nil && coming {
 		if before, applied, err = a.applied(ctx, user); err != nil {
@@ -149,7 +150,7 @@ func (a *assessor) effect(
 		return e, nil, nil // no cluster of the fleet: its own repository says why
 	case len(faults) > 0 && !coming:
 		return e, nil, nil
-	case len(refused) > 0 && reach == holdfast.ReachMerge: // a fault of the pull request itself
+	case len(refused) > 0 && reach == rollout.ReachMerge: // a fault of the pull request itself
 		return e, nil, nil
 	case len(refused) > 0:
 		return effect{kind: effectRefused, refused: refused}, nil, nil

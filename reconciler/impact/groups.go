@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -97,7 +98,7 @@ type assessor struct {
 	former   effects // what was found out before, of the same template
 
 	mu      sync.Mutex
-	impact  *holdfast.Impact
+	impact  *rollout.Impact
 	groups  map[holdfast.Digest]*group
 	known   effects                             // what is found out, to be remembered
 	reaches map[holdfast.Digest]templates.Reach // by how root modules change
@@ -107,7 +108,7 @@ type assessor struct {
 // group are clusters whose root modules change in the same way, with the same
 // values where that reaches.
 type group struct {
-	holdfast.ImpactGroup
+	rollout.ImpactGroup
 	members map[string]member
 }
 
@@ -120,7 +121,7 @@ type member struct {
 // add finds out what becomes of one cluster, unless that is known.
 func (a *assessor) add(ctx context.Context, user templateUser) error {
 	c := user.doc.Cluster
-	at := holdfast.ImpactCluster{Name: c.Name, Repo: user.cat.Repo, Reach: a.reach(c), Version: c.Template.Version}
+	at := rollout.ImpactCluster{Name: c.Name, Repo: user.cat.Repo, Reach: a.reach(c), Version: c.Template.Version}
 	doc := user.doc
 	if c.Template.Path == "" {
 		doc.Cluster.Template = &holdfast.TemplateRef{Name: c.Template.Name, Version: cmp.Or(a.named, c.Template.Version)}
@@ -148,7 +149,7 @@ func (a *assessor) add(ctx context.Context, user templateUser) error {
 	case effectSame:
 		a.impact.Same++
 	case effectRefused:
-		a.impact.Refused = append(a.impact.Refused, holdfast.ImpactRefusal{ImpactCluster: at, Faults: e.refused})
+		a.impact.Refused = append(a.impact.Refused, rollout.ImpactRefusal{ImpactCluster: at, Faults: e.refused})
 	case effectChange:
 		a.put(at, e, words, user)
 	}
@@ -175,39 +176,39 @@ func (a *assessor) before(ctx context.Context, user templateUser) (*templates.Ro
 }
 
 // reach says how a cluster would get what is proposed.
-func (a *assessor) reach(c holdfast.Cluster) holdfast.ImpactReach {
+func (a *assessor) reach(c holdfast.Cluster) rollout.ImpactReach {
 	switch ref := c.Template; {
 	case ref.Path != "":
-		return holdfast.ReachMerge
+		return rollout.ReachMerge
 	case a.version == "":
-		return holdfast.ReachManual
+		return rollout.ReachManual
 	case ref.Version == a.version:
-		return holdfast.ReachRelease
+		return rollout.ReachRelease
 	case ref.Upgrades != "" && semver.Next(ref.Version, ref.Upgrades, []string{a.version}) != "":
-		return holdfast.ReachUpgrade
+		return rollout.ReachUpgrade
 	default:
-		return holdfast.ReachManual
+		return rollout.ReachManual
 	}
 }
 
-func (a *assessor) put(at holdfast.ImpactCluster, e effect, words func() []string, user templateUser) {
+func (a *assessor) put(at rollout.ImpactCluster, e effect, words func() []string, user templateUser) {
 	g := a.groups[e.key]
 	if g == nil {
-		g = &group{ImpactGroup: holdfast.ImpactGroup{Key: e.key, Changes: words()}, members: make(map[string]member)}
+		g = &group{ImpactGroup: rollout.ImpactGroup{Key: e.key, Changes: words()}, members: make(map[string]member)}
 		a.groups[e.key], a.known.words[e.key] = g, g.Changes
 	}
 	g.Clusters = append(g.Clusters, at)
-	g.members[at.Name] = member{user: user, digest: e.digest, coming: at.Reach == holdfast.ReachRelease}
+	g.members[at.Name] = member{user: user, digest: e.digest, coming: at.Reach == rollout.ReachRelease}
 }
 
 // reaches are the ways to a new version, the most direct first.
-var reaches = []holdfast.ImpactReach{ //nolint:gochecknoglobals // a constant list
-	holdfast.ReachMerge, holdfast.ReachRelease, holdfast.ReachUpgrade, holdfast.ReachManual,
+var reaches = []rollout.ImpactReach{ //nolint:gochecknoglobals // a constant list
+	rollout.ReachMerge, rollout.ReachRelease, rollout.ReachUpgrade, rollout.ReachManual,
 }
 
 // sorted returns the groups: those that move first, then the largest.
 func (a *assessor) sorted() []*group {
-	byReach := func(x, y holdfast.ImpactCluster) int {
+	byReach := func(x, y rollout.ImpactCluster) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(reaches, x.Reach), slices.Index(reaches, y.Reach)), cmp.Compare(x.Name, y.Name),
 		)
@@ -223,7 +224,7 @@ func (a *assessor) sorted() []*group {
 			cmp.Compare(len(y.Clusters), len(x.Clusters)), cmp.Compare(first.Name, second.Name),
 		)
 	})
-	slices.SortFunc(a.impact.Refused, func(x, y holdfast.ImpactRefusal) int { return byReach(x.ImpactCluster, y.ImpactCluster) })
+	slices.SortFunc(a.impact.Refused, func(x, y rollout.ImpactRefusal) int { return byReach(x.ImpactCluster, y.ImpactCluster) })
 	return groups
 }
 
@@ -249,7 +250,7 @@ func (k *Keeper) samples(
 	for _, g := range groups {
 		var names []string
 		for _, c := range g.Clusters {
-			if c.Reach != holdfast.ReachMerge && !own[c.Name] && repo.maySample(g.members[c.Name].user.doc.Cluster) {
+			if c.Reach != rollout.ReachMerge && !own[c.Name] && repo.maySample(g.members[c.Name].user.doc.Cluster) {
 				names = append(names, c.Name)
 			}
 		}
@@ -284,7 +285,7 @@ func (r Repository) maySample(c holdfast.Cluster) bool {
 
 // merged is 1 if the merge applies some of the group, else 0.
 func (g *group) merged() int {
-	if g.Clusters[0].Reach == holdfast.ReachMerge {
+	if g.Clusters[0].Reach == rollout.ReachMerge {
 		return 1
 	}
 	return 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
@@ -38,11 +39,11 @@ func groupOf(clusters ...string) *group {
 	for _, text := range clusters {
 		words := append(strings.Fields(text), "production")
 		name := words[0]
-		g.Clusters = append(g.Clusters, holdfast.ImpactCluster{Name: name, Repo: repo, Reach: holdfast.ImpactReach(words[1])})
+		g.Clusters = append(g.Clusters, rollout.ImpactCluster{Name: name, Repo: repo, Reach: rollout.ImpactReach(words[1])})
 		doc := document.Document{Cluster: holdfast.Cluster{Name: name, Environment: words[2]}}
 		g.members[name] = member{
 			user:   templateUser{snapshot: snapshot{cat: &catalog.Catalog{Repo: repo}}, doc: doc},
-			coming: words[1] == string(holdfast.ReachRelease),
+			coming: words[1] == string(rollout.ReachRelease),
 		}
 	}
 	return g
@@ -139,15 +140,15 @@ func TestReach(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepared string
 		ref      holdfast.TemplateRef
-		want     holdfast.ImpactReach
+		want     rollout.ImpactReach
 	}{
-		"a folder":               {"1.1.0", holdfast.TemplateRef{Path: "../kubernetes"}, holdfast.ReachMerge},
-		"the very version":       {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.1.0"}, holdfast.ReachRelease},
-		"within its upgrades":    {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, holdfast.ReachUpgrade},
-		"beyond them":            {"2.0.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, holdfast.ReachManual},
-		"older than what it has": {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.2.0", Upgrades: "~> 1.0"}, holdfast.ReachManual},
-		"no upgrades":            {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0"}, holdfast.ReachManual},
-		"nothing is prepared":    {"", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, holdfast.ReachManual},
+		"a folder":               {"1.1.0", holdfast.TemplateRef{Path: "../kubernetes"}, rollout.ReachMerge},
+		"the very version":       {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.1.0"}, rollout.ReachRelease},
+		"within its upgrades":    {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, rollout.ReachUpgrade},
+		"beyond them":            {"2.0.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, rollout.ReachManual},
+		"older than what it has": {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.2.0", Upgrades: "~> 1.0"}, rollout.ReachManual},
+		"no upgrades":            {"1.1.0", holdfast.TemplateRef{Name: "k", Version: "1.0.0"}, rollout.ReachManual},
+		"nothing is prepared":    {"", holdfast.TemplateRef{Name: "k", Version: "1.0.0", Upgrades: "~> 1.0"}, rollout.ReachManual},
 	} {
 		a := &assessor{version: test.prepared}
 		if got := a.reach(holdfast.Cluster{Template: &test.ref}); got != test.want {
@@ -162,7 +163,7 @@ func TestSorted(t *testing.T) {
 	a := &assessor{groups: map[holdfast.Digest]*group{
 		"1": groupOf("z manual", "y manual", "x manual"), "2": groupOf("b manual"), "3": groupOf("a manual"),
 		"4": groupOf("d upgrade"), "5": groupOf("m manual", "c merge"),
-	}, impact: &holdfast.Impact{}}
+	}, impact: &rollout.Impact{}}
 	var got []string
 	for _, g := range a.sorted() {
 		got = append(got, g.Clusters[0].Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -19,7 +20,7 @@ type Store interface {
 	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 	// SaveImpacts replaces what is known of a pull request's changes of
 	// templates; none removes it.
-	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []holdfast.Impact) error
+	SaveImpacts(ctx context.Context, ref holdfast.PullRequestRef, impacts []rollout.Impact) error
 }
 
 // Fleet is what a Keeper asks of the reconciler.

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -463,7 +464,7 @@ func (w *drawnWorld) pullRequests(git *gitsource.Source) *pullRequests {
 // drawnPlaces has no runners, and no states but in Holdfast's own backend.
 type drawnPlaces struct{ places.Store }
 
-func (drawnPlaces) Runners(context.Context) ([]holdfast.RunnerRecord, error) { return nil, nil }
+func (drawnPlaces) Runners(context.Context) ([]runnerspec.Record, error) { return nil, nil }
 
 func (drawnPlaces) StatePlace(context.Context, string) (holdfast.StatePlace, error) {
 	return holdfast.StatePlace{}, holdfast.ErrNotFound

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // What a runner has started where its document said before: the runner is edited while its
@@ -14,7 +16,7 @@ import (
 
 // left is something that was started at a former place.
 type left struct {
-	holdfast.Launched
+	protocol.Launched
 	at Jobs
 }
 
@@ -34,20 +36,20 @@ func (l *Launcher) lookBack(ctx context.Context) (all []left, unsure bool) {
 // former place that cannot be asked: not if that was claimed since. It is not started a second
 // time then: the end of that one, which gets nothing for its ticket, would be taken for the
 // attempt's.
-func (l *Launcher) perhapsThere(a holdfast.Ticket) bool {
+func (l *Launcher) perhapsThere(a protocol.Ticket) bool {
 	return l.unsure && !a.CreatedAt.IsZero() && !l.knownOf(a.AttemptRef).tried && time.Since(a.CreatedAt) >= time.Since(l.began)
 }
 
 // standing is what there is for an attempt.
 type standing struct {
-	holdfast.Launched
+	protocol.Launched
 	some   bool // there is something
 	former bool // at a former place
 }
 
 // standingOf is what executes an attempt, or is to: if there is something in several places,
 // what has called for it, then what is not over.
-func (l *Launcher) standingOf(a holdfast.Ticket, here map[holdfast.AttemptRef]holdfast.Launched) standing {
+func (l *Launcher) standingOf(a protocol.Ticket, here map[holdfast.AttemptRef]protocol.Launched) standing {
 	one, some := here[key(a.AttemptRef)]
 	found := standing{Launched: one, some: some}
 	for _, past := range l.past {
@@ -81,11 +83,11 @@ type formerPlace struct {
 	err  error
 }
 
-// errNotOpened is a *holdfast.LaunchError without a reason: nobody was asked yet.
-var errNotOpened = &holdfast.LaunchError{Err: errors.New("it was not asked yet")}
+// errNotOpened is a *protocol.LaunchError without a reason: nobody was asked yet.
+var errNotOpened = &protocol.LaunchError{Err: errors.New("it was not asked yet")}
 
 // run opens the place, again and again if need be, and watches it until ctx is done.
-func (f *formerPlace) run(ctx context.Context, opts PoolOptions, r holdfast.Runner) {
+func (f *formerPlace) run(ctx context.Context, opts PoolOptions, r runnerspec.Runner) {
 	for told := false; ctx.Err() == nil; {
 		jobs, watch, err := opts.Open(ctx, r)
 		f.mu.Lock()
@@ -117,7 +119,7 @@ func (f *formerPlace) opened() (Jobs, error) {
 }
 
 // Launched returns what is there.
-func (f *formerPlace) Launched(ctx context.Context) ([]holdfast.Launched, error) {
+func (f *formerPlace) Launched(ctx context.Context) ([]protocol.Launched, error) {
 	jobs, err := f.opened()
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (f *formerPlace) Stop(ctx context.Context, ref holdfast.AttemptRef) error {
 }
 
 // Start starts nothing.
-func (f *formerPlace) Start(context.Context, holdfast.Launch) error {
+func (f *formerPlace) Start(context.Context, protocol.Launch) error {
 	return errors.New("nothing is started at a former place")
 }
 

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // A start that failed half-way is made again, and so is one in the middle of which somebody has
@@ -39,7 +41,7 @@ func TestHalfAStart(t *testing.T) {
 			s := newStage()
 			for _, run := range []string{"run-half", "run-begun"} {
 				s.running(run, false)
-				s.is(holdfast.Launched{Run: run, Begun: run == "run-begun"})
+				s.is(protocol.Launched{Run: run, Begun: run == "run-begun"})
 			}
 			look(t, launcher(t, s), 2*time.Minute)
 			if !slices.Equal(s.starts, []string{"run-half"}) {
@@ -55,7 +57,7 @@ func TestLeftOverThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.stubborn = true
-		s.is(holdfast.Launched{Run: "run-left", Begun: true})
+		s.is(protocol.Launched{Run: "run-left", Begun: true})
 		look(t, launcher(t, s), 2*time.Minute)
 		if n := len(s.stopped); n < 2 || n > 4 {
 			t.Errorf("it was stopped %d times", n)
@@ -67,7 +69,7 @@ func TestLeftOverThatDoesNotEnd(t *testing.T) {
 func afterMove(t *testing.T, here, before *stage) *launch.Launcher {
 	t.Helper()
 	l, err := launch.New(launch.Options{
-		Runner: holdfast.Runner{Name: "east"}, Jobs: here, Former: []launch.Jobs{before}, Dispatcher: here, Runs: here,
+		Runner: runnerspec.Runner{Name: "east"}, Jobs: here, Former: []launch.Jobs{before}, Dispatcher: here, Runs: here,
 		Settings: launch.Settings{Replica: "one", Start: 10 * time.Minute, Timeout: time.Hour, Grace: time.Minute},
 	})
 	if err != nil {
@@ -84,13 +86,13 @@ func TestFormerPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, before := newStage("run-new"), newStage()
 		here.running("run-starting", false)
-		before.is(holdfast.Launched{Run: "run-starting"})
+		before.is(protocol.Launched{Run: "run-starting"})
 		here.running("run-dead", true)
-		before.is(holdfast.Launched{Run: "run-dead", Over: true, Dead: true, Host: "pod-1", Reason: holdfast.CauseOutOfMemory})
+		before.is(protocol.Launched{Run: "run-dead", Over: true, Dead: true, Host: "pod-1", Reason: holdfast.CauseOutOfMemory})
 		here.running("run-lives", true) // what was started here too was refused its ticket, and has ended
-		before.is(holdfast.Launched{Run: "run-lives", Begun: true, Host: "pod-1"})
-		here.is(holdfast.Launched{Run: "run-lives", Over: true, Dead: true, Host: "pod-2"})
-		before.is(holdfast.Launched{Run: "run-left", Begun: true})
+		before.is(protocol.Launched{Run: "run-lives", Begun: true, Host: "pod-1"})
+		here.is(protocol.Launched{Run: "run-lives", Over: true, Dead: true, Host: "pod-2"})
+		before.is(protocol.Launched{Run: "run-left", Begun: true})
 		look(t, afterMove(t, here, before), 2*time.Minute)
 		if !slices.Equal(here.starts, []string{"run-new"}) || len(before.starts) > 0 {
 			t.Errorf("started were %v, and %v before", here.starts, before.starts)
@@ -114,8 +116,8 @@ func TestFormerPlace(t *testing.T) {
 func TestFormerPlaceThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	for name, asked := range map[string]error{
-		"not yet":    &holdfast.LaunchError{Err: errors.New("x")},
-		"not at all": &holdfast.LaunchError{Reason: holdfast.CauseRunnerForbidden, Err: errors.New("x")},
+		"not yet":    &protocol.LaunchError{Err: errors.New("x")},
+		"not at all": &protocol.LaunchError{Reason: holdfast.CauseRunnerForbidden, Err: errors.New("x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +132,7 @@ func TestFormerPlaceThatCannotBeAsked(t *testing.T) {
 				if !slices.Equal(here.starts, []string{"run-2"}) || len(here.ended) > 0 {
 					t.Errorf("started %v, ended %v", here.starts, here.ended)
 				}
-				here.is(holdfast.Launched{Run: "run-2", Begun: true})
+				here.is(protocol.Launched{Run: "run-2", Begun: true})
 				before.asked = nil
 				look(t, l, time.Second)
 				if !slices.Equal(here.starts, []string{"run-2", "run-1"}) {

@@ -13,11 +13,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Options are what a Launcher needs. All are required unless noted.
 type Options struct {
-	Runner     holdfast.Runner
+	Runner     runnerspec.Runner
 	Jobs       Jobs
 	Dispatcher Dispatcher
 	Runs       Runs
@@ -157,7 +159,7 @@ func (l *Launcher) Look(ctx context.Context) error {
 	if l.trouble == unknown { // nobody was asked yet
 		return nil
 	}
-	started := make(map[holdfast.AttemptRef]holdfast.Launched, len(launched))
+	started := make(map[holdfast.AttemptRef]protocol.Launched, len(launched))
 	for _, one := range launched {
 		started[one.Ref()] = one
 	}
@@ -170,7 +172,7 @@ func (l *Launcher) Look(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	var missing []holdfast.Ticket
+	var missing []protocol.Ticket
 	for _, a := range attempts {
 		one := l.standingOf(a, started)
 		if asked == nil && l.unstarted(a, one) {
@@ -201,7 +203,7 @@ func (l *Launcher) Look(ctx context.Context) error {
 // unstarted reports whether an attempt is to be started: nothing is there for it, or what
 // is there may be half of it, as its start failed or somebody died in the middle of it. To
 // start it again changes nothing of what is there.
-func (l *Launcher) unstarted(a holdfast.Ticket, one standing) bool {
+func (l *Launcher) unstarted(a protocol.Ticket, one standing) bool {
 	switch {
 	case !a.ExchangedAt.IsZero() || one.former:
 		return false
@@ -221,7 +223,7 @@ const unknown holdfast.Reason = "-"
 
 // tell logs once that the runner cannot be asked, and that it can again.
 func (l *Launcher) tell(ctx context.Context, err error) {
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	reason := holdfast.Reason("")
 	switch {
 	case errors.As(err, &refused):
@@ -242,8 +244,8 @@ func (l *Launcher) tell(ctx context.Context, err error) {
 // present says that runs of this runner are executed.
 func (l *Launcher) present(ctx context.Context) error {
 	s := l.opts.Settings
-	id := cmp.Or(s.Agent, holdfast.AgentIDOf(l.opts.Runner.Name)+"/launcher/"+holdfast.AgentIDOf(s.Replica))
-	return l.opts.Dispatcher.Present(ctx, holdfast.ClaimRequest{
+	id := cmp.Or(s.Agent, protocol.AgentIDOf(l.opts.Runner.Name)+"/launcher/"+protocol.AgentIDOf(s.Replica))
+	return l.opts.Dispatcher.Present(ctx, protocol.ClaimRequest{
 		Agent: id, Runner: l.opts.Runner.Name,
 		Kinds: holdfast.AgentKinds(), Isolation: s.Isolation, Process: l.process, Folder: "launcher of " + s.Replica, Slots: l.opts.Runner.MaxRuns,
 	})
@@ -281,7 +283,7 @@ func (l *Launcher) claimAll(ctx context.Context, running, most int) error {
 
 // startAll starts attempts for which nothing exists: a former process has claimed them, or
 // their start failed.
-func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
+func (l *Launcher) startAll(ctx context.Context, list []protocol.Ticket) error {
 	var g errgroup.Group
 	g.SetLimit(startsAtOnce)
 	var mu sync.Mutex
@@ -307,7 +309,7 @@ func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
 				k.pause = min(max(2*k.pause, lookEvery), 15*time.Second)
 				k.nextTry = time.Now().Add(k.pause)
 				l.blocked = true
-				var refused *holdfast.LaunchError
+				var refused *protocol.LaunchError
 				if k.waits = errors.As(err, &refused) && refused.Waits; k.waits {
 					l.full = time.Now()
 				}
@@ -323,7 +325,7 @@ func (l *Launcher) startAll(ctx context.Context, list []holdfast.Ticket) error {
 func (l *Launcher) start(ctx context.Context, k *attempt, run holdfast.Run, ticket string) error {
 	s := l.opts.Settings
 	k.tried = true
-	err := l.opts.Jobs.Start(ctx, holdfast.Launch{
+	err := l.opts.Jobs.Start(ctx, protocol.Launch{
 		AttemptRef: run.Ref(), Runner: l.opts.Runner.Name, Kind: run.Kind, Cluster: run.Document, Ticket: ticket,
 		Limits: s.Limits(run.Document), Timeout: s.Start + s.Timeout + s.Grace,
 	})
@@ -331,7 +333,7 @@ func (l *Launcher) start(ctx context.Context, k *attempt, run holdfast.Run, tick
 		k.started = true
 		return nil
 	}
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("start run %s: %w", run.ID, err)
 	}

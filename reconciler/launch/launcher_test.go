@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // stage is a runner, and the dispatcher that it works for, as their contracts say.
@@ -19,10 +21,10 @@ type stage struct {
 	mu       sync.Mutex
 	queued   []string
 	runs     map[string]holdfast.Run
-	tickets  map[string]holdfast.Ticket // of running attempts
-	jobs     map[string]holdfast.Launched
+	tickets  map[string]protocol.Ticket // of running attempts
+	jobs     map[string]protocol.Launched
 	quota    int // of Jobs; zero: none
-	refused  *holdfast.LaunchError
+	refused  *protocol.LaunchError
 	asked    error
 	ended    []string
 	stopped  []string
@@ -36,7 +38,7 @@ type stage struct {
 
 func newStage(queued ...string) *stage {
 	return &stage{
-		queued: queued, runs: map[string]holdfast.Run{}, tickets: map[string]holdfast.Ticket{}, jobs: map[string]holdfast.Launched{},
+		queued: queued, runs: map[string]holdfast.Run{}, tickets: map[string]protocol.Ticket{}, jobs: map[string]protocol.Launched{},
 		noted: map[string]string{}, canceled: map[string]bool{},
 	}
 }
@@ -49,27 +51,27 @@ func (s *stage) running(id string, exchanged bool) {
 	run := holdfast.Run{ID: id, Status: holdfast.RunRunning, Kind: holdfast.RunApply}
 	run.Attempt, run.Fence, run.Runner = 1, 3, "east"
 	s.runs[id] = run
-	t := holdfast.Ticket{AttemptRef: ref, Runner: "east", CreatedAt: time.Now()}
+	t := protocol.Ticket{AttemptRef: ref, Runner: "east", CreatedAt: time.Now()}
 	if exchanged {
 		t.ExchangedAt, t.Host = time.Now(), "pod-1"
 	}
 	s.tickets[id] = t
 }
 
-func (s *stage) is(l holdfast.Launched) {
+func (s *stage) is(l protocol.Launched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.Attempt, l.Name = 1, "job-"+l.Run
 	s.jobs[l.Run] = l
 }
 
-func (s *stage) Start(_ context.Context, l holdfast.Launch) error {
+func (s *stage) Start(_ context.Context, l protocol.Launch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts = append(s.starts, l.Run)
 	if s.half {
-		s.jobs[l.Run] = holdfast.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run}
-		return &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: errors.New("in the middle")}
+		s.jobs[l.Run] = protocol.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run}
+		return &protocol.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: errors.New("in the middle")}
 	}
 	if s.refused != nil {
 		return s.refused
@@ -81,10 +83,10 @@ func (s *stage) Start(_ context.Context, l holdfast.Launch) error {
 		}
 	}
 	if s.quota > 0 && active >= s.quota {
-		return &holdfast.LaunchError{Reason: holdfast.CauseRunnerQuota, Waits: true, Err: errors.New("exceeded quota")}
+		return &protocol.LaunchError{Reason: holdfast.CauseRunnerQuota, Waits: true, Err: errors.New("exceeded quota")}
 	}
 	if _, there := s.jobs[l.Run]; !there {
-		s.jobs[l.Run] = holdfast.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run}
+		s.jobs[l.Run] = protocol.Launched{Run: l.Run, Attempt: l.Attempt, Name: "job-" + l.Run}
 	}
 	return nil
 }
@@ -99,10 +101,10 @@ func (s *stage) Stop(_ context.Context, ref holdfast.AttemptRef) error {
 	return nil
 }
 
-func (s *stage) Launched(context.Context) ([]holdfast.Launched, error) {
+func (s *stage) Launched(context.Context) ([]protocol.Launched, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []holdfast.Launched
+	var list []protocol.Launched
 	for _, j := range s.jobs {
 		list = append(list, j)
 	}
@@ -111,7 +113,7 @@ func (s *stage) Launched(context.Context) ([]holdfast.Launched, error) {
 
 func (s *stage) Changed() <-chan struct{}                             { return nil }
 func (s *stage) Freed() <-chan struct{}                               { return nil }
-func (s *stage) Present(context.Context, holdfast.ClaimRequest) error { return nil }
+func (s *stage) Present(context.Context, protocol.ClaimRequest) error { return nil }
 
 func (s *stage) ClaimLaunch(context.Context, string, string) (holdfast.Run, string, error) {
 	s.mu.Lock()
@@ -130,17 +132,17 @@ func (s *stage) Ticket(context.Context, string, holdfast.AttemptRef) (string, er
 	return "ticket", nil
 }
 
-func (s *stage) LaunchedAttempts(context.Context, string) ([]holdfast.Ticket, error) {
+func (s *stage) LaunchedAttempts(context.Context, string) ([]protocol.Ticket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []holdfast.Ticket
+	var list []protocol.Ticket
 	for _, t := range s.tickets {
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-func (s *stage) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+func (s *stage) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ticket, ok := s.tickets[ref.Run]; ok && s.calls == ref.Run {
@@ -148,9 +150,9 @@ func (s *stage) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ holdfast
 		s.tickets[ref.Run] = ticket
 	}
 	if s.canceled[ref.Run] {
-		return holdfast.HeartbeatReply{Cancel: holdfast.ReasonRequested}, nil
+		return protocol.HeartbeatReply{Cancel: holdfast.ReasonRequested}, nil
 	}
-	return holdfast.HeartbeatReply{}, nil
+	return protocol.HeartbeatReply{}, nil
 }
 
 func (s *stage) NoteLaunch(_ context.Context, ref holdfast.AttemptRef, reason holdfast.Reason, _ string) error {
@@ -195,7 +197,7 @@ func (s *stage) Run(_ context.Context, id string) (holdfast.Run, error) {
 func launcher(t *testing.T, s *stage) *launch.Launcher {
 	t.Helper()
 	l, err := launch.New(launch.Options{
-		Runner: holdfast.Runner{Name: "east"}, Jobs: s, Dispatcher: s, Runs: s,
+		Runner: runnerspec.Runner{Name: "east"}, Jobs: s, Dispatcher: s, Runs: s,
 		Settings: launch.Settings{Replica: "one", Start: 10 * time.Minute, Timeout: time.Hour, Grace: time.Minute},
 	})
 	if err != nil {
@@ -220,51 +222,51 @@ func TestAttempts(t *testing.T) {
 	const id = "run-1"
 	for name, test := range map[string]struct {
 		exchanged bool
-		job       *holdfast.Launched // nil: there is none
-		refused   *holdfast.LaunchError
+		job       *protocol.Launched // nil: there is none
+		refused   *protocol.LaunchError
 		during    time.Duration
 		want      []string // ends
 		noted     string
 		stopped   bool
 	}{
 		"nobody has called, and it is over": {
-			job: &holdfast.Launched{Over: true, Reason: holdfast.CauseJobDeleted}, want: []string{"run-1 unstarted JobDeleted false"}, stopped: true,
+			job: &protocol.Launched{Over: true, Reason: holdfast.CauseJobDeleted}, want: []string{"run-1 unstarted JobDeleted false"}, stopped: true,
 		},
 		"nobody has called, and it is dead": {
-			job: &holdfast.Launched{Over: true, Dead: true}, want: []string{"run-1 unstarted StartTimeout false"}, stopped: true,
+			job: &protocol.Launched{Over: true, Dead: true}, want: []string{"run-1 unstarted StartTimeout false"}, stopped: true,
 		},
 		"it waits for its image": {
-			job: &holdfast.Launched{Reason: holdfast.CauseImagePullFailed}, during: 9 * time.Minute, noted: "ImagePullFailed",
+			job: &protocol.Launched{Reason: holdfast.CauseImagePullFailed}, during: 9 * time.Minute, noted: "ImagePullFailed",
 		},
 		"it waits for its image for too long": {
-			job: &holdfast.Launched{Reason: holdfast.CauseImagePullFailed}, during: 11 * time.Minute,
+			job: &protocol.Launched{Reason: holdfast.CauseImagePullFailed}, during: 11 * time.Minute,
 			want: []string{"run-1 unstarted ImagePullFailed false"}, noted: "ImagePullFailed", stopped: true,
 		},
 		"it starts and never calls": {
-			job: &holdfast.Launched{Begun: true}, during: 11 * time.Minute, want: []string{"run-1 unstarted StartTimeout false"}, stopped: true,
+			job: &protocol.Launched{Begun: true}, during: 11 * time.Minute, want: []string{"run-1 unstarted StartTimeout false"}, stopped: true,
 		},
 		"what it is made of is refused": {
-			refused: &holdfast.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: errors.New("x")},
+			refused: &protocol.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: errors.New("x")},
 			want:    []string{"run-1 unstarted PodTemplateRefused true"},
 		},
 		"it may not be started": {
-			refused: &holdfast.LaunchError{Reason: holdfast.CauseRunnerForbidden, Err: errors.New("x")}, noted: "RunnerForbidden",
+			refused: &protocol.LaunchError{Reason: holdfast.CauseRunnerForbidden, Err: errors.New("x")}, noted: "RunnerForbidden",
 		},
 		"it was called for, and its machine says that it is dead": {
-			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true, Reason: holdfast.CauseEvicted}, during: 10 * time.Second,
+			exchanged: true, job: &protocol.Launched{Over: true, Dead: true, Reason: holdfast.CauseEvicted}, during: 10 * time.Second,
 			want: []string{"run-1 dead Evicted"},
 		},
 		"its result may still be on its way": {
-			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true}, during: 3 * time.Second,
+			exchanged: true, job: &protocol.Launched{Over: true, Dead: true}, during: 3 * time.Second,
 		},
 		"it was called for, and its Job is over without proof of its end": {
-			exchanged: true, job: &holdfast.Launched{Over: true, Reason: holdfast.CauseJobDeleted}, during: 24 * time.Hour,
+			exchanged: true, job: &protocol.Launched{Over: true, Reason: holdfast.CauseJobDeleted}, during: 24 * time.Hour,
 		},
 		"it was called for by another one than has died here": {
-			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true, Host: "elsewhere"}, during: 24 * time.Hour,
+			exchanged: true, job: &protocol.Launched{Over: true, Dead: true, Host: "elsewhere"}, during: 24 * time.Hour,
 		},
 		"it was called for by the one that has died here": {
-			exchanged: true, job: &holdfast.Launched{Over: true, Dead: true, Host: "pod-1"}, during: 10 * time.Second,
+			exchanged: true, job: &protocol.Launched{Over: true, Dead: true, Host: "pod-1"}, during: 10 * time.Second,
 			want: []string{"run-1 dead "},
 		},
 		"it was called for, and its Job is gone": {exchanged: true, during: 24 * time.Hour},
@@ -299,9 +301,9 @@ func TestAdoption(t *testing.T) {
 		s := newStage()
 		s.running("run-claimed", false)
 		s.running("run-executed", true)
-		s.is(holdfast.Launched{Run: "run-executed", Begun: true})
-		s.is(holdfast.Launched{Run: "run-left", Begun: true})
-		s.is(holdfast.Launched{Run: "run-ended", Over: true, Dead: true})
+		s.is(protocol.Launched{Run: "run-executed", Begun: true})
+		s.is(protocol.Launched{Run: "run-left", Begun: true})
+		s.is(protocol.Launched{Run: "run-ended", Over: true, Dead: true})
 		look(t, launcher(t, s), 2*time.Minute)
 		if _, ok := s.jobs["run-claimed"]; !ok {
 			t.Error("what was claimed was not started")
@@ -322,7 +324,7 @@ func TestAgentCallsAtTheLastMoment(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage()
 				s.running("run-1", false)
-				s.is(holdfast.Launched{Run: "run-1", Begun: true})
+				s.is(protocol.Launched{Run: "run-1", Begun: true})
 				l := launcher(t, s)
 				if look(t, l, 9*time.Minute); !canceled {
 					time.Sleep(2 * time.Minute)
@@ -392,8 +394,8 @@ func TestRunnerThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage("run-1", "run-2", "run-3")
-		s.asked = &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnauthorized, Err: errors.New("x")}
-		s.refused = &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnauthorized, Err: errors.New("x")}
+		s.asked = &protocol.LaunchError{Reason: holdfast.CauseRunnerUnauthorized, Err: errors.New("x")}
+		s.refused = &protocol.LaunchError{Reason: holdfast.CauseRunnerUnauthorized, Err: errors.New("x")}
 		l := launcher(t, s)
 		look(t, l, time.Minute)
 		if s.noted["run-1"] != "RunnerUnauthorized" || len(s.queued) != 2 {

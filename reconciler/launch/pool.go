@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Runners are the runners in force, and those that were lately.
@@ -20,9 +22,9 @@ type Runners interface {
 
 // Launching is a runner in force, or one that was lately.
 type Launching struct {
-	holdfast.Runner
+	runnerspec.Runner
 	// Former are its documents that said another place, where something may be left.
-	Former []holdfast.Runner
+	Former []runnerspec.Runner
 	// Removed: it is no longer in force. What it has launched and is left is stopped, and
 	// nothing else is done for it.
 	Removed bool
@@ -30,7 +32,7 @@ type Launching struct {
 
 // OpenFunc makes what starts the Jobs of a runner. Run is to be called in the background,
 // and returns when its context is done; nil: there is nothing to do.
-type OpenFunc func(ctx context.Context, runner holdfast.Runner) (jobs Jobs, run func(context.Context) error, err error)
+type OpenFunc func(ctx context.Context, runner runnerspec.Runner) (jobs Jobs, run func(context.Context) error, err error)
 
 // PoolOptions are what a Pool needs. All are required unless noted.
 type PoolOptions struct {
@@ -38,7 +40,7 @@ type PoolOptions struct {
 	Open    OpenFunc
 	// Secrets names the present values of what a runner is reached by; with others it is
 	// opened again. Nil: they never change.
-	Secrets    func(ctx context.Context, runner holdfast.Runner) (string, error)
+	Secrets    func(ctx context.Context, runner runnerspec.Runner) (string, error)
 	Dispatcher Dispatcher
 	Runs       Runs
 	Settings   Settings
@@ -136,7 +138,7 @@ func (p *Pool) outdated(ctx context.Context, e *entry) bool {
 	return e.err != nil || err == nil && now != e.secrets // what cannot be read is about to be replaced
 }
 
-func (p *Pool) secrets(ctx context.Context, r holdfast.Runner) (string, error) {
+func (p *Pool) secrets(ctx context.Context, r runnerspec.Runner) (string, error) {
 	if p.opts.Secrets == nil {
 		return "", nil
 	}
@@ -178,7 +180,7 @@ func (p *Pool) open(ctx context.Context, launching Launching) *entry {
 }
 
 // watchFormer watches the former places of a runner, for as long as ctx lasts.
-func (p *Pool) watchFormer(ctx context.Context, former []holdfast.Runner) (all []Jobs) {
+func (p *Pool) watchFormer(ctx context.Context, former []runnerspec.Runner) (all []Jobs) {
 	for _, r := range former {
 		place := &formerPlace{}
 		all = append(all, place)
@@ -191,16 +193,16 @@ func (p *Pool) watchFormer(ctx context.Context, former []holdfast.Runner) (all [
 type unusable struct{ err error }
 
 func (u unusable) refusal() error {
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if errors.As(u.err, &refused) {
 		return u.err
 	}
-	return &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("runner cannot be used: %w", u.err)}
+	return &protocol.LaunchError{Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("runner cannot be used: %w", u.err)}
 }
 
-func (u unusable) Start(context.Context, holdfast.Launch) error    { return u.refusal() }
+func (u unusable) Start(context.Context, protocol.Launch) error    { return u.refusal() }
 func (u unusable) Stop(context.Context, holdfast.AttemptRef) error { return nil }
 func (u unusable) Changed() <-chan struct{}                        { return nil }
-func (u unusable) Launched(context.Context) ([]holdfast.Launched, error) {
+func (u unusable) Launched(context.Context) ([]protocol.Launched, error) {
 	return nil, u.refusal()
 }

@@ -9,15 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // east is the one runner in force.
 type east struct{}
 
 func (east) LaunchingRunners(context.Context) ([]launch.Launching, error) {
-	return []launch.Launching{{Runner: holdfast.Runner{Name: "east"}}}, nil
+	return []launch.Launching{{Runner: runnerspec.Runner{Name: "east"}}}, nil
 }
 
 // A runner is opened again once the values of its secrets are others: a token that was replaced
@@ -35,12 +36,12 @@ func TestReplacedSecrets(t *testing.T) {
 		var opened []string
 		p, err := launch.NewPool(launch.PoolOptions{
 			Runners: east{}, Dispatcher: newStage(), Runs: newStage(),
-			Secrets: func(context.Context, holdfast.Runner) (string, error) {
+			Secrets: func(context.Context, runnerspec.Runner) (string, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				return token, unreadable
 			},
-			Open: func(context.Context, holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+			Open: func(context.Context, runnerspec.Runner) (launch.Jobs, func(context.Context) error, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				opened = append(opened, token)
@@ -72,9 +73,9 @@ func TestRemovedRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage("run-9")
 		s.running("run-2", false) // claimed and not started when it was removed
-		s.is(holdfast.Launched{Run: "run-1"})
+		s.is(protocol.Launched{Run: "run-1"})
 		l, err := launch.New(launch.Options{
-			Runner: holdfast.Runner{Name: "east"}, Jobs: s, Dispatcher: s, Runs: s,
+			Runner: runnerspec.Runner{Name: "east"}, Jobs: s, Dispatcher: s, Runs: s,
 			Settings: launch.Settings{Replica: "one", Removed: true, Start: 10 * time.Minute, Timeout: time.Hour, Grace: time.Minute},
 		})
 		if err != nil {

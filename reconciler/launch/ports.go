@@ -4,19 +4,20 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Jobs starts what executes attempts of one runner, and says what became of it; see
-// holdfast.Launched. Its methods are safe for concurrent use.
+// protocol.Launched. Its methods are safe for concurrent use.
 type Jobs interface {
 	// Start starts something for an attempt, once however often it is called. A
-	// *holdfast.LaunchError says why that cannot be.
-	Start(ctx context.Context, l holdfast.Launch) error
+	// *protocol.LaunchError says why that cannot be.
+	Start(ctx context.Context, l protocol.Launch) error
 	// Stop asks what was started to end, if there is anything. It does not wait.
 	Stop(ctx context.Context, ref holdfast.AttemptRef) error
 	// Launched returns what was started by any process of this installation. With an error
 	// it may be outdated, or empty.
-	Launched(ctx context.Context) ([]holdfast.Launched, error)
+	Launched(ctx context.Context) ([]protocol.Launched, error)
 	// Changed returns a channel that is closed when next something has changed.
 	Changed() <-chan struct{}
 }
@@ -35,7 +36,7 @@ type Claims interface {
 	// Ticket returns the ticket of an attempt: the same each time.
 	Ticket(ctx context.Context, runner string, ref holdfast.AttemptRef) (string, error)
 	// Present says that somebody is there for the runs of a runner.
-	Present(ctx context.Context, req holdfast.ClaimRequest) error
+	Present(ctx context.Context, req protocol.ClaimRequest) error
 	// Freed returns a channel that is closed when next a run was queued or has ended.
 	Freed() <-chan struct{}
 }
@@ -43,9 +44,9 @@ type Claims interface {
 // Attempts are those that run.
 type Attempts interface {
 	// LaunchedAttempts returns those of a runner that launches them.
-	LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error)
+	LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error)
 	// Heartbeat keeps the lease of an attempt.
-	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
+	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	// NoteLaunch says on a run what its start waits for.
 	NoteLaunch(ctx context.Context, ref holdfast.AttemptRef, reason holdfast.Reason, detail string) error
 }

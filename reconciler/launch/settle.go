@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // settle looks at one attempt, and at what was started for it, if there is anything. Others:
 // of this runner, some are being executed.
-func (l *Launcher) settle(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some, others bool) error {
+func (l *Launcher) settle(ctx context.Context, a protocol.Ticket, one protocol.Launched, some, others bool) error {
 	if a.ExchangedAt.IsZero() {
 		return l.settleWaiting(ctx, a, one, some, others)
 	}
@@ -20,9 +21,9 @@ func (l *Launcher) settle(ctx context.Context, a holdfast.Ticket, one holdfast.L
 
 // settleWaiting is about an attempt whose agent has not called yet. Nothing of it has begun:
 // the server keeps its lease, up to a deadline.
-func (l *Launcher) settleWaiting(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some, others bool) error {
+func (l *Launcher) settleWaiting(ctx context.Context, a protocol.Ticket, one protocol.Launched, some, others bool) error {
 	k := l.knownOf(a.AttemptRef)
-	reply, err := l.opts.Dispatcher.Heartbeat(ctx, a.AttemptRef, holdfast.Heartbeat{Fence: a.Fence})
+	reply, err := l.opts.Dispatcher.Heartbeat(ctx, a.AttemptRef, protocol.Heartbeat{Fence: a.Fence})
 	switch {
 	case errors.Is(err, holdfast.ErrFenced):
 		return nil // it has ended
@@ -59,7 +60,7 @@ func (l *Launcher) settleWaiting(ctx context.Context, a holdfast.Ticket, one hol
 }
 
 // late ends an attempt that did not start in time.
-func (l *Launcher) late(ctx context.Context, a holdfast.Ticket, one holdfast.Launched) error {
+func (l *Launcher) late(ctx context.Context, a protocol.Ticket, one protocol.Launched) error {
 	cause, detail := one.Reason, one.Detail
 	if cause == "" {
 		run, err := l.opts.Runs.Run(ctx, a.Run)
@@ -99,7 +100,7 @@ func (l *Launcher) end(ctx context.Context, ref holdfast.AttemptRef, cause holdf
 
 // settleExecuted is about an attempt whose agent has called. Its own heartbeats count, and it
 // is ended only if its processes are proven to be dead.
-func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one holdfast.Launched, some bool) error {
+func (l *Launcher) settleExecuted(ctx context.Context, a protocol.Ticket, one protocol.Launched, some bool) error {
 	k, now := l.knownOf(a.AttemptRef), time.Now()
 	if some && one.Dead && l.executes(ctx, a, one) {
 		if k.deadAt.IsZero() {
@@ -140,7 +141,7 @@ func (l *Launcher) settleExecuted(ctx context.Context, a holdfast.Ticket, one ho
 
 // executes reports whether what was started is what has called for an attempt: two launchers
 // in two places start something for it each, and the end of one says nothing of the other.
-func (l *Launcher) executes(ctx context.Context, a holdfast.Ticket, one holdfast.Launched) bool {
+func (l *Launcher) executes(ctx context.Context, a protocol.Ticket, one protocol.Launched) bool {
 	if one.Host == "" || a.Host == "" || one.Host == a.Host {
 		return true
 	}
@@ -160,7 +161,7 @@ type orphan struct {
 
 // clearOrphans stops what exists although its attempt is over; that of the runner's present
 // place only if the list of it is sure.
-func (l *Launcher) clearOrphans(ctx context.Context, launched []holdfast.Launched, sure bool, running map[holdfast.AttemptRef]bool) error {
+func (l *Launcher) clearOrphans(ctx context.Context, launched []protocol.Launched, sure bool, running map[holdfast.AttemptRef]bool) error {
 	kept := map[string]orphan{}
 	var errs []error
 	if sure {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 const (
@@ -42,7 +42,7 @@ const (
 type Leases interface {
 	// Renew has those leases of an owner last for ttl that have not ended, and returns all,
 	// also some that have ended.
-	Renew(ctx context.Context, owner string, ttl time.Duration) ([]holdfast.Lease, error)
+	Renew(ctx context.Context, owner string, ttl time.Duration) ([]replica.Lease, error)
 	// Take makes owner the holder of a lease if nobody is.
 	Take(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
 	// Give gives leases back; without names, all of an owner.
@@ -411,7 +411,7 @@ type table struct {
 	ended  map[string]bool          // members whose leases have ended
 }
 
-func newTable(leases []holdfast.Lease) table {
+func newTable(leases []replica.Lease) table {
 	t := table{
 		owner: make(map[string]string), ready: make(map[string]string),
 		living: make(map[string]time.Duration), ended: make(map[string]bool),

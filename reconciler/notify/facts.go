@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -23,8 +24,8 @@ type observed struct {
 func (o observed) lately(at time.Time) bool { return !at.IsZero() && o.now.Sub(at) < patience }
 
 // facts are what is so now. The identity of each is of what has made it so.
-func facts(o observed) (found []holdfast.Notification) {
-	add := func(event holdfast.NotificationEvent, id string, n holdfast.Notification) {
+func facts(o observed) (found []outgoing.Notification) {
+	add := func(event outgoing.NotificationEvent, id string, n outgoing.Notification) {
 		doc := o.document()
 		n.ID = fmt.Sprintf("%s/%s/%s", o.cluster.Name, event, id)
 		n.Event, n.Cluster, n.Project, n.Environment = event, o.cluster.Name, doc.Project, doc.Environment
@@ -32,12 +33,12 @@ func facts(o observed) (found []holdfast.Notification) {
 	}
 	rec := o.cluster
 	if run := o.applied; run.Kind == holdfast.RunApply && run.Status == holdfast.RunApplied {
-		add(holdfast.NotifyApplied, run.ID, holdfast.Notification{
+		add(outgoing.NotifyApplied, run.ID, outgoing.Notification{
 			Title: "applied: " + report.CountsText(run.Counts), Run: run.ID, PullRequest: reviewed(run), At: rec.Applied.At,
 		})
 	}
 	if gone := rec.Deletion; gone != nil && gone.Reason == holdfast.ReasonDestroyed && o.lately(gone.At) {
-		add(holdfast.NotifyDestroyed, cmp.Or(gone.Run, string(gone.Revision)), holdfast.Notification{
+		add(outgoing.NotifyDestroyed, cmp.Or(gone.Run, string(gone.Revision)), outgoing.Notification{
 			Title: "destroyed", Run: gone.Run, At: gone.At,
 		})
 	}
@@ -47,15 +48,15 @@ func facts(o observed) (found []holdfast.Notification) {
 	switch drift := rec.Drift; {
 	case rec.Deletion != nil:
 	case drift.Status == holdfast.DriftFound:
-		n := holdfast.Notification{
+		n := outgoing.Notification{
 			Title: "has drifted: " + driftWords(drift.Counts), Run: drift.Run, At: drift.Since, Command: "holdfast describe drift " + rec.Name,
 		}
 		if drift.Destroys {
 			n.Detail = "Reverting it would destroy or replace resources."
 		}
-		add(holdfast.NotifyDrift, fmt.Sprintf("%d/%s", drift.Since.Unix(), drift.Fingerprint), n)
+		add(outgoing.NotifyDrift, fmt.Sprintf("%d/%s", drift.Since.Unix(), drift.Fingerprint), n)
 	case drift.Status == holdfast.DriftFailed && o.lately(drift.Since):
-		add(holdfast.NotifyFailed, fmt.Sprintf("drift/%d", drift.Since.Unix()), holdfast.Notification{
+		add(outgoing.NotifyFailed, fmt.Sprintf("drift/%d", drift.Since.Unix()), outgoing.Notification{
 			Title: "its drift check has failed", Detail: drift.Detail, Run: drift.Run, At: drift.Since, Command: "holdfast drift check " + rec.Name,
 		})
 	}
@@ -71,16 +72,16 @@ func (o observed) document() holdfast.Cluster {
 }
 
 // waiting is for what a cluster waits that does not come without somebody.
-func (o observed) waiting() (event holdfast.NotificationEvent, n holdfast.Notification, waits bool) {
+func (o observed) waiting() (event outgoing.NotificationEvent, n outgoing.Notification, waits bool) {
 	rec, info := o.cluster, o.cluster.Waiting.Info()
 	if rec.Waiting == "" || rec.Deletion != nil || info.Effect != holdfast.Blocks {
 		return "", n, false
 	}
-	event, title := holdfast.NotifyWaiting, "waits: "
+	event, title := outgoing.NotifyWaiting, "waits: "
 	if info.Failed {
-		event, title = holdfast.NotifyFailed, ""
+		event, title = outgoing.NotifyFailed, ""
 	}
-	n = holdfast.Notification{
+	n = outgoing.Notification{
 		Title: title + plain(info.Words), Detail: rec.WaitingDetail, Reason: rec.Waiting, Run: o.newest.ID, PullRequest: reviewed(o.newest),
 		Command: rec.Waiting.Command(rec.Name), At: cmp.Or(o.newest.FinishedAt, rec.UpdatedAt),
 	}

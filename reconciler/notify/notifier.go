@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
@@ -33,10 +34,10 @@ type Records interface {
 type Outbox interface {
 	// Notify stores what is not on record yet, to be claimed after a delay, and reports
 	// how much that is.
-	Notify(ctx context.Context, delay time.Duration, notifications ...holdfast.Notification) (int, error)
+	Notify(ctx context.Context, delay time.Duration, notifications ...outgoing.Notification) (int, error)
 	// ClaimNotifications returns what waits for a channel and is due, the oldest first, and
 	// hides it from other claims for ttl.
-	ClaimNotifications(ctx context.Context, channel string, ttl time.Duration, limit int) ([]holdfast.Notification, error)
+	ClaimNotifications(ctx context.Context, channel string, ttl time.Duration, limit int) ([]outgoing.Notification, error)
 	Outcomes
 }
 
@@ -53,13 +54,13 @@ type Outcomes interface {
 // Sender sends notifications to a channel, and returns how many were sent, from the first
 // on. An error may be a *holdfast.RateLimitError, which says when to come again.
 type Sender interface {
-	Send(ctx context.Context, notifications []holdfast.Notification) (sent int, err error)
+	Send(ctx context.Context, notifications []outgoing.Notification) (sent int, err error)
 }
 
 // Channel is who is notified, and of what.
 type Channel struct {
 	Name   string
-	Events []holdfast.NotificationEvent // none: all
+	Events []outgoing.NotificationEvent // none: all
 	Wants  func(project, environment string) bool
 	Sender Sender
 }
@@ -80,14 +81,14 @@ type Notifier struct {
 	wake  *queue.Broadcast     // there is something new in the outbox
 
 	mu       sync.Mutex
-	problems map[string]holdfast.ChannelProblem // by channel
+	problems map[string]outgoing.ChannelProblem // by channel
 }
 
 // New returns a Notifier.
 func New(opts Options) *Notifier {
 	return &Notifier{
 		opts: opts, looks: queue.New[string](), wake: queue.NewBroadcast(),
-		problems: make(map[string]holdfast.ChannelProblem),
+		problems: make(map[string]outgoing.ChannelProblem),
 	}
 }
 
@@ -128,13 +129,13 @@ func (n *Notifier) look(ctx context.Context, name string) error {
 	} else if err != nil {
 		return fmt.Errorf("look at cluster %q: %w", name, err)
 	}
-	var all []holdfast.Notification
+	var all []outgoing.Notification
 	for _, fact := range facts(seen) {
 		if n.opts.RunURL != nil && fact.Run != "" {
 			fact.URL = n.opts.RunURL(fact.Run)
 		}
 		for _, c := range n.opts.Channels {
-			if holdfast.HasNotificationEvent(c.Events, fact.Event) && c.Wants(fact.Project, fact.Environment) {
+			if outgoing.HasNotificationEvent(c.Events, fact.Event) && c.Wants(fact.Project, fact.Environment) {
 				n := fact
 				n.Channel, n.ID = c.Name, c.Name+"/"+fact.ID
 				all = append(all, n)
@@ -253,7 +254,7 @@ func (n *Notifier) failed(ctx context.Context, c Channel, cause error, failures 
 	n.mu.Lock()
 	problem, known := n.problems[c.Name]
 	if !known {
-		problem = holdfast.ChannelProblem{Channel: c.Name, Since: now}
+		problem = outgoing.ChannelProblem{Channel: c.Name, Since: now}
 	}
 	problem.Waiting, problem.Detail = waiting, cause.Error()
 	n.problems[c.Name] = problem
@@ -274,13 +275,13 @@ func (n *Notifier) worked(ctx context.Context, c Channel) {
 }
 
 // Problems are the channels that this process cannot reach, by name.
-func (n *Notifier) Problems() []holdfast.ChannelProblem {
+func (n *Notifier) Problems() []outgoing.ChannelProblem {
 	if n == nil {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var all []holdfast.ChannelProblem
+	var all []outgoing.ChannelProblem
 	for _, c := range n.opts.Channels {
 		if problem, ok := n.problems[c.Name]; ok {
 			all = append(all, problem)

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
 	"github.com/holdfast-dev/holdfast/notify"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	notifying "github.com/holdfast-dev/holdfast/reconciler/notify"
 )
 
@@ -31,7 +32,7 @@ type fleet struct {
 	store *datastore.Store
 	now   time.Time
 	code  atomic.Int64 // that the host answers; 0: 200
-	got   []holdfast.Notification
+	got   []outgoing.Notification
 	tries int
 	url   string
 }
@@ -56,7 +57,7 @@ func newFleet(t *testing.T) *fleet {
 			w.WriteHeader(int(code))
 			return
 		}
-		var body struct{ Notifications []holdfast.Notification }
+		var body struct{ Notifications []outgoing.Notification }
 		data, _ := io.ReadAll(r.Body)
 		if err := json.Unmarshal(data, &body); err != nil {
 			t.Error(err)
@@ -81,7 +82,7 @@ func (f *fleet) notifier(log io.Writer) *notifying.Notifier {
 		Channels: []notifying.Channel{
 			{Name: "all", Sender: channel, Wants: func(string, string) bool { return true }},
 			{
-				Name: "alarms", Sender: channel, Events: []holdfast.NotificationEvent{holdfast.NotifyFailed},
+				Name: "alarms", Sender: channel, Events: []outgoing.NotificationEvent{outgoing.NotifyFailed},
 				Wants: func(_, environment string) bool { return environment == "production" },
 			},
 		},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
@@ -40,7 +41,7 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 	if run.ID == applied.Run && len(applied.OutputRoles) == 0 {
 		return nil
 	}
-	data, err := history.Artefact(ctx, r.from, run.ID, holdfast.ArtefactOutputs)
+	data, err := history.Artefact(ctx, r.from, run.ID, protocol.ArtefactOutputs)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		if run.ID == applied.OutputsOf() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
@@ -33,8 +34,8 @@ type Places interface {
 
 // Runners are the records of runners, and of what is pinned to them.
 type Runners interface {
-	Runners(ctx context.Context) ([]holdfast.RunnerRecord, error)
-	RunnerRules(ctx context.Context) ([]holdfast.RunnerRuleRecord, error)
+	Runners(ctx context.Context) ([]runnerspec.Record, error)
+	RunnerRules(ctx context.Context) ([]runnerspec.RuleRecord, error)
 	Environment(ctx context.Context, key holdfast.EnvironmentKey) (holdfast.Environment, error)
 }
 
@@ -93,7 +94,7 @@ func (k *Keeper) Of(ctx context.Context, c holdfast.Cluster, resolved string) (P
 // Moment says where the states of many clusters are to be: runners are listed once.
 type Moment struct {
 	*Keeper
-	runners []holdfast.RunnerRecord
+	runners []runnerspec.Record
 }
 
 // Moment lists runners for clusters that are looked at together.
@@ -140,7 +141,7 @@ func (k Moment) of(ctx context.Context, c holdfast.Cluster, resolved string, rec
 // state is.
 func ByRunner(p holdfast.StatePlace) bool { return p.Stored != nil || holdfast.OwnState(p.Location) }
 
-func hasStorage(r holdfast.RunnerRecord) bool {
+func hasStorage(r runnerspec.Record) bool {
 	return r.Document.Storage != nil || r.Next != nil && r.Next.Storage != nil
 }
 
@@ -177,7 +178,7 @@ type storage struct {
 	inCluster bool
 }
 
-func storageOf(r holdfast.Runner) storage {
+func storageOf(r runnerspec.Runner) storage {
 	return storage{storage: r.Storage, inCluster: r.Storage != nil && r.Storage.Type == "kubernetes" && r.Type.StartsJobs()}
 }
 
@@ -204,17 +205,17 @@ func (c choice) next() storage { return c.coming[0] }
 func (c choice) any() []storage { return c.coming }
 
 // choose says where the states of an environment may be.
-func (k *Keeper) choose(ctx context.Context, runners []holdfast.RunnerRecord, env holdfast.EnvironmentKey) (choice, error) {
+func (k *Keeper) choose(ctx context.Context, runners []runnerspec.Record, env holdfast.EnvironmentKey) (choice, error) {
 	rules, err := k.opts.Store.RunnerRules(ctx)
 	if err != nil {
 		return choice{}, fmt.Errorf("list runner rules: %w", err)
 	}
-	documents := make([]holdfast.RunnerRule, len(rules))
+	documents := make([]runnerspec.Rule, len(rules))
 	for i, rec := range rules {
 		documents[i] = rec.Document
 	}
 	ruled := holdfast.LocalRunner
-	rule, matches := holdfast.RuleFor(documents, env)
+	rule, matches := runnerspec.RuleFor(documents, env)
 	if matches {
 		ruled = rule.Runner
 	}
@@ -228,7 +229,7 @@ func (k *Keeper) choose(ctx context.Context, runners []holdfast.RunnerRecord, en
 		return choice{}, fmt.Errorf("read environment %s: %w", env, err)
 	}
 	of := func(name string) (now storage, all []storage) {
-		i := slices.IndexFunc(runners, func(r holdfast.RunnerRecord) bool { return r.Document.Name == name })
+		i := slices.IndexFunc(runners, func(r runnerspec.Record) bool { return r.Document.Name == name })
 		if i < 0 {
 			return storage{}, []storage{{}}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/policy"
 	"github.com/holdfast-dev/holdfast/policy/library"
 	"github.com/holdfast-dev/holdfast/policy/waiver"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
@@ -69,7 +70,7 @@ type Options struct {
 // Reader says which policies clusters have. It is safe for concurrent use.
 type Reader struct {
 	opts Options
-	ours []holdfast.PolicySource // the shipped ones, if somebody has them
+	ours []protocol.PolicySource // the shipped ones, if somebody has them
 
 	mu      sync.Mutex                 // guards what follows
 	opened  map[string]opened          // of the sets, by where they are read
@@ -78,7 +79,7 @@ type Reader struct {
 
 // opened is what the folder of a set has.
 type opened struct {
-	sources []holdfast.PolicySource
+	sources []protocol.PolicySource
 	waivers []waiver.Waiver
 }
 
@@ -172,12 +173,12 @@ func (r *Reader) located(ctx context.Context, c holdfast.Cluster) (sets []locate
 }
 
 // For returns the policies of a cluster, without their context; nil if it has none.
-func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.AssignedPolicies, error) {
+func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*protocol.AssignedPolicies, error) {
 	sets, where, err := r.located(ctx, c)
 	if err != nil || where == "" {
 		return nil, err
 	}
-	var sources []holdfast.PolicySource
+	var sources []protocol.PolicySource
 	size := 0
 	for _, set := range sets {
 		found, err := r.read(ctx, set.key, set.Set, set.rev)
@@ -195,7 +196,7 @@ func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*holdfast.Assigne
 	if r.shipped(c) {
 		sources = append(sources, r.ours...)
 	}
-	return &holdfast.AssignedPolicies{Set: r.digest(where, sources), Sources: sources}, nil
+	return &protocol.AssignedPolicies{Set: r.digest(where, sources), Sources: sources}, nil
 }
 
 // mostDigests and mostOpened bound what is kept: when there is more, it is made again.
@@ -204,7 +205,7 @@ const (
 	mostOpened  = 32
 )
 
-func (r *Reader) digest(where string, sources []holdfast.PolicySource) holdfast.Digest {
+func (r *Reader) digest(where string, sources []protocol.PolicySource) holdfast.Digest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.digests[where]; ok {
@@ -286,7 +287,7 @@ func isPolicy(name string) bool { return policy.IsSource(name) && !policy.IsTest
 
 // readTree reads the policies in a folder of a tree, without their tests, and waivers. These are
 // part of what is identified: a new one has open pull requests planned again.
-func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err error) {
+func readTree(tree holdfast.Tree, set Set) (sources []protocol.PolicySource, err error) {
 	root, size := path.Clean(cmp.Or(set.Dir, ".")), 0
 	err = fs.WalkDir(tree, root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -306,7 +307,7 @@ func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err
 		if root == "." {
 			inside = name
 		}
-		sources = append(sources, holdfast.PolicySource{From: set.Name, Path: inside, Text: string(text)})
+		sources = append(sources, protocol.PolicySource{From: set.Name, Path: inside, Text: string(text)})
 		return nil
 	})
 	switch {
@@ -314,7 +315,7 @@ func readTree(tree holdfast.Tree, set Set) (sources []holdfast.PolicySource, err
 		return nil, fmt.Errorf("there is no folder %s", root)
 	case err != nil:
 		return nil, err
-	case !slices.ContainsFunc(sources, func(s holdfast.PolicySource) bool { return isPolicy(path.Base(s.Path)) }):
+	case !slices.ContainsFunc(sources, func(s protocol.PolicySource) bool { return isPolicy(path.Base(s.Path)) }):
 		return nil, fmt.Errorf("the folder %s has no policy: they are files that end in .rego", root)
 	}
 	return sources, nil

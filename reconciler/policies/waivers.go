@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
 	"github.com/holdfast-dev/holdfast/policy/waiver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // waiversDir is the folder of a set with documents that waive its policies, and the shipped ones.
@@ -23,7 +24,7 @@ func isWaiver(root, name string) bool {
 
 // waiversIn reads the waivers among the files of a set. One that waives what is not there, or
 // what nobody may waive, is an error, as is one that cannot be read.
-func (r *Reader) waiversIn(sources []holdfast.PolicySource) (all []waiver.Waiver, err error) {
+func (r *Reader) waiversIn(sources []protocol.PolicySource) (all []waiver.Waiver, err error) {
 	var faults holdfast.Faults
 	for _, source := range sources {
 		if isWaiver(".", source.Path) {
@@ -38,7 +39,7 @@ func (r *Reader) waiversIn(sources []holdfast.PolicySource) (all []waiver.Waiver
 		return nil, nil
 	}
 	known := make(map[string]holdfast.Policy)
-	for _, part := range [][]holdfast.PolicySource{r.ours, sources} {
+	for _, part := range [][]protocol.PolicySource{r.ours, sources} {
 		for _, p := range policy.Compile(part, nil).Policies() {
 			known[p.ID] = p
 		}

@@ -9,11 +9,12 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // place finds the path of the file, and reads it.
 func (r *draft) place() error {
-	if r.Change != holdfast.ProposeCreate {
+	if r.Change != proposals.Create {
 		return r.existing()
 	}
 	switch r.path = path.Clean(r.Path); {

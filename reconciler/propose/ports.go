@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
@@ -29,7 +30,7 @@ type Catalogs interface {
 
 // Forge makes pull requests; its contract is that of reconciler.Forge.
 type Forge interface {
-	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
+	Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error)
 }
 
 // Repository is one that may define clusters.

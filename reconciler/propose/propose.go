@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -26,7 +27,7 @@ func New(opts Options) *Desk { return &Desk{opts} }
 
 // draft is a proposal while it is made.
 type draft struct {
-	holdfast.ClusterProposal
+	proposals.ClusterChange
 	repo Repository
 	head holdfast.Revision
 	cat  *catalog.Catalog
@@ -39,7 +40,7 @@ type draft struct {
 // there is no pull request then. An ErrConflict says why it cannot be asked for, Faults of the
 // file "request" or "set" what is wrong with what is asked, and an ErrForbidden that it is not
 // for the projects that it is limited to.
-func (d *Desk) Propose(ctx context.Context, p holdfast.ClusterProposal) (made holdfast.ProposedCluster, err error) {
+func (d *Desk) Propose(ctx context.Context, p proposals.ClusterChange) (made proposals.ClusterOutcome, err error) {
 	r, err := d.begin(ctx, p)
 	if err != nil {
 		return made, err
@@ -48,7 +49,7 @@ func (d *Desk) Propose(ctx context.Context, p holdfast.ClusterProposal) (made ho
 	if err != nil {
 		return made, err
 	}
-	made = holdfast.ProposedCluster{Repo: r.repo.Name, Path: r.path, Document: string(text), Line: lineOf(file, text)}
+	made = proposals.ClusterOutcome{Repo: r.repo.Name, Path: r.path, Document: string(text), Line: lineOf(file, text)}
 	to, err := d.opts.Catalogs.Edited(ctx, r.cat, r.path, file)
 	if err != nil {
 		return made, err
@@ -76,8 +77,8 @@ func invalid(hint, format string, args ...any) error {
 }
 
 // begin finds the file that a proposal is about.
-func (d *Desk) begin(ctx context.Context, p holdfast.ClusterProposal) (*draft, error) {
-	r := &draft{ClusterProposal: p}
+func (d *Desk) begin(ctx context.Context, p proposals.ClusterChange) (*draft, error) {
+	r := &draft{ClusterChange: p}
 	if !decode.ValidName(p.Name) {
 		return nil, invalid(decode.NameHint, "%.80q cannot be the name of a cluster", p.Name)
 	}
@@ -87,13 +88,13 @@ func (d *Desk) begin(ctx context.Context, p holdfast.ClusterProposal) (*draft, e
 	}
 	living := err == nil && known.Phase != holdfast.PhaseDeleted
 	switch {
-	case !slices.Contains([]string{holdfast.ProposeCreate, holdfast.ProposeUpdate, holdfast.ProposeDelete}, p.Change):
+	case !slices.Contains([]string{proposals.Create, proposals.Update, proposals.Delete}, p.Change):
 		return nil, invalid("", "change is %.40q: one of create, update and delete", p.Change)
-	case p.Change == holdfast.ProposeCreate && living:
+	case p.Change == proposals.Create && living:
 		return nil, holdfast.ErrorOf(holdfast.ErrConflict, "there is a cluster %q already", p.Name)
-	case p.Change != holdfast.ProposeCreate && !living:
+	case p.Change != proposals.Create && !living:
 		return nil, holdfast.ErrorOf(holdfast.ErrNotFound, "cluster %q: not found", p.Name)
-	case p.Change != holdfast.ProposeCreate:
+	case p.Change != proposals.Create:
 		r.Repo = known.Owner
 	}
 	if r.repo, err = d.repository(r.Repo); err != nil {
@@ -130,7 +131,7 @@ func (d *Desk) repository(name string) (Repository, error) {
 
 // edited is the file as it would be, nil if it is removed, and the document in it.
 func (r *draft) edited() (file, text []byte, err error) {
-	if r.Change == holdfast.ProposeCreate {
+	if r.Change == proposals.Create {
 		text = []byte(strings.TrimSpace(r.Document) + "\n")
 		if r.Document == "" {
 			text = fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec: {}\n", decode.APIVersion, decode.KindCluster, r.Name)
@@ -149,7 +150,7 @@ func (r *draft) edited() (file, text []byte, err error) {
 	switch {
 	case i < 0:
 		return nil, nil, holdfast.ErrorOf(holdfast.ErrConflict, "the document of %s was not found in %s: edit it by hand", r.Name, r.path)
-	case r.Change == holdfast.ProposeDelete:
+	case r.Change == proposals.Delete:
 		return edit.Remove(parts, i), nil, nil
 	}
 	_, text = edit.Cut(parts[i])
@@ -247,13 +248,13 @@ func (d *Desk) faults(ctx context.Context, r *draft, seen holdfast.PullRequestRe
 
 // propose asks the code host for the pull request.
 func (r *draft) propose(ctx context.Context, file []byte) (holdfast.PullRequest, error) {
-	verb := map[string]string{holdfast.ProposeCreate: "Add", holdfast.ProposeUpdate: "Change", holdfast.ProposeDelete: "Remove"}[r.Change]
+	verb := map[string]string{proposals.Create: "Add", proposals.Update: "Change", proposals.Delete: "Remove"}[r.Change]
 	title := fmt.Sprintf("%s cluster %s", verb, r.Name)
 	body := fmt.Sprintf("Asked for by %s through Holdfast, who cannot approve it. The plan is in the comment below, and is applied after the merge.", r.By)
-	if r.Change == holdfast.ProposeDelete {
+	if r.Change == proposals.Delete {
 		body += " The merge removes the cluster: everything in it will be destroyed."
 	}
-	made, err := r.repo.Forge.Propose(ctx, r.repo.Name, holdfast.Proposal{
+	made, err := r.repo.Forge.Propose(ctx, r.repo.Name, proposals.PullRequest{
 		// Another one for each content: what was closed or merged stays so.
 		Branch: Branches + r.Name + "-" + holdfast.DigestOf(append([]byte(r.head+"\n"), file...)).Short()[:8],
 		Base:   r.head, BaseBranch: r.repo.Branch, Files: map[string][]byte{r.path: file}, New: true,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -59,7 +60,7 @@ func TestCheckWaitsForThePermission(t *testing.T) {
 			t.Parallel()
 			calls, w := 0, &watcher{}
 			r := &records{others: test.open}
-			post := holdfast.Post{Key: "check", Kind: holdfast.PostCheck, Repo: ref.Repo, PullRequest: ref}
+			post := outgoing.Post{Key: "check", Kind: outgoing.PostCheck, Repo: ref.Repo, PullRequest: ref}
 			post.Status.Revision, post.LastError, post.WantedAt, post.Posted = "abc", test.last, noon, test.posted
 			if err := publisher(r, w, checker{refused: test.refused, calls: &calls}).post(t.Context(), post); err != nil {
 				t.Fatal(err)
@@ -81,7 +82,7 @@ func TestCheckOfASharedHead(t *testing.T) {
 	p.opts.Settings.PullRequestURL = func(ref holdfast.PullRequestRef) string { return "https://holdfast.example.com/" + ref.String() }
 	wants := func(state holdfast.StatusState, files ...string) {
 		t.Helper()
-		var first holdfast.Post
+		var first outgoing.Post
 		for i, pr := range r.others[:2] {
 			if err := p.wantCheck(t.Context(), report.PullRequest{PullRequest: pr, URL: p.opts.Settings.PullRequestURL(pr.PullRequestRef)}); err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -163,7 +164,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 		return p.wantStatuses(ctx, view, plan, "", true)
 	}
 	p.commented(pr.PullRequestRef)
-	post := holdfast.Post{Key: key, Kind: holdfast.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Body: body, Head: pr.Head}
+	post := outgoing.Post{Key: key, Kind: outgoing.PostComment, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Body: body, Head: pr.Head}
 	if post.Unshown = report.Unshown(view) != ""; !post.Unshown {
 		post.Runs = shownRuns(view)
 	}
@@ -187,7 +188,7 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 // planningQuietly reports whether there is nothing to show yet: it was said that
 // plans of this head are being made, some still are, and the next word of
 // progress is not due. It looks at no cluster.
-func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted holdfast.Post) (bool, error) {
+func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted outgoing.Post) (bool, error) {
 	said := p.lastComment(pr.PullRequestRef)
 	due := p.opts.Settings.Now().Sub(said) >= progressInterval
 	if due || pr.State != holdfast.PullRequestOpen || pr.Reason != "" || posted.Wanted > 0 && posted.Head != pr.Head {

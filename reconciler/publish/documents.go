@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -90,12 +91,12 @@ func (d *documents) show(ctx context.Context, repo string, former holdfast.Revis
 	d.change(repo, func(of *documentsOf) { of.faulty = len(faults) > 0 })
 	status := report.DocumentsStatus(of.head, faults)
 	status.Context = before.Status.Context
-	return d.wantStatus(ctx, holdfast.Post{Repo: repo, Status: status}, true)
+	return d.wantStatus(ctx, outgoing.Post{Repo: repo, Status: status}, true)
 }
 
 // statusOf is what a commit was told of its documents as the head of the tracked branch, at
 // least in which context it is.
-func (d *documents) statusOf(ctx context.Context, repo string, commit holdfast.Revision) (holdfast.Post, error) {
+func (d *documents) statusOf(ctx context.Context, repo string, commit holdfast.Revision) (outgoing.Post, error) {
 	plan, err := d.status(ctx, repo, commit, holdfast.ContextPlan)
 	if err != nil || plan.PullRequest.IsZero() {
 		return plan, err
@@ -104,8 +105,8 @@ func (d *documents) statusOf(ctx context.Context, repo string, commit holdfast.R
 }
 
 // status is a status of a commit; nothing but its context if it has none.
-func (d *documents) status(ctx context.Context, repo string, commit holdfast.Revision, name string) (holdfast.Post, error) {
-	none := holdfast.Post{Status: holdfast.CommitStatus{Context: name}}
+func (d *documents) status(ctx context.Context, repo string, commit holdfast.Revision, name string) (outgoing.Post, error) {
+	none := outgoing.Post{Status: holdfast.CommitStatus{Context: name}}
 	if commit == "" {
 		return none, nil
 	}

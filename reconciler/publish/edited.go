@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -67,12 +68,12 @@ func (o *outbox) Intact(ctx context.Context, pr holdfast.PullRequest, was holdfa
 
 // putComment writes a comment or a reply. A comment that is there is looked at first: to
 // write it again would hide what somebody else has made of it.
-func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.Post) (holdfast.Comment, error) {
+func (o *outbox) putComment(ctx context.Context, forge Comments, post *outgoing.Post) (holdfast.Comment, error) {
 	marker, id := report.Marker(post.PullRequest), post.ExternalID
-	if post.Kind == holdfast.PostReply {
+	if post.Kind == outgoing.PostReply {
 		marker = replyMarker(post.Key)
 	}
-	if post.Kind == holdfast.PostReply || post.Posted == 0 {
+	if post.Kind == outgoing.PostReply || post.Posted == 0 {
 		if post.Tried {
 			// It is read back: what is there already is not written again, and is
 			// there since then.
@@ -105,7 +106,7 @@ func (o *outbox) putComment(ctx context.Context, forge Comments, post *holdfast.
 
 // notice is edited before or after a write, unless that was noticed before: it is written
 // again for that.
-func (o *outbox) notice(ctx context.Context, post holdfast.Post, found holdfast.Comment) error {
+func (o *outbox) notice(ctx context.Context, post outgoing.Post, found holdfast.Comment) error {
 	pr, err := o.opts.Store.PullRequest(ctx, post.PullRequest)
 	if err != nil {
 		return fmt.Errorf("read pull request %s: %w", post.PullRequest, err)
@@ -119,7 +120,7 @@ func (o *outbox) notice(ctx context.Context, post holdfast.Post, found holdfast.
 
 // tryComment writes a comment that was posted before. As long as nobody knows whether that
 // was done, what it says may be there, and is nobody else's.
-func (o *outbox) tryComment(ctx context.Context, forge Comments, post *holdfast.Post, id, marker string) (holdfast.Comment, error) {
+func (o *outbox) tryComment(ctx context.Context, forge Comments, post *outgoing.Post, id, marker string) (holdfast.Comment, error) {
 	attempt := post.Attempt()
 	before := slices.DeleteFunc(slices.Clone(post.Attempts), func(a string) bool { return a == attempt })
 	post.Attempts = append(before[max(0, len(before)-attemptsMost):len(before):len(before)], attempt)
@@ -135,7 +136,7 @@ func (o *outbox) tryComment(ctx context.Context, forge Comments, post *holdfast.
 	return comment, err
 }
 
-func (o *outbox) write(ctx context.Context, forge Comments, post *holdfast.Post, id, marker string) (holdfast.Comment, error) {
+func (o *outbox) write(ctx context.Context, forge Comments, post *outgoing.Post, id, marker string) (holdfast.Comment, error) {
 	comment, err := forge.PutComment(ctx, post.PullRequest, id, marker, post.Body)
 	if post.Echo = ""; err == nil && comment.Body != "" {
 		post.Echo = echoOf(comment)
@@ -145,7 +146,7 @@ func (o *outbox) write(ctx context.Context, forge Comments, post *holdfast.Post,
 
 // look returns a comment as the forge has it, and whether that is as it was written there.
 // One that was deleted has no ID.
-func (o *outbox) look(ctx context.Context, forge Comments, post holdfast.Post) (found holdfast.Comment, intact bool, err error) {
+func (o *outbox) look(ctx context.Context, forge Comments, post outgoing.Post) (found holdfast.Comment, intact bool, err error) {
 	if post.Posted == 0 || post.ExternalID == "" {
 		return found, true, nil
 	}
@@ -181,7 +182,7 @@ func (o *outbox) look(ctx context.Context, forge Comments, post holdfast.Post) (
 // untouched reports whether a comment is as it was written: as the forge gave it back, and
 // not edited since, or as it may have been written later. Of a forge that does not say when
 // a comment was edited, the text alone counts.
-func untouched(post holdfast.Post, found holdfast.Comment) bool {
+func untouched(post outgoing.Post, found holdfast.Comment) bool {
 	edited := found.UpdatedAt.After(post.PostedAt.Add(stampSlack))
 	if post.Echo != "" && post.Echo == echoOf(found) {
 		return !edited // whatever was tried: it is what was posted, or was put back
@@ -199,16 +200,16 @@ func untouched(post holdfast.Post, found holdfast.Comment) bool {
 
 // attempted reports whether a comment is as it may have been written since it was posted, to
 // show plans or, if it is unshown, none.
-func attempted(post holdfast.Post, found holdfast.Comment, unshown bool) bool {
+func attempted(post outgoing.Post, found holdfast.Comment, unshown bool) bool {
 	return slices.ContainsFunc([]string{found.Body, plain(found.Body), plain(found.Body) + "\n"}, func(text string) bool {
-		return slices.Contains(post.Attempts, holdfast.Post{Body: text, Unshown: unshown}.Attempt())
+		return slices.Contains(post.Attempts, outgoing.Post{Body: text, Unshown: unshown}.Attempt())
 	})
 }
 
 // unshown records that a comment was written which shows none of the plans, though the answer
 // to that got lost, and reports whether nobody knew that: what a comment before has shown does
 // not count from then on.
-func (o *outbox) unshown(ctx context.Context, post holdfast.Post, found holdfast.Comment) (bool, error) {
+func (o *outbox) unshown(ctx context.Context, post outgoing.Post, found holdfast.Comment) (bool, error) {
 	if post.Echo != "" && post.Echo == echoOf(found) || !attempted(post, found, true) {
 		return false, nil
 	}
@@ -220,7 +221,7 @@ func (o *outbox) unshown(ctx context.Context, post holdfast.Post, found holdfast
 }
 
 // older reports whether a comment is as it was before it was written.
-func older(post holdfast.Post, found holdfast.Comment) bool {
+func older(post outgoing.Post, found holdfast.Comment) bool {
 	return !found.UpdatedAt.IsZero() && found.UpdatedAt.Before(post.PostedAt.Truncate(time.Second))
 }
 
@@ -237,7 +238,7 @@ func echoOf(comment holdfast.Comment) holdfast.Digest {
 // that was so of what is on record. Of several edits a forge tells the time of the last one
 // only.
 func (o *outbox) edited(
-	ctx context.Context, post holdfast.Post, found holdfast.Comment, pr holdfast.PullRequest, was holdfast.PullRequestState,
+	ctx context.Context, post outgoing.Post, found holdfast.Comment, pr holdfast.PullRequest, was holdfast.PullRequestState,
 ) (bool, error) {
 	post.ExternalID = found.ID
 	var seen, since time.Time

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // shown is a showKey, or an issueKey, on its way to another replica.
@@ -24,7 +25,7 @@ func (p *Publisher) showHere(ctx context.Context, key showKey) error {
 	if p.opts.Settings.Leads(key.repository()) {
 		return p.showOnce(ctx, key)
 	}
-	return p.handOver(ctx, key.repository(), holdfast.AskShow, shown{Number: key.pullRequest.Number, Revision: key.revision, Left: key.left})
+	return p.handOver(ctx, key.repository(), replica.AskShow, shown{Number: key.pullRequest.Number, Revision: key.revision, Left: key.left})
 }
 
 // driftHere is showHere for issues.
@@ -32,25 +33,25 @@ func (p *Publisher) driftHere(ctx context.Context, key issueKey) error {
 	if p.opts.Settings.Leads(key.repo) {
 		return p.showDrift(ctx, key)
 	}
-	return p.handOver(ctx, key.repo, holdfast.AskIssue, shown{Cluster: key.cluster})
+	return p.handOver(ctx, key.repo, replica.AskIssue, shown{Cluster: key.cluster})
 }
 
-func (p *Publisher) handOver(ctx context.Context, repo string, kind holdfast.AskKind, which shown) error {
+func (p *Publisher) handOver(ctx context.Context, repo string, kind replica.AskKind, which shown) error {
 	what, err := json.Marshal(which)
 	if err != nil {
 		return fmt.Errorf("encode what is to be shown: %w", err)
 	}
-	return p.opts.Settings.HandOver(ctx, holdfast.Ask{Repo: repo, Kind: kind, What: string(what)})
+	return p.opts.Settings.HandOver(ctx, replica.Ask{Repo: repo, Kind: kind, What: string(what)})
 }
 
 // Take does what another replica asks for.
-func (p *Publisher) Take(ask holdfast.Ask) error {
+func (p *Publisher) Take(ask replica.Ask) error {
 	var which shown
 	if err := json.Unmarshal([]byte(ask.What), &which); err != nil {
 		return fmt.Errorf("decode what is to be shown: %w", err)
 	}
 	switch {
-	case ask.Kind == holdfast.AskIssue:
+	case ask.Kind == replica.AskIssue:
 		p.drifts.Add(issueKey{repo: ask.Repo, cluster: which.Cluster})
 	case which.Number != 0:
 		p.Show(holdfast.PullRequestRef{Repo: ask.Repo, Number: which.Number})

@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // What another replica writes to is asked of that one, in full; and of a repository that it has
 // written to nothing is remembered.
 func TestShownElsewhere(t *testing.T) {
 	t.Parallel()
-	var asks []holdfast.Ask
+	var asks []replica.Ask
 	settings := Settings{
 		Now: time.Now, Leads: func(repo string) bool { return repo == "ours" },
-		HandOver: func(_ context.Context, ask holdfast.Ask) error {
+		HandOver: func(_ context.Context, ask replica.Ask) error {
 			asks = append(asks, ask)
 			return nil
 		},

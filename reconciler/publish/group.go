@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // PlanStatus returns the plan status of a pull request's head as it is on the
@@ -35,5 +36,5 @@ func (p *Publisher) Judged(ctx context.Context, repo string, commit holdfast.Rev
 
 // WantGroup sets the plan status of the commit of a merge group.
 func (p *Publisher) WantGroup(ctx context.Context, repo string, status holdfast.CommitStatus) error {
-	return p.wantStatus(ctx, holdfast.Post{Repo: repo, Status: status}, true)
+	return p.wantStatus(ctx, outgoing.Post{Repo: repo, Status: status}, true)
 }

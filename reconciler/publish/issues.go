@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -125,8 +126,8 @@ func (i *issues) closeIssues(ctx context.Context, repo string, rec holdfast.Clus
 		if !closed {
 			continue // nothing proves that it is gone
 		}
-		return true, i.want(ctx, holdfast.Post{
-			Key: key, Kind: holdfast.PostIssue, Repo: post.Repo, Title: title, Body: body, Closed: true,
+		return true, i.want(ctx, outgoing.Post{
+			Key: key, Kind: outgoing.PostIssue, Repo: post.Repo, Title: title, Body: body, Closed: true,
 		})
 	}
 	return false, nil
@@ -220,8 +221,8 @@ func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) er
 	if body == "" || closed {
 		return nil
 	}
-	return i.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostIssue, Repo: rec.Owner, Title: title, Body: body, Head: stamp,
+	return i.want(ctx, outgoing.Post{
+		Key: key, Kind: outgoing.PostIssue, Repo: rec.Owner, Title: title, Body: body, Head: stamp,
 	})
 }
 
@@ -245,7 +246,7 @@ func driftStamp(rec holdfast.ClusterRecord, revert holdfast.Run) holdfast.Revisi
 // issueOf returns the key of the post that is a cluster's issue, with the post;
 // the zero one if there is none. A cluster that came from another repository has
 // another issue here: what is known of the old one is true there only.
-func (i *issues) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, holdfast.Post, error) {
+func (i *issues) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (string, outgoing.Post, error) {
 	key := issuePrefix + rec.Name
 	post, err := i.opts.Store.Post(ctx, key)
 	if err == nil && post.Repo != rec.Owner {
@@ -253,7 +254,7 @@ func (i *issues) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (strin
 		post, err = i.opts.Store.Post(ctx, key)
 	}
 	if errors.Is(err, holdfast.ErrNotFound) {
-		return key, holdfast.Post{}, nil
+		return key, outgoing.Post{}, nil
 	} else if err != nil {
 		return key, post, fmt.Errorf("read post %s: %w", key, err)
 	}
@@ -276,13 +277,13 @@ func (i *issues) showSummary(ctx context.Context, repo string, drifted []holdfas
 		reports = append(reports, decision.DriftOutline(rec))
 	}
 	title, body, closed := report.DriftSummary(repo, reports, own, i.opts.Settings.Now())
-	return i.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostIssue, Repo: repo, Title: title, Body: body, Closed: closed,
+	return i.want(ctx, outgoing.Post{
+		Key: key, Kind: outgoing.PostIssue, Repo: repo, Title: title, Body: body, Closed: closed,
 	})
 }
 
 // putIssue makes an issue on a forge as it is wanted, and returns its id.
-func putIssue(ctx context.Context, forge Forge, post holdfast.Post) (string, error) {
+func putIssue(ctx context.Context, forge Forge, post outgoing.Post) (string, error) {
 	marker := report.DriftSummaryMarker(post.Repo)
 	if cluster, ok := strings.CutPrefix(post.Key, issuePrefix); ok {
 		cluster, _, _ = strings.Cut(cluster, ":")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -31,11 +32,11 @@ func (p *Publisher) wantLabels(ctx context.Context, view report.PullRequest) err
 			return nil // it has none of ours
 		}
 	}
-	return p.want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostLabels, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Body: strings.Join(wanted, "\n")})
+	return p.want(ctx, outgoing.Post{Key: key, Kind: outgoing.PostLabels, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Body: strings.Join(wanted, "\n")})
 }
 
 // putLabels makes the labels of a pull request those that are wanted.
-func putLabels(ctx context.Context, forge Forge, post holdfast.Post) error {
+func putLabels(ctx context.Context, forge Forge, post outgoing.Post) error {
 	labeler, ok := forge.(Labeler)
 	if !ok {
 		return nil

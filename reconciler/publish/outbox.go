@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -26,7 +27,7 @@ const (
 )
 
 // post makes one thing on a forge as it is wanted.
-func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
+func (o *outbox) post(ctx context.Context, post outgoing.Post) error {
 	forge := o.opts.Forges[post.Repo]
 	if forge == nil {
 		// It may be configured again, or be so at another replica: it stays due, and is
@@ -45,24 +46,24 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 	defer cancel()
 	var err error
 	switch post.Kind {
-	case holdfast.PostStatus:
+	case outgoing.PostStatus:
 		err = forge.SetStatus(call, post.Repo, post.Status)
-	case holdfast.PostCheck:
+	case outgoing.PostCheck:
 		if checker, ok := forge.(Checker); ok {
 			err = checker.PutCheck(call, post.Repo, post.Status, post.Faults)
 		}
-	case holdfast.PostLabels:
+	case outgoing.PostLabels:
 		err = putLabels(call, forge, post)
-	case holdfast.PostReaction:
+	case outgoing.PostReaction:
 		err = forge.React(call, post.PullRequest, post.CommentID, post.Reaction)
-	case holdfast.PostComment, holdfast.PostReply:
+	case outgoing.PostComment, outgoing.PostReply:
 		var comment holdfast.Comment
 		comment, err = o.putComment(call, forge, &post)
 		post.ExternalID = comment.ID
 		if !comment.UpdatedAt.IsZero() {
 			at = comment.UpdatedAt // the clock of merges
 		}
-	case holdfast.PostIssue:
+	case outgoing.PostIssue:
 		post.ExternalID, err = putIssue(call, forge, post)
 	}
 	if !deferred(err) {
@@ -80,8 +81,8 @@ func (o *outbox) post(ctx context.Context, post holdfast.Post) error {
 // seen reports whether anybody would look at a post. A check run that had to wait, for a
 // permission say, is of interest only on the head of an open pull request. One that is on
 // the forge is brought up to date in any case.
-func (o *outbox) seen(ctx context.Context, post holdfast.Post) (bool, error) {
-	if post.Kind != holdfast.PostCheck || post.LastError == "" || post.Posted > 0 {
+func (o *outbox) seen(ctx context.Context, post outgoing.Post) (bool, error) {
+	if post.Kind != outgoing.PostCheck || post.LastError == "" || post.Posted > 0 {
 		return true, nil
 	}
 	open, err := o.openAt(ctx, post.Repo, post.Status.Revision)
@@ -90,7 +91,7 @@ func (o *outbox) seen(ctx context.Context, post holdfast.Post) (bool, error) {
 
 // drop forgets a post that nobody would see. It is wanted again when its commit is a head
 // again: after a force-push back to it, or when its pull request is reopened.
-func (o *outbox) drop(ctx context.Context, post holdfast.Post) error {
+func (o *outbox) drop(ctx context.Context, post outgoing.Post) error {
 	o.opts.Logger.InfoContext(ctx, "post dropped: its commit is not the head of an open pull request", "post", post.Key)
 	if err := o.opts.Store.PostDropped(ctx, post); err != nil {
 		return fmt.Errorf("drop post %s: %w", post.Key, err)
@@ -113,7 +114,7 @@ func (o *outbox) openAt(ctx context.Context, repo string, head holdfast.Revision
 
 // postFailed tries again later what may succeed then, and gives up on what the
 // forge refuses for good, such as a comment on a pull request that is gone.
-func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error) error {
+func (o *outbox) postFailed(ctx context.Context, post outgoing.Post, cause error) error {
 	if refusal := refusalOf(cause); refusal != post.Refusal && !deferred(cause) {
 		post.Refusal, post.Refusals = refusal, 0
 	}
@@ -139,7 +140,7 @@ func (o *outbox) postFailed(ctx context.Context, post holdfast.Post, cause error
 }
 
 // failedOnce returns a post as it is on record after a failure.
-func failedOnce(post holdfast.Post, cause error) holdfast.Post {
+func failedOnce(post outgoing.Post, cause error) outgoing.Post {
 	post.LastError = cause.Error()
 	post.Failures++
 	if post.Refusal != "" {
@@ -156,7 +157,7 @@ func deferred(cause error) bool {
 
 // deferPost leaves a post for later that the forge takes no better than others now. It has
 // not failed.
-func (o *outbox) deferPost(ctx context.Context, post holdfast.Post, why string, notBefore time.Time) error {
+func (o *outbox) deferPost(ctx context.Context, post outgoing.Post, why string, notBefore time.Time) error {
 	o.opts.Logger.InfoContext(ctx, "post deferred", "post", post.Key, "reason", why, "retry_at", notBefore)
 	if err := o.opts.Store.PostDeferred(ctx, post.Key, why, notBefore); err != nil {
 		return fmt.Errorf("defer post %s: %w", post.Key, err)
@@ -165,13 +166,13 @@ func (o *outbox) deferPost(ctx context.Context, post holdfast.Post, why string, 
 }
 
 // giveUp ends a post until its content changes, or somebody asks for it.
-func (o *outbox) giveUp(ctx context.Context, post holdfast.Post, cause error) error {
+func (o *outbox) giveUp(ctx context.Context, post outgoing.Post, cause error) error {
 	o.opts.Logger.Log(ctx, levelOf(post, cause), "post given up", "post", post.Key, "err", cause)
 	if err := o.opts.Store.PostFailed(ctx, failedOnce(post, cause), time.Time{}); err != nil {
 		return fmt.Errorf("record failure of post %s: %w", post.Key, err)
 	}
 	o.opts.Watcher.GaveUp(post)
-	if post.Kind == holdfast.PostComment {
+	if post.Kind == outgoing.PostComment {
 		o.shows.Add(showKey{pullRequest: post.PullRequest}) // its plan was not seen, and will not be
 	}
 	return nil
@@ -179,8 +180,8 @@ func (o *outbox) giveUp(ctx context.Context, post holdfast.Post, cause error) er
 
 // levelOf is how loud a failure is logged. A reaction whose comment was deleted has
 // nobody who would see it.
-func levelOf(post holdfast.Post, cause error) slog.Level {
-	if post.Kind == holdfast.PostReaction && errors.Is(cause, holdfast.ErrNotFound) {
+func levelOf(post outgoing.Post, cause error) slog.Level {
+	if post.Kind == outgoing.PostReaction && errors.Is(cause, holdfast.ErrNotFound) {
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn
@@ -205,11 +206,11 @@ func refusalOf(cause error) string {
 
 // hopeless reports whether no other try of a post would be better than those that were
 // made, of which Refusals has those with a cause of that kind.
-func hopeless(post holdfast.Post, cause error) bool {
+func hopeless(post outgoing.Post, cause error) bool {
 	switch {
 	case errors.Is(cause, holdfast.ErrNotFound):
 		return goneForGood(post)
-	case post.Kind == holdfast.PostIssue && errors.Is(cause, holdfast.ErrForbidden):
+	case post.Kind == outgoing.PostIssue && errors.Is(cause, holdfast.ErrForbidden):
 		return true // a repository without issues has none until somebody turns them on
 	case errors.Is(cause, errors.ErrUnsupported) && post.Refusals > 2:
 		return true
@@ -221,9 +222,9 @@ func hopeless(post holdfast.Post, cause error) bool {
 // goneForGood reports whether what a post belongs to is not found, and was not before. It
 // may only be hidden for a while: a token that was cut down, a forge in trouble. That
 // is not taken for the end too soon.
-func goneForGood(post holdfast.Post) bool {
+func goneForGood(post outgoing.Post) bool {
 	most := postGiveUp
-	if post.Kind == holdfast.PostReaction {
+	if post.Kind == outgoing.PostReaction {
 		// It is looked for once more: a comment that was just written may not be
 		// everywhere on the forge yet.
 		most = 1
@@ -235,12 +236,12 @@ func goneForGood(post holdfast.Post) bool {
 // each time. Words that it refuses again, as in a conversation that is locked, have
 // somebody waiting who learns it from the status; a permission that is lacking may
 // be given within minutes.
-func refusedForGood(post holdfast.Post, cause error) bool {
+func refusedForGood(post outgoing.Post, cause error) bool {
 	if !final(cause) {
 		return false
 	}
 	most := postGiveUp
-	if post.Kind == holdfast.PostComment || post.Kind == holdfast.PostReply {
+	if post.Kind == outgoing.PostComment || post.Kind == outgoing.PostReply {
 		most = postRefused
 	}
 	return post.Refusals >= most && post.LastError == cause.Error() || post.Refusals >= postLongest
@@ -249,7 +250,7 @@ func refusedForGood(post holdfast.Post, cause error) bool {
 // nobodyWaits reports whether a post has failed often, for whatever cause, or is deferred
 // and was wanted long ago, and is of a pull request that was closed. How long ago it was
 // wanted says nothing of failures: no server may have run meanwhile.
-func (o *outbox) nobodyWaits(ctx context.Context, post holdfast.Post, cause error) bool {
+func (o *outbox) nobodyWaits(ctx context.Context, post outgoing.Post, cause error) bool {
 	age := o.opts.Settings.Now().Sub(post.WantedAt)
 	long := post.Failures >= postLongest || deferred(cause) && age >= closedWait
 	if !long || post.PullRequest.IsZero() {
@@ -282,7 +283,7 @@ func final(err error) bool {
 var refusals = []error{holdfast.ErrForbidden, holdfast.ErrRejected} //nolint:gochecknoglobals // a constant list
 
 // want writes to the outbox what posts should say, all of them or none.
-func (o *outbox) want(ctx context.Context, posts ...holdfast.Post) error {
+func (o *outbox) want(ctx context.Context, posts ...outgoing.Post) error {
 	if len(posts) == 0 {
 		return nil
 	}
@@ -296,23 +297,23 @@ func (o *outbox) want(ctx context.Context, posts ...holdfast.Post) error {
 
 // wantStatus sets the status of a commit. Unless told, its numbers of progress
 // alone are not worth a call.
-func (o *outbox) wantStatus(ctx context.Context, post holdfast.Post, told bool) error {
+func (o *outbox) wantStatus(ctx context.Context, post outgoing.Post, told bool) error {
 	return o.want(ctx, o.statusPosts(ctx, post, told)...)
 }
 
 // statusPosts is the post that sets the status of a commit, as wantStatus does; none if there is
 // nothing to set.
-func (o *outbox) statusPosts(ctx context.Context, post holdfast.Post, told bool) []holdfast.Post {
+func (o *outbox) statusPosts(ctx context.Context, post outgoing.Post, told bool) []outgoing.Post {
 	status := post.Status
 	if status.Revision == "" {
 		return nil
 	}
-	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), holdfast.PostStatus
+	post.Key, post.Kind = statusKey(post.Repo, status.Revision, status.Context), outgoing.PostStatus
 	if report.InProgress(status) && !told {
 		before, err := o.opts.Store.Post(ctx, post.Key)
 		if err == nil && report.InProgress(before.Status) {
 			return nil
 		}
 	}
-	return []holdfast.Post{post}
+	return []outgoing.Post{post}
 }

@@ -13,20 +13,21 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // records has posts by key, and what became of the last one.
 type records struct {
 	Store
-	posts  map[string]holdfast.Post
-	wanted []holdfast.Post
+	posts  map[string]outgoing.Post
+	wanted []outgoing.Post
 	pull   holdfast.PullRequestRecord
 	others []holdfast.PullRequestRecord // open
 
-	edited      *holdfast.Post // by somebody else
+	edited      *outgoing.Post // by somebody else
 	seen, since time.Time
 
-	failed    holdfast.Post
+	failed    outgoing.Post
 	deferred  bool
 	dropped   bool
 	notBefore time.Time
@@ -36,10 +37,10 @@ type records struct {
 	unshown   time.Time
 }
 
-func (r *records) Want(_ context.Context, posts ...holdfast.Post) error {
+func (r *records) Want(_ context.Context, posts ...outgoing.Post) error {
 	r.wanted = append(r.wanted, posts...)
 	if r.posts == nil {
-		r.posts = make(map[string]holdfast.Post)
+		r.posts = make(map[string]outgoing.Post)
 	}
 	for _, post := range posts {
 		r.posts[post.Key] = post
@@ -47,7 +48,7 @@ func (r *records) Want(_ context.Context, posts ...holdfast.Post) error {
 	return nil
 }
 
-func (r *records) Post(_ context.Context, key string) (holdfast.Post, error) {
+func (r *records) Post(_ context.Context, key string) (outgoing.Post, error) {
 	post, ok := r.posts[key]
 	if !ok {
 		return post, holdfast.ErrNotFound
@@ -55,8 +56,8 @@ func (r *records) Post(_ context.Context, key string) (holdfast.Post, error) {
 	return post, nil
 }
 
-func (r *records) Posts(context.Context, holdfast.PostFilter) ([]holdfast.Post, error) {
-	var out []holdfast.Post
+func (r *records) Posts(context.Context, outgoing.PostFilter) ([]outgoing.Post, error) {
+	var out []outgoing.Post
 	for _, post := range r.posts {
 		out = append(out, post)
 	}
@@ -71,7 +72,7 @@ func (r *records) PullRequests(context.Context, holdfast.PullRequestFilter) ([]h
 	return slices.Clone(r.others), nil
 }
 
-func (r *records) PostFailed(_ context.Context, post holdfast.Post, notBefore time.Time) error {
+func (r *records) PostFailed(_ context.Context, post outgoing.Post, notBefore time.Time) error {
 	r.failed, r.notBefore = post, notBefore
 	return nil
 }
@@ -81,17 +82,17 @@ func (r *records) PostDeferred(_ context.Context, _ string, cause string, notBef
 	return nil
 }
 
-func (r *records) PostDropped(context.Context, holdfast.Post) error {
+func (r *records) PostDropped(context.Context, outgoing.Post) error {
 	r.dropped = true
 	return nil
 }
 
-func (r *records) Posted(_ context.Context, post holdfast.Post, at time.Time) error {
+func (r *records) Posted(_ context.Context, post outgoing.Post, at time.Time) error {
 	r.posted, r.echo = at, post.Echo
 	return nil
 }
 
-func (r *records) PostEdited(_ context.Context, post holdfast.Post, seen, since time.Time) (bool, error) {
+func (r *records) PostEdited(_ context.Context, post outgoing.Post, seen, since time.Time) (bool, error) {
 	r.edited, r.seen, r.since = &post, seen, since
 	return true, nil
 }
@@ -101,7 +102,7 @@ func (r *records) PostTried(_ context.Context, _ string, attempts []string) erro
 	return nil
 }
 
-func (r *records) PostUnshown(_ context.Context, _ holdfast.Post, at time.Time) (bool, error) {
+func (r *records) PostUnshown(_ context.Context, _ outgoing.Post, at time.Time) (bool, error) {
 	news := r.unshown.IsZero()
 	r.unshown = at
 	return news, nil
@@ -110,9 +111,9 @@ func (r *records) PostUnshown(_ context.Context, _ holdfast.Post, at time.Time) 
 type watcher struct{ gaveUp, posted, failed int }
 
 func (*watcher) Wanted(context.Context) {}
-func (w *watcher) GaveUp(holdfast.Post) { w.gaveUp++ }
+func (w *watcher) GaveUp(outgoing.Post) { w.gaveUp++ }
 
-func (w *watcher) Posted(_ holdfast.Post, _ time.Time, err error) {
+func (w *watcher) Posted(_ outgoing.Post, _ time.Time, err error) {
 	if w.posted++; err != nil {
 		w.failed++
 	}
@@ -167,7 +168,7 @@ func TestPostFailed(t *testing.T) {
 	limited := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour)}
 	refusing := &holdfast.RateLimitError{RetryAt: noon.Add(time.Hour), Err: holdfast.ErrForbidden}
 	for name, test := range map[string]struct {
-		kind     holdfast.PostKind
+		kind     outgoing.PostKind
 		failures int
 		last     string // the error before
 		refusal  string // its kind
@@ -176,33 +177,33 @@ func TestPostFailed(t *testing.T) {
 		gaveUp   bool
 		wait     time.Duration // at least
 	}{
-		"out of reach, for hours":         {holdfast.PostComment, 29, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
-		"until nobody waits for it":       {holdfast.PostComment, 30, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestClosed, true, 0},
-		"of an open one never":            {holdfast.PostComment, 300, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
-		"limited until a time":            {holdfast.PostComment, 5, "", "", limited, holdfast.PullRequestOpen, false, time.Hour},
-		"limited is not refused":          {holdfast.PostComment, 29, limited.Error(), "", limited, holdfast.PullRequestOpen, false, time.Hour},
-		"limited is not turned off":       {holdfast.PostIssue, 0, "", "", refusing, holdfast.PullRequestOpen, false, time.Hour},
-		"limited, and closed":             {holdfast.PostStatus, 0, "", "", limited, holdfast.PullRequestClosed, false, time.Hour},
-		"a comment refused twice":         {holdfast.PostComment, 2, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
-		"refused in other words":          {holdfast.PostComment, 2, "other", "refused", locked, holdfast.PullRequestOpen, false, time.Second},
-		"trouble of our own":              {holdfast.PostComment, 29, ours.Error(), "", ours, holdfast.PullRequestOpen, false, time.Second},
-		"a status is refused for longer":  {holdfast.PostStatus, 9, locked.Error(), "refused", locked, holdfast.PullRequestOpen, false, time.Second},
-		"a status refused for good":       {holdfast.PostStatus, 10, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
-		"not found may be hidden":         {holdfast.PostComment, 9, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"not found for a quarter an hour": {holdfast.PostComment, 10, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
-		"not found after other failures":  {holdfast.PostComment, 29, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction, not found yet":       {holdfast.PostReaction, 0, "", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction to what was deleted":  {holdfast.PostReaction, 1, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
-		"a reaction, not found at last":   {holdfast.PostReaction, 9, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
-		"a reaction, out of reach":        {holdfast.PostReaction, 9, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
-		"issues are turned off":           {holdfast.PostIssue, 0, "", "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
-		"what a host does not have":       {holdfast.PostCheck, 3, errors.ErrUnsupported.Error(), "unsupported", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
+		"out of reach, for hours":         {outgoing.PostComment, 29, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
+		"until nobody waits for it":       {outgoing.PostComment, 30, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestClosed, true, 0},
+		"of an open one never":            {outgoing.PostComment, 300, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Minute},
+		"limited until a time":            {outgoing.PostComment, 5, "", "", limited, holdfast.PullRequestOpen, false, time.Hour},
+		"limited is not refused":          {outgoing.PostComment, 29, limited.Error(), "", limited, holdfast.PullRequestOpen, false, time.Hour},
+		"limited is not turned off":       {outgoing.PostIssue, 0, "", "", refusing, holdfast.PullRequestOpen, false, time.Hour},
+		"limited, and closed":             {outgoing.PostStatus, 0, "", "", limited, holdfast.PullRequestClosed, false, time.Hour},
+		"a comment refused twice":         {outgoing.PostComment, 2, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
+		"refused in other words":          {outgoing.PostComment, 2, "other", "refused", locked, holdfast.PullRequestOpen, false, time.Second},
+		"trouble of our own":              {outgoing.PostComment, 29, ours.Error(), "", ours, holdfast.PullRequestOpen, false, time.Second},
+		"a status is refused for longer":  {outgoing.PostStatus, 9, locked.Error(), "refused", locked, holdfast.PullRequestOpen, false, time.Second},
+		"a status refused for good":       {outgoing.PostStatus, 10, locked.Error(), "refused", locked, holdfast.PullRequestOpen, true, 0},
+		"not found may be hidden":         {outgoing.PostComment, 9, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"not found for a quarter an hour": {outgoing.PostComment, 10, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"not found after other failures":  {outgoing.PostComment, 29, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction, not found yet":       {outgoing.PostReaction, 0, "", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction to what was deleted":  {outgoing.PostReaction, 1, "not found", "not found", holdfast.ErrNotFound, holdfast.PullRequestOpen, true, 0},
+		"a reaction, not found at last":   {outgoing.PostReaction, 9, "unavailable", "", holdfast.ErrNotFound, holdfast.PullRequestOpen, false, time.Second},
+		"a reaction, out of reach":        {outgoing.PostReaction, 9, "unavailable", "", holdfast.ErrUnavailable, holdfast.PullRequestOpen, false, time.Second},
+		"issues are turned off":           {outgoing.PostIssue, 0, "", "", holdfast.ErrForbidden, holdfast.PullRequestOpen, true, 0},
+		"what a host does not have":       {outgoing.PostCheck, 3, errors.ErrUnsupported.Error(), "unsupported", errors.ErrUnsupported, holdfast.PullRequestOpen, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, w := &records{}, &watcher{}
 			r.pull.State = test.state
-			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
+			post := outgoing.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
 			post.Failures, post.LastError, post.WantedAt = test.failures, test.last, noon.Add(-2*time.Hour)
 			if post.Refusal = test.refusal; test.refusal != "" {
 				post.Refusals = test.failures
@@ -222,11 +223,11 @@ func TestPostFailed(t *testing.T) {
 			if wait := r.notBefore.Sub(noon); !test.gaveUp && wait < test.wait {
 				t.Errorf("tried again in %v, want at least %v", wait, test.wait)
 			}
-			deleted := test.kind == holdfast.PostReaction && errors.Is(test.cause, holdfast.ErrNotFound)
+			deleted := test.kind == outgoing.PostReaction && errors.Is(test.cause, holdfast.ErrNotFound)
 			if warned := strings.Contains(logged.String(), "level=WARN"); warned == (deleted || r.deferred) {
 				t.Errorf("logged %s", logged.String())
 			}
-			if shows := p.shows.Depth() == 1; shows != (test.gaveUp && test.kind == holdfast.PostComment) {
+			if shows := p.shows.Depth() == 1; shows != (test.gaveUp && test.kind == outgoing.PostComment) {
 				t.Errorf("the status says that the plan was not seen: %t", shows)
 			}
 		})
@@ -239,22 +240,22 @@ func TestRefusedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	locked := fmt.Errorf("issue is locked: %w", holdfast.ErrRejected)
 	for name, test := range map[string]struct {
-		kind  holdfast.PostKind
+		kind  outgoing.PostKind
 		cause error
 		tries int
 	}{
-		"a comment, not found":      {holdfast.PostComment, holdfast.ErrNotFound, 11},
-		"a reaction, not found":     {holdfast.PostReaction, holdfast.ErrNotFound, 2},
-		"a comment, refused":        {holdfast.PostComment, locked, 3},
-		"a status, refused":         {holdfast.PostStatus, holdfast.ErrForbidden, 11},
-		"a check, nothing for that": {holdfast.PostCheck, errors.ErrUnsupported, 4},
+		"a comment, not found":      {outgoing.PostComment, holdfast.ErrNotFound, 11},
+		"a reaction, not found":     {outgoing.PostReaction, holdfast.ErrNotFound, 2},
+		"a comment, refused":        {outgoing.PostComment, locked, 3},
+		"a status, refused":         {outgoing.PostStatus, holdfast.ErrForbidden, 11},
+		"a check, nothing for that": {outgoing.PostCheck, errors.ErrUnsupported, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, w := &records{}, &watcher{}
 			r.pull.State = holdfast.PullRequestOpen
 			p := publisher(r, w, nil)
-			post := holdfast.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
+			post := outgoing.Post{Key: "k", Kind: test.kind, Repo: ref.Repo, PullRequest: ref}
 			fail := func(cause error) {
 				t.Helper()
 				if err := p.postFailed(t.Context(), post, cause); err != nil {
@@ -298,7 +299,7 @@ func TestRefusedInTurn(t *testing.T) {
 				r.pull.State = state
 				p, now, tries := publisher(r, w, nil), noon, 0
 				p.outbox.opts.Settings.Now = func() time.Time { return now }
-				post := holdfast.Post{Key: "k", Kind: holdfast.PostStatus, Repo: ref.Repo, PullRequest: ref}
+				post := outgoing.Post{Key: "k", Kind: outgoing.PostStatus, Repo: ref.Repo, PullRequest: ref}
 				for ; w.gaveUp == 0 && now.Before(noon.Add(48*time.Hour)) && tries < 10_000; tries++ {
 					if err := p.postFailed(t.Context(), post, causes[tries%len(causes)]); err != nil {
 						t.Fatal(err)
@@ -330,7 +331,7 @@ func TestWantedADayAgo(t *testing.T) {
 	} {
 		r, w := &records{}, &watcher{}
 		r.pull.State = test.state
-		post := holdfast.Post{Key: "k", Kind: holdfast.PostStatus, Repo: ref.Repo, PullRequest: ref}
+		post := outgoing.Post{Key: "k", Kind: outgoing.PostStatus, Repo: ref.Repo, PullRequest: ref}
 		post.WantedAt = noon.Add(-closedWait)
 		err := publisher(r, w, nil).postFailed(t.Context(), post, test.cause)
 		if err != nil || test.gaveUp != (w.gaveUp == 1) || test.gaveUp != r.notBefore.IsZero() {
@@ -354,7 +355,7 @@ func TestDeferredIsNotMeasured(t *testing.T) {
 	} {
 		r, w := &records{}, &watcher{}
 		p := publisher(r, w, checker{refused: test.cause, calls: new(int)})
-		post := holdfast.Post{Key: "check", Kind: holdfast.PostCheck, Repo: ref.Repo, PullRequest: ref}
+		post := outgoing.Post{Key: "check", Kind: outgoing.PostCheck, Repo: ref.Repo, PullRequest: ref}
 		post.WantedAt = noon
 		if err := p.post(t.Context(), post); err != nil || w.posted != test.posted || w.failed != test.failed {
 			t.Errorf("%s: %d attempts, %d failed, want %d and %d: %v", name, w.posted, w.failed, test.posted, test.failed, err)
@@ -368,7 +369,7 @@ func TestPostedByTheHostsClock(t *testing.T) {
 	r := &records{}
 	theirs := noon.Add(-3 * time.Second)
 	p := publisher(r, &watcher{}, host{back: holdfast.Comment{ID: "1", Body: "as the host has it", UpdatedAt: theirs}})
-	post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "as it was sent"}
+	post := outgoing.Post{Key: "comment", Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "as it was sent"}
 	if err := p.post(t.Context(), post); err != nil || !r.posted.Equal(theirs) || r.echo != holdfast.DigestOf([]byte("as the host has it")) {
 		t.Errorf("posted at %v as %s, %v, want %v", r.posted, r.echo, err, theirs)
 	}
@@ -388,12 +389,12 @@ func TestIntact(t *testing.T) {
 	as := func(body string, after time.Duration) host {
 		return host{now: holdfast.Comment{ID: "1", Body: body, UpdatedAt: noon.Add(after)}}
 	}
-	attempt := func(p *holdfast.Post) {
+	attempt := func(p *outgoing.Post) {
 		p.Attempts, p.Wanted = []string{string(holdfast.DigestOf([]byte("the next plans")))}, 2
 	}
 	for name, test := range map[string]struct {
 		host   host
-		change func(*holdfast.Post)
+		change func(*outgoing.Post)
 		edited bool
 		failed string
 	}{
@@ -406,29 +407,29 @@ func TestIntact(t *testing.T) {
 		"hidden with its repository":   {host: host{gone: holdfast.ErrNotFound, hidden: true}, failed: "not found"},
 		"out of reach":                 {host: host{gone: broken}, failed: "connection refused"},
 		"read late":                    {host: as("the plans before", -hour), failed: "as it was before"},
-		"older for good":               {host: as("the plans before", -hour), change: func(p *holdfast.Post) { p.PostedAt, p.WantedAt = noon.Add(-2*hour), noon.Add(-2*hour) }, edited: true},
+		"older for good":               {host: as("the plans before", -hour), change: func(p *outgoing.Post) { p.PostedAt, p.WantedAt = noon.Add(-2*hour), noon.Add(-2*hour) }, edited: true},
 		"edited while it is written":   {host: as("no changes", hour), change: attempt, edited: true},
 		"put back while it is written": {host: as("the plans", hour), change: attempt, edited: true},
 		"written, and not on record":   {host: as("the next plans", hour), change: attempt},
-		"put back after attempts": {host: as("the plans", hour), change: func(p *holdfast.Post) {
+		"put back after attempts": {host: as("the plans", hour), change: func(p *outgoing.Post) {
 			attempt(p)
 			p.Attempts = append(p.Attempts, string(holdfast.DigestOf([]byte("the plans"))))
 		}, edited: true},
 		"given back otherwise":           {host: as("the next plans\r\n", hour), change: attempt},
-		"given up, and edited":           {host: as("no changes", hour), change: func(p *holdfast.Post) { attempt(p); p.GivenUp = true }, edited: true},
-		"from before echoes were kept":   {host: as("the plans", 0), change: func(p *holdfast.Post) { p.Echo = "" }},
-		"edited before echoes were kept": {host: as("no changes", 0), change: func(p *holdfast.Post) { p.Echo = "" }, edited: true},
-		"not there yet":                  {host: host{gone: broken}, change: func(p *holdfast.Post) { p.Posted, p.ExternalID = 0, "" }},
+		"given up, and edited":           {host: as("no changes", hour), change: func(p *outgoing.Post) { attempt(p); p.GivenUp = true }, edited: true},
+		"from before echoes were kept":   {host: as("the plans", 0), change: func(p *outgoing.Post) { p.Echo = "" }},
+		"edited before echoes were kept": {host: as("no changes", 0), change: func(p *outgoing.Post) { p.Echo = "" }, edited: true},
+		"not there yet":                  {host: host{gone: broken}, change: func(p *outgoing.Post) { p.Posted, p.ExternalID = 0, "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			post := holdfast.Post{Key: "comment:" + ref.String(), Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the plans", ExternalID: "1"}
+			post := outgoing.Post{Key: "comment:" + ref.String(), Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the plans", ExternalID: "1"}
 			post.Posted, post.Wanted, post.PostedAt, post.WantedAt, post.Echo = 1, 1, noon, noon, echoOf(was)
 			if test.change != nil {
 				test.change(&post)
 			}
 			pr := holdfast.PullRequest{PullRequestRef: ref, State: holdfast.PullRequestOpen}
-			r := &records{posts: map[string]holdfast.Post{post.Key: post}, pull: holdfast.PullRequestRecord{PullRequest: pr}}
+			r := &records{posts: map[string]outgoing.Post{post.Key: post}, pull: holdfast.PullRequestRecord{PullRequest: pr}}
 			p := publisher(r, &watcher{}, test.host)
 			intact, err := p.Intact(t.Context(), pr, pr.State)
 			if (err != nil) != (test.failed != "") || err != nil && !strings.Contains(err.Error(), test.failed) {
@@ -473,7 +474,7 @@ func TestAttempts(t *testing.T) {
 			h := host{now: holdfast.Comment{ID: "1", Body: test.now, UpdatedAt: noon}, refused: test.refused, puts: &puts}
 			r := &records{}
 			p := publisher(r, &watcher{}, h)
-			post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
+			post := outgoing.Post{Key: "comment", Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
 			post.Posted, post.Wanted, post.PostedAt, post.Attempts = 1, 2, noon, []string{"sha256:before"}
 			if test.tried {
 				post.Tried, post.Attempts = true, []string{next}
@@ -497,7 +498,7 @@ func TestDeletedWhileItIsWritten(t *testing.T) {
 		h.back = holdfast.Comment{ID: id, Body: "the next plans", UpdatedAt: noon}
 		r := &records{}
 		p := publisher(r, &watcher{}, h)
-		post := holdfast.Post{Key: "comment", Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
+		post := outgoing.Post{Key: "comment", Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, Body: "the next plans", ExternalID: "1"}
 		post.Posted, post.Wanted, post.PostedAt = 1, 2, noon
 		if err := p.post(t.Context(), post); err != nil {
 			t.Fatal(err)
@@ -533,7 +534,7 @@ func TestEditedAtTheMerge(t *testing.T) {
 			r := &records{}
 			p := publisher(r, &watcher{}, host{})
 			pr := holdfast.PullRequest{PullRequestRef: ref, State: test.state, MergedAt: noon}
-			if edited, err := p.edited(t.Context(), holdfast.Post{ExternalID: "1"}, test.found, pr, test.was); err != nil || !edited {
+			if edited, err := p.edited(t.Context(), outgoing.Post{ExternalID: "1"}, test.found, pr, test.was); err != nil || !edited {
 				t.Fatalf("%t, %v", edited, err)
 			}
 			if !r.seen.Equal(test.seen) || !r.since.Equal(test.since) || r.edited.ExternalID != test.found.ID {
@@ -569,16 +570,16 @@ func TestReply(t *testing.T) {
 // A status that nobody will make final is ended, and no other.
 func TestEndStatuses(t *testing.T) {
 	t.Parallel()
-	status := func(head holdfast.Revision, state holdfast.StatusState, about string) holdfast.Post {
-		return holdfast.Post{
-			Key: statusKey(ref.Repo, head, about), Kind: holdfast.PostStatus, Repo: ref.Repo,
+	status := func(head holdfast.Revision, state holdfast.StatusState, about string) outgoing.Post {
+		return outgoing.Post{
+			Key: statusKey(ref.Repo, head, about), Kind: outgoing.PostStatus, Repo: ref.Repo,
 			Status: holdfast.CommitStatus{Revision: head, Context: about, State: state},
 		}
 	}
 	unseen := status("h0", holdfast.StatusSuccess, holdfast.ContextPlan)
 	unseen.After, unseen.Wanted = "comment", 1
 	for name, test := range map[string]struct {
-		post  holdfast.Post
+		post  outgoing.Post
 		state holdfast.PullRequestState
 		other bool   // the commit is the head of another pull request
 		want  string // the description; empty: it stays
@@ -593,7 +594,7 @@ func TestEndStatuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &records{posts: map[string]holdfast.Post{test.post.Key: test.post}}
+			r := &records{posts: map[string]outgoing.Post{test.post.Key: test.post}}
 			if test.other {
 				r.others = []holdfast.PullRequestRecord{{PullRequest: holdfast.PullRequest{PullRequestRef: holdfast.PullRequestRef{Repo: ref.Repo, Number: 8}, Head: "h1"}}}
 			}

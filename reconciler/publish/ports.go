@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // What the Publisher asks of the others. Every method is safe for concurrent use.
@@ -30,10 +32,10 @@ type Wanted interface {
 	// nothing happens. Runs and Head are stored with it in any case; what was given up is
 	// tried again when it shows other runs. With After the content is posted when
 	// the post of that key has posted what is wanted of it now.
-	Want(ctx context.Context, posts ...holdfast.Post) error
-	Post(ctx context.Context, key string) (holdfast.Post, error)
+	Want(ctx context.Context, posts ...outgoing.Post) error
+	Post(ctx context.Context, key string) (outgoing.Post, error)
 	// Posts returns the posts that match, by key.
-	Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error)
+	Posts(ctx context.Context, filter outgoing.PostFilter) ([]outgoing.Post, error)
 	// RetryPosts has what was given up of a pull request or, without a number, of all
 	// of a repository claimed again as if it had never failed and were wanted since now.
 	RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error
@@ -46,14 +48,14 @@ type Changed interface {
 	// it, or begun to be, since post was read. It was found under post.ExternalID, or
 	// under none. Of the runs that it showed, those that count as posted later than seen
 	// do so since another time or, if that is zero, from when it is there again.
-	PostEdited(ctx context.Context, post holdfast.Post, seen, since time.Time) (bool, error)
+	PostEdited(ctx context.Context, post outgoing.Post, seen, since time.Time) (bool, error)
 	// PostTried records what may be on the forge of a comment besides what was posted
 	// last: the digests of the bodies that were sent since, and whose end is not known.
 	PostTried(ctx context.Context, key string, attempts []string) error
 	// PostUnshown records that a comment shows none of the plans on the forge since at,
 	// where the end of writing it is not on record, and reports whether nobody has
 	// noticed that before.
-	PostUnshown(ctx context.Context, post holdfast.Post, at time.Time) (bool, error)
+	PostUnshown(ctx context.Context, post outgoing.Post, at time.Time) (bool, error)
 }
 
 // Outbox is what of it is still to be done.
@@ -62,7 +64,7 @@ type Outbox interface {
 	// has come and whose After is on the forge, and hides them from other claims
 	// for ttl: first those that merges wait for, and one that has waited for minutes.
 	// Those of the repositories in except are passed over.
-	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]holdfast.Post, error)
+	ClaimPosts(ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string) ([]outgoing.Post, error)
 	// PostsLeft counts the statuses, checks, comments and issues that were wanted at
 	// since or later and can be posted now: none that has failed or was deferred, or
 	// waits for one that has.
@@ -76,18 +78,18 @@ type Outcomes interface {
 	// on the forge under post.ExternalID since at (the forge's clock), ends the
 	// claim, and sets PostedAt of post.Runs where it is not set. A comment that is
 	// Unshown begins a time in which no plan counts as shown, another one ends it.
-	Posted(ctx context.Context, post holdfast.Post, at time.Time) error
+	Posted(ctx context.Context, post outgoing.Post, at time.Time) error
 	// PostFailed ends the claim, records the Failures, Refusal, Refusals and LastError of
 	// post, and hides it until notBefore. The zero time gives up on this content: it is not
 	// posted until it changes, and of a comment none of the plans that it has shown before
 	// counts as shown.
-	PostFailed(ctx context.Context, post holdfast.Post, notBefore time.Time) error
+	PostFailed(ctx context.Context, post outgoing.Post, notBefore time.Time) error
 	// PostDeferred ends the claim and hides the post until notBefore, as the forge
 	// takes nothing now: that is not a failure, and the cause of the last one stays on record.
 	PostDeferred(ctx context.Context, key string, cause string, notBefore time.Time) error
 	// PostDropped ends the claim, and forgets the post if nothing of it is on the forge
 	// and nothing else is wanted of it since it was claimed.
-	PostDropped(ctx context.Context, post holdfast.Post) error
+	PostDropped(ctx context.Context, post outgoing.Post) error
 }
 
 // Clusters are the records of clusters.
@@ -115,7 +117,7 @@ type Briefs interface {
 type PullRequests interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
-	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]holdfast.Impact, error)
+	Impacts(ctx context.Context, ref holdfast.PullRequestRef) ([]rollout.Impact, error)
 	RepositoryState(ctx context.Context, repo string) (holdfast.RepositoryState, error)
 	Merges
 }
@@ -191,8 +193,8 @@ type Watcher interface {
 	Wanted(ctx context.Context)
 	// Posted is notified of an attempt to make a post that began then; err says how
 	// it ended. One that was deferred is not an attempt.
-	Posted(post holdfast.Post, began time.Time, err error)
+	Posted(post outgoing.Post, began time.Time, err error)
 	// GaveUp is notified of a post that is not tried again until it changes, or somebody
 	// asks for it.
-	GaveUp(post holdfast.Post)
+	GaveUp(post outgoing.Post)
 }

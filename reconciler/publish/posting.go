@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
@@ -102,7 +102,7 @@ func (o *outbox) Post(ctx context.Context) (int, error) {
 }
 
 // claim takes posts that are due, except those to some repositories.
-func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]holdfast.Post, error) {
+func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]outgoing.Post, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]hold
 	if err != nil {
 		return nil, fmt.Errorf("claim posts: %w", err)
 	}
-	byRepo := make(map[string][]holdfast.Post)
+	byRepo := make(map[string][]outgoing.Post)
 	for _, post := range posts {
 		byRepo[post.Repo] = append(byRepo[post.Repo], post)
 	}
@@ -124,7 +124,7 @@ func (o *outbox) claim(ctx context.Context, except ...string) (map[string][]hold
 }
 
 // postBatch makes posts to one repository, all at once.
-func (o *outbox) postBatch(ctx context.Context, posts []holdfast.Post) error {
+func (o *outbox) postBatch(ctx context.Context, posts []outgoing.Post) error {
 	var g errgroup.Group
 	for _, post := range posts {
 		g.Go(func() error {

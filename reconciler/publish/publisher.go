@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // Options are what a Publisher needs. All are required.
@@ -40,7 +41,7 @@ type Settings struct {
 	// Leads reports whether this replica writes to a repository; what is asked of the one
 	// that does goes by HandOver. Nil: it writes to all.
 	Leads    func(repo string) bool
-	HandOver func(ctx context.Context, ask holdfast.Ask) error
+	HandOver func(ctx context.Context, ask replica.Ask) error
 }
 
 // Publisher keeps what the forges show. Its methods are safe for concurrent use.

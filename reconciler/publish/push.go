@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/byname"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
@@ -75,7 +76,7 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 		u.shows.AddAfter(key, progressInterval)
 		return nil
 	}
-	return u.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, settled)
+	return u.wantStatus(ctx, outgoing.Post{Repo: key.repo, Status: status}, settled)
 }
 
 // pushed returns what became of clusters with a commit, and whether that is all
@@ -143,8 +144,8 @@ const looksKept = 256
 
 // supersededPush ends the status of a push that still waited when others took
 // its place: nobody will apply exactly that now.
-func (u *pushes) supersededPush(ctx context.Context, key showKey, post holdfast.Post) error {
+func (u *pushes) supersededPush(ctx context.Context, key showKey, post outgoing.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"
-	return u.wantStatus(ctx, holdfast.Post{Repo: key.repo, Status: status}, true)
+	return u.wantStatus(ctx, outgoing.Post{Repo: key.repo, Status: status}, true)
 }

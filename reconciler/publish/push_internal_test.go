@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // branch has one cluster, with a run on its tracked branch.
@@ -63,8 +64,8 @@ type left struct {
 	read int
 }
 
-func (l *left) Post(context.Context, string) (holdfast.Post, error) {
-	return holdfast.Post{Status: holdfast.CommitStatus{State: holdfast.StatusPending}}, nil
+func (l *left) Post(context.Context, string) (outgoing.Post, error) {
+	return outgoing.Post{Status: holdfast.CommitStatus{State: holdfast.StatusPending}}, nil
 }
 
 func (l *left) ClusterNames(context.Context, holdfast.ClusterFilter) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -25,8 +26,8 @@ func (p *Publisher) Reply(ctx context.Context, c holdfast.Command) error {
 	if strings.Contains(body, answer) {
 		return nil
 	}
-	return p.want(ctx, holdfast.Post{
-		Key: key, Kind: holdfast.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
+	return p.want(ctx, outgoing.Post{
+		Key: key, Kind: outgoing.PostReply, Repo: c.PullRequest.Repo, PullRequest: c.PullRequest,
 		Body: body + "\n" + answer,
 	})
 }
@@ -39,8 +40,8 @@ func (p *Publisher) React(ctx context.Context, c holdfast.Command, reaction hold
 	if c.CommentID == "" {
 		return nil
 	}
-	return p.want(ctx, holdfast.Post{
-		Key: "reaction:" + c.ID, Kind: holdfast.PostReaction, Repo: c.PullRequest.Repo,
+	return p.want(ctx, outgoing.Post{
+		Key: "reaction:" + c.ID, Kind: outgoing.PostReaction, Repo: c.PullRequest.Repo,
 		PullRequest: c.PullRequest, CommentID: c.CommentID, Reaction: reaction,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/report"
 )
 
@@ -14,16 +15,16 @@ import (
 // is posted, and that of its apply. Told says that the comment tells the same, which is
 // wanted with them if it is passed: with one transaction for all.
 func (p *Publisher) wantStatuses(
-	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool, comment ...holdfast.Post,
+	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool, comment ...outgoing.Post,
 ) error {
 	pr := view.PullRequest
 	posts := slices.Concat(comment, p.statusPosts(ctx,
-		holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told))
+		outgoing.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: plan, After: after}, told))
 	if apply, ok := report.ApplyStatus(view); ok {
-		posts = append(posts, p.statusPosts(ctx, holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)...)
+		posts = append(posts, p.statusPosts(ctx, outgoing.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: apply}, told)...)
 	}
 	if p.opts.Settings.PolicyStatus && pr.State == holdfast.PullRequestOpen {
-		of := holdfast.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: report.PolicyStatus(view), After: after}
+		of := outgoing.Post{Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: report.PolicyStatus(view), After: after}
 		posts = append(posts, p.statusPosts(ctx, of, told)...)
 	}
 	err := p.want(ctx, posts...)
@@ -52,7 +53,7 @@ func (p *Publisher) wantCheck(ctx context.Context, view report.PullRequest) erro
 		return err
 	}
 	status, faults := report.FaultsCheck(view)
-	return p.want(ctx, holdfast.Post{Key: key, Kind: holdfast.PostCheck, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: status, Faults: faults})
+	return p.want(ctx, outgoing.Post{Key: key, Kind: outgoing.PostCheck, Repo: pr.Repo, PullRequest: pr.PullRequestRef, Status: status, Faults: faults})
 }
 
 // withHeadFaults returns view with the faults of every open pull request that has its head,
@@ -110,7 +111,7 @@ func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan ho
 
 // toldBefore reports whether a merge was said to be applied, and records no longer say by
 // which run: they are kept for a shorter time than pull requests. It stays as it was told.
-func (p *Publisher) toldBefore(ctx context.Context, view report.PullRequest, posted holdfast.Post) (bool, error) {
+func (p *Publisher) toldBefore(ctx context.Context, view report.PullRequest, posted outgoing.Post) (bool, error) {
 	pr := view.PullRequest
 	forgotten := slices.ContainsFunc(view.Clusters, func(c report.Cluster) bool {
 		return !c.Sample && c.Apply == nil && c.Superseded == "" && (c.Waiting == "" || c.Waiting == holdfast.ReasonUpToDate)
@@ -136,7 +137,7 @@ func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestReco
 	if looked {
 		return nil
 	}
-	posts, err := p.opts.Store.Posts(ctx, holdfast.PostFilter{Kind: holdfast.PostStatus, PullRequest: pr.PullRequestRef})
+	posts, err := p.opts.Store.Posts(ctx, outgoing.PostFilter{Kind: outgoing.PostStatus, PullRequest: pr.PullRequestRef})
 	if err != nil {
 		return fmt.Errorf("list statuses of %s: %w", pr.PullRequestRef, err)
 	}

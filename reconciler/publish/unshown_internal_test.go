@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // A comment that shows none of the plans may be there though the answer to that got lost. It
@@ -20,8 +21,8 @@ func TestUnshownIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			post := holdfast.Post{Key: "comment:" + ref.String(), Kind: holdfast.PostComment, Repo: ref.Repo, PullRequest: ref, ExternalID: "1"}
-			for _, try := range []holdfast.Post{{Body: "too much to show", Unshown: true}, {Body: "the next plans"}} {
+			post := outgoing.Post{Key: "comment:" + ref.String(), Kind: outgoing.PostComment, Repo: ref.Repo, PullRequest: ref, ExternalID: "1"}
+			for _, try := range []outgoing.Post{{Body: "too much to show", Unshown: true}, {Body: "the next plans"}} {
 				post.Attempts = append(post.Attempts, try.Attempt())
 			}
 			post.Posted, post.Wanted, post.PostedAt, post.Echo = 1, 4, noon, holdfast.DigestOf([]byte("the plans"))
@@ -29,7 +30,7 @@ func TestUnshownIsNoticed(t *testing.T) {
 			pr := holdfast.PullRequest{PullRequestRef: ref, State: holdfast.PullRequestOpen}
 			there := holdfast.Comment{ID: "1", Body: test.now, UpdatedAt: noon}
 			for _, writes := range []bool{false, true} {
-				r := &records{posts: map[string]holdfast.Post{post.Key: post}}
+				r := &records{posts: map[string]outgoing.Post{post.Key: post}}
 				p := publisher(r, &watcher{}, host{now: there})
 				if writes {
 					if err := p.post(t.Context(), post); err != nil || r.posted.IsZero() {

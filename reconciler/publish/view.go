@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // view gathers what a pull request's comment tells, and whether it is all there
@@ -84,7 +85,7 @@ func (v *viewer) viewImpacts(ctx context.Context, pr holdfast.PullRequestRecord)
 		for _, g := range impact.Groups {
 			n := 0
 			for _, c := range g.Clusters {
-				if sample[c.Name] || own[c.Name] && c.Reach == holdfast.ReachMerge {
+				if sample[c.Name] || own[c.Name] && c.Reach == rollout.ReachMerge {
 					n++
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -23,7 +24,7 @@ import (
 type Store interface {
 	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
 	TagPins(ctx context.Context, repo string) (map[string]holdfast.Revision, error)
-	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
+	Upgrades(ctx context.Context, repo string) ([]rollout.Upgrade, error)
 }
 
 // Repository is a repository that may publish templates.
@@ -66,7 +67,7 @@ func NewList(opts Options) *List {
 // one (ErrNotFound if there is no such one), all of its versions are looked at for
 // whether they can be used, and of each cluster it is shown what was applied last;
 // else of the newest versions only, and of clusters not.
-func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateStatus, error) {
+func (p *List) Templates(ctx context.Context, name string) ([]rollout.TemplateStatus, error) {
 	l := &templateLister{p: p, known: releases.NewLook(p.opts.Releases, p.opts.Resolver), whole: name != ""}
 	var names []string
 	for _, repo := range p.opts.Repositories {
@@ -82,7 +83,7 @@ func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateS
 	if err := l.find(ctx, names); err != nil {
 		return nil, err
 	}
-	out := make([]holdfast.TemplateStatus, 0, len(names))
+	out := make([]rollout.TemplateStatus, 0, len(names))
 	for _, name := range names {
 		status, err := l.status(ctx, name)
 		switch {
@@ -90,7 +91,7 @@ func (p *List) Templates(ctx context.Context, name string) ([]holdfast.TemplateS
 			return nil, fmt.Errorf("template %q: %w", name, err)
 		case err != nil: // the others are reported all the same
 			repo, dir, _ := p.opts.Releases.Publisher(name)
-			status = holdfast.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
+			status = rollout.TemplateStatus{Name: name, Repo: repo, Dir: dir, Users: l.users[name], Trouble: err.Error()}
 		}
 		if len(l.unread) > 0 {
 			unread := "clusters could not be read from " + strings.Join(l.unread, ", ")
@@ -106,10 +107,10 @@ type templateLister struct {
 	p        *List
 	known    *releases.Look
 	whole    bool
-	users    map[string][]holdfast.TemplateUse // by template
-	catalogs map[string]*catalog.Catalog       // by repository
-	upgrades map[string]upgradeOf              // by repository and cluster
-	unread   []string                          // repositories that cannot be read now
+	users    map[string][]rollout.TemplateUse // by template
+	catalogs map[string]*catalog.Catalog      // by repository
+	upgrades map[string]upgradeOf             // by repository and cluster
+	unread   []string                         // repositories that cannot be read now
 }
 
 // upgradeOf is what became of the pull requests that move a cluster.
@@ -121,11 +122,11 @@ type upgradeOf struct {
 }
 
 // note adds what one upgrade says of one of its clusters.
-func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
+func (o upgradeOf) note(u rollout.Upgrade, to string) upgradeOf {
 	switch {
 	case upgrade.Live(u):
 		o.open, o.trouble = max(o.open, u.PullRequest), cmp.Or(o.trouble, u.Trouble)
-	case u.State == holdfast.UpgradeDeclined && u.PullRequest > o.declined:
+	case u.State == rollout.UpgradeDeclined && u.PullRequest > o.declined:
 		o.declined, o.to = u.PullRequest, to
 	}
 	return o
@@ -133,7 +134,7 @@ func (o upgradeOf) note(u holdfast.Upgrade, to string) upgradeOf {
 
 // find collects who uses the templates with some names.
 func (l *templateLister) find(ctx context.Context, names []string) error {
-	l.users, l.upgrades = make(map[string][]holdfast.TemplateUse), make(map[string]upgradeOf)
+	l.users, l.upgrades = make(map[string][]rollout.TemplateUse), make(map[string]upgradeOf)
 	l.catalogs = make(map[string]*catalog.Catalog)
 	for _, repo := range l.p.opts.Repositories {
 		cat, _, err := l.p.opts.Tracked(ctx, repo.Name)
@@ -168,7 +169,7 @@ func (l *templateLister) find(ctx context.Context, names []string) error {
 
 // namesOlder reports whether a cluster's document names an older version than an
 // upgrade moves it to.
-func namesOlder(c *catalog.Catalog, to holdfast.UpgradeCluster) bool {
+func namesOlder(c *catalog.Catalog, to rollout.UpgradeCluster) bool {
 	return slices.ContainsFunc(c.Named(to.Name), func(e catalog.Entry) bool {
 		ref := e.Doc.Cluster.Template
 		return ref != nil && semver.Newer(to.To, ref.Version)
@@ -186,7 +187,7 @@ func (l *templateLister) usersIn(cat *catalog.Catalog, repo Repository, names []
 		if ref == nil {
 			continue
 		}
-		name, use := ref.Name, holdfast.TemplateUse{Cluster: cluster, Owner: repo.Name, Version: ref.Version, Upgrades: ref.Upgrades}
+		name, use := ref.Name, rollout.TemplateUse{Cluster: cluster, Owner: repo.Name, Version: ref.Version, Upgrades: ref.Upgrades}
 		if ref.Path != "" {
 			name = dirs[path.Join(path.Dir(doc.Path), ref.Path)]
 		}
@@ -197,10 +198,10 @@ func (l *templateLister) usersIn(cat *catalog.Catalog, repo Repository, names []
 	}
 }
 
-func (l *templateLister) status(ctx context.Context, name string) (holdfast.TemplateStatus, error) {
+func (l *templateLister) status(ctx context.Context, name string) (rollout.TemplateStatus, error) {
 	publisher, dir, _ := l.p.opts.Releases.Publisher(name)
 	repo := l.p.repos[publisher]
-	status := holdfast.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name]}
+	status := rollout.TemplateStatus{Name: name, Repo: repo.Name, Dir: dir, Users: l.users[name]}
 	if err := l.releases(ctx, repo, &status); err != nil {
 		return status, err
 	}
@@ -239,7 +240,7 @@ func (l *templateLister) status(ctx context.Context, name string) (holdfast.Temp
 	if err := l.troubles(ctx, status.Users); err != nil {
 		return status, err
 	}
-	slices.SortFunc(status.Users, func(a, b holdfast.TemplateUse) int {
+	slices.SortFunc(status.Users, func(a, b rollout.TemplateUse) int {
 		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner))
 	})
 	return status, nil
@@ -258,7 +259,7 @@ func countBehind(current string, versions []string) int {
 
 // troubles fills in why clusters are not upgraded as their documents would have
 // it.
-func (l *templateLister) troubles(ctx context.Context, users []holdfast.TemplateUse) error {
+func (l *templateLister) troubles(ctx context.Context, users []rollout.TemplateUse) error {
 	return parallel.Each(ctx, len(users), func(i int) error {
 		u := &users[i]
 		of := l.upgrades[u.Owner+" "+u.Cluster]
@@ -280,7 +281,7 @@ func (l *templateLister) troubles(ctx context.Context, users []holdfast.Template
 }
 
 // releases fills in the versions, newest first, and what is wrong with them.
-func (l *templateLister) releases(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
+func (l *templateLister) releases(ctx context.Context, repo Repository, status *rollout.TemplateStatus) error {
 	all, err := l.known.Of(ctx, status.Name)
 	if err != nil {
 		return err
@@ -298,7 +299,7 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 		clusters[u.Version]++
 	}
 	for _, version := range semver.Sort(all) {
-		release := holdfast.TemplateRelease{Version: version, Clusters: clusters[version]}
+		release := rollout.TemplateRelease{Version: version, Clusters: clusters[version]}
 		release.Tag, release.Revision = releases.TagOf(refs, status.Name, version)
 		was, ok := pins[templates.TagsFor(status.Name, version)[0]] // of a version that was used, whichever tag it had
 		if !ok {
@@ -324,7 +325,7 @@ func (l *templateLister) releases(ctx context.Context, repo Repository, status *
 
 // troubleOf says what keeps people from using a template's versions: those that
 // clusters name, and the newest.
-func troubleOf(status *holdfast.TemplateStatus) string {
+func troubleOf(status *rollout.TemplateStatus) string {
 	var out []string
 	for i, v := range status.Versions {
 		switch {
@@ -338,7 +339,7 @@ func troubleOf(status *holdfast.TemplateStatus) string {
 }
 
 // prepared fills in the version that the tracked branch prepares.
-func (l *templateLister) prepared(ctx context.Context, repo Repository, status *holdfast.TemplateStatus) error {
+func (l *templateLister) prepared(ctx context.Context, repo Repository, status *rollout.TemplateStatus) error {
 	cat, _, err := l.p.opts.Tracked(ctx, repo.Name)
 	if err != nil || cat == nil {
 		return err
@@ -353,7 +354,7 @@ func (l *templateLister) prepared(ctx context.Context, repo Repository, status *
 		return nil
 	}
 	version := t.Blueprint().Version
-	released := slices.ContainsFunc(status.Versions, func(v holdfast.TemplateRelease) bool { return v.Version == version })
+	released := slices.ContainsFunc(status.Versions, func(v rollout.TemplateRelease) bool { return v.Version == version })
 	if !released {
 		status.Prepared = version
 	}
@@ -361,7 +362,7 @@ func (l *templateLister) prepared(ctx context.Context, repo Repository, status *
 }
 
 // applied fills in the versions that were last applied.
-func (l *templateLister) applied(ctx context.Context, status *holdfast.TemplateStatus) error {
+func (l *templateLister) applied(ctx context.Context, status *rollout.TemplateStatus) error {
 	const many = 500
 	for users := range slices.Chunk(status.Users, many) {
 		names := make([]string, len(users))

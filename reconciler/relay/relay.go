@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 const (
@@ -19,17 +19,17 @@ const (
 
 // Store keeps what is asked; *peers.Peers is one.
 type Store interface {
-	Ask(ctx context.Context, ask holdfast.Ask) error
-	Asked(ctx context.Context, repos []string, limit int) ([]holdfast.Ask, error)
-	Answered(ctx context.Context, asks []holdfast.Ask) error
+	Ask(ctx context.Context, ask replica.Ask) error
+	Asked(ctx context.Context, repos []string, limit int) ([]replica.Ask, error)
+	Answered(ctx context.Context, asks []replica.Ask) error
 }
 
 // Options are what a Desk needs. All are required.
 type Options struct {
 	Store Store
-	Led   func() []string                           // what this replica leads
-	Take  func(ctx context.Context, a holdfast.Ask) // does, or remembers to do, what is asked
-	Told  func(ctx context.Context, repo string)    // tells the leader of a repository to look
+	Led   func() []string                          // what this replica leads
+	Take  func(ctx context.Context, a replica.Ask) // does, or remembers to do, what is asked
+	Told  func(ctx context.Context, repo string)   // tells the leader of a repository to look
 	Log   *slog.Logger
 }
 
@@ -44,7 +44,7 @@ func New(opts Options) *Desk { return &Desk{opts: opts, asked: queue.NewBroadcas
 
 // Put asks the leader of a repository for something. Once it has returned without an error
 // that is done, whoever dies.
-func (d *Desk) Put(ctx context.Context, ask holdfast.Ask) error {
+func (d *Desk) Put(ctx context.Context, ask replica.Ask) error {
 	if err := d.opts.Store.Ask(ctx, ask); err != nil {
 		return fmt.Errorf("hand over: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
+	"github.com/holdfast-dev/holdfast/statelock"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
@@ -22,7 +23,7 @@ const runsLooked = 50
 
 // sighting is a lock of a cluster's own backend that a run has found, and what releases it.
 type sighting struct {
-	holdfast.BackendLock
+	statelock.BackendLock
 	in   holdfast.Run   // that found it
 	runs []holdfast.Run // of the cluster, newest first
 	by   releaser
@@ -38,8 +39,8 @@ type releaser struct {
 // last; ErrNotFound if none has found one, or if it is gone: a later run has got the
 // lock, or has released it. Locks that are released with code of runs that who asks does
 // not see are left out.
-func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees holdfast.SeesRun) (holdfast.BackendLock, error) {
-	seen, err := k.look(ctx, holdfast.BackendUnlock{Cluster: cluster, Sees: sees})
+func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees statelock.SeesRun) (statelock.BackendLock, error) {
+	seen, err := k.look(ctx, statelock.BackendUnlock{Cluster: cluster, Sees: sees})
 	if err == nil && seen.ID == "" {
 		err = fmt.Errorf("lock of the backend of %q: %w", cluster, holdfast.ErrNotFound)
 	}
@@ -49,7 +50,7 @@ func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees holdfast.
 // look returns the lock that somebody asks about, as the last run has seen it that found
 // it: that with the ID or, without one and if no run has found it, the one that was found
 // last. It has no ID if no run has found any.
-func (k *Keeper) look(ctx context.Context, ask holdfast.BackendUnlock) (sighting, error) {
+func (k *Keeper) look(ctx context.Context, ask statelock.BackendUnlock) (sighting, error) {
 	seen := sighting{}
 	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Limit: runsLooked})
 	if err != nil {
@@ -146,7 +147,7 @@ func releaserOf(seen sighting, branch []holdfast.Run) releaser {
 }
 
 // visible are those of some runs that who asks sees.
-func visible(ctx context.Context, ask holdfast.BackendUnlock, runs ...holdfast.Run) ([]holdfast.Run, error) {
+func visible(ctx context.Context, ask statelock.BackendUnlock, runs ...holdfast.Run) ([]holdfast.Run, error) {
 	if ask.Sees == nil {
 		return runs, nil
 	}
@@ -175,7 +176,7 @@ func sightings(runs []holdfast.Run) []sighting {
 	released := map[[2]string]bool{} // locks, by location and ID
 	at := map[string]int{}           // by location: its index in the list
 	for _, run := range runs {
-		lock, ok := holdfast.LockOf(run)
+		lock, ok := statelock.Of(run)
 		state := location.Written(run.StateLocation)
 		i, seen := at[state]
 		switch {
@@ -281,7 +282,7 @@ func deadHolder(lock sighting, runs []holdfast.Run) string {
 // run found and that a dead run of ours has left; force passes over the latter. ErrNotFound if
 // nothing is known of the cluster. The release waits for the attempt of a run that was refused
 // this very lock, and goes before the next one.
-func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) (holdfast.Run, error) {
+func (k *Keeper) UnlockBackend(ctx context.Context, ask statelock.BackendUnlock) (holdfast.Run, error) {
 	seen, err := k.look(ctx, ask)
 	if err != nil {
 		return holdfast.Run{}, err
@@ -320,7 +321,7 @@ func (k *Keeper) UnlockBackend(ctx context.Context, ask holdfast.BackendUnlock) 
 }
 
 // queueUnlock stores the run that releases a lock.
-func (k *Keeper) queueUnlock(ctx context.Context, ask holdfast.BackendUnlock, by releaser, dead string) (holdfast.Run, error) {
+func (k *Keeper) queueUnlock(ctx context.Context, ask statelock.BackendUnlock, by releaser, dead string) (holdfast.Run, error) {
 	run, err := k.jobOf(by.from, by.kind, ask.Actor)
 	if err != nil {
 		return run, err
@@ -337,7 +338,7 @@ func (k *Keeper) queueUnlock(ctx context.Context, ask holdfast.BackendUnlock, by
 
 // running returns the runs of a cluster that are executed and may hold a lock, whoever may
 // see them: not those that are known to have another state.
-func (k *Keeper) running(ctx context.Context, ask holdfast.BackendUnlock, seen sighting) ([]holdfast.Run, error) {
+func (k *Keeper) running(ctx context.Context, ask statelock.BackendUnlock, seen sighting) ([]holdfast.Run, error) {
 	running, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Statuses: []holdfast.RunStatus{holdfast.RunRunning}})
 	if err != nil {
 		return nil, fmt.Errorf("list running runs of %q: %w", ask.Cluster, err)
@@ -363,7 +364,7 @@ func inTheWay(run holdfast.Run) error {
 
 // unseen returns what releases a lock that no run has found: the tracked branch's newest
 // run. Code of a pull request releases only a lock that it has found.
-func (k *Keeper) unseen(ctx context.Context, ask holdfast.BackendUnlock, seen sighting) (releaser, error) {
+func (k *Keeper) unseen(ctx context.Context, ask statelock.BackendUnlock, seen sighting) (releaser, error) {
 	branch, err := k.branch(ctx, ask.Cluster)
 	if err == nil {
 		branch, err = visible(ctx, ask, branch...)
@@ -390,7 +391,7 @@ func (k *Keeper) unseen(ctx context.Context, ask holdfast.BackendUnlock, seen si
 
 // planCommand is the command that plans a cluster: on its tracked branch or, if that does not
 // have it, in the newest pull request of runs. ErrNotFound if neither has it.
-func (k *Keeper) planCommand(ctx context.Context, ask holdfast.BackendUnlock, runs []holdfast.Run) (string, error) {
+func (k *Keeper) planCommand(ctx context.Context, ask statelock.BackendUnlock, runs []holdfast.Run) (string, error) {
 	_, err := k.opts.Store.Cluster(ctx, ask.Cluster)
 	if err == nil {
 		return "holdfast replan " + ask.Cluster, nil
@@ -409,7 +410,7 @@ func (k *Keeper) planCommand(ctx context.Context, ask holdfast.BackendUnlock, ru
 
 // released is an error unless the lock with that ID is known to be one that a dead run of
 // ours has left.
-func released(ask holdfast.BackendUnlock, seen sighting) error {
+func released(ask statelock.BackendUnlock, seen sighting) error {
 	switch {
 	case seen.ID == "":
 		return &holdfast.RefusedError{Text: "no run has found the state locked: an administrator can release a lock with --force"}
@@ -429,7 +430,7 @@ func released(ask holdfast.BackendUnlock, seen sighting) error {
 }
 
 // another refuses to release another lock than the one that was found.
-func another(ask holdfast.BackendUnlock, seen sighting, more string) error {
+func another(ask statelock.BackendUnlock, seen sighting, more string) error {
 	return lockRefusal(ask.Cluster, seen.ID,
 		fmt.Sprintf("run %s found lock %s of %s, and not this one%s", seen.Run, seen.ID, holder(seen), more))
 }
@@ -440,7 +441,7 @@ func holder(seen sighting) string { return cmp.Or(seen.Who, "an unnamed holder")
 // awaits reports whether a run that is executed was refused a lock before, which so is
 // somebody else's: engines give each lock an ID of its own.
 func awaits(run holdfast.Run, lock string) bool {
-	found, ok := holdfast.LockOf(run)
+	found, ok := statelock.Of(run)
 	return ok && found.ID == lock && !run.LockedSince.IsZero()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/statelock"
 )
 
 // TestDeadHolder: of runs that died one soon after the other, the one in whose time a
@@ -26,7 +27,7 @@ func TestDeadHolder(t *testing.T) {
 		-61: "", -5: "first", 0: "first", 10: "first", 20: "first", 24: "first", 26: "second", 35: "second", 45: "second", 55: "third", 70: "third",
 		139: "third", 141: "",
 	} {
-		if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(made)}}, runs); got != want {
+		if got := deadHolder(sighting{BackendLock: statelock.BackendLock{ID: "l", Created: at(made)}}, runs); got != want {
 			t.Errorf("of a lock made at %d: %q, want %q", made, got, want)
 		}
 	}
@@ -65,12 +66,12 @@ func TestDeadHolder(t *testing.T) {
 		"an unlock was killed":                   {unlocking, false},
 		"it has another state":                   {elsewhere, false},
 	} {
-		lock := sighting{BackendLock: holdfast.BackendLock{ID: "l", Created: at(205)}, in: holdfast.Run{RunSpec: holdfast.RunSpec{StateLocation: "here"}}}
+		lock := sighting{BackendLock: statelock.BackendLock{ID: "l", Created: at(205)}, in: holdfast.Run{RunSpec: holdfast.RunSpec{StateLocation: "here"}}}
 		if got := deadHolder(lock, []holdfast.Run{c.run}); (got == "away") != c.left {
 			t.Errorf("%s: %q has left the lock, want %v", name, got, c.left)
 		}
 	}
-	if got := deadHolder(sighting{BackendLock: holdfast.BackendLock{ID: "l"}}, runs); got != "" {
+	if got := deadHolder(sighting{BackendLock: statelock.BackendLock{ID: "l"}}, runs); got != "" {
 		t.Errorf("of a lock without a time: %q", got)
 	}
 }

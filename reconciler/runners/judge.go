@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 	"github.com/holdfast-dev/holdfast/templates/wording"
@@ -17,7 +18,7 @@ import (
 
 // verdict is what a tree means for the records.
 type verdict struct {
-	change holdfast.RunnersChange
+	change runnerspec.Change
 	trail  []holdfast.AuditEntry
 	faults holdfast.Faults // of the tree's documents, and of those that are missing, by position
 	news   bool            // something is in force that was not before
@@ -83,7 +84,7 @@ func (j *judging) unwatched() (repos []string) {
 }
 
 // place is where the document in force stands that has a document's kind and name.
-func (j *judging) place(doc runnerdoc.Document) (at holdfast.DocumentPlace, ok bool) {
+func (j *judging) place(doc runnerdoc.Document) (at runnerspec.DocumentPlace, ok bool) {
 	if doc.Rule != nil {
 		rec, ok := j.rule(doc.Name())
 		return rec.Place, ok
@@ -93,7 +94,7 @@ func (j *judging) place(doc runnerdoc.Document) (at holdfast.DocumentPlace, ok b
 }
 
 // ours reports whether a name on record is of this repository, or no longer anybody's.
-func (j *judging) ours(at holdfast.DocumentPlace) bool {
+func (j *judging) ours(at runnerspec.DocumentPlace) bool {
 	return at.Repo == j.repo || slices.Contains(j.change.Unwatched, at.Repo)
 }
 
@@ -216,7 +217,7 @@ func MovesText(moves []holdfast.StateMigration) string {
 }
 
 // scope is what a rule is about.
-func scope(r holdfast.RunnerRule) holdfast.EnvironmentKey {
+func scope(r runnerspec.Rule) holdfast.EnvironmentKey {
 	return holdfast.EnvironmentKey{Project: r.Project, Name: r.Environment}
 }
 
@@ -280,7 +281,7 @@ func (j *judging) records() {
 		if at, known := j.place(doc); known && !j.ours(at) {
 			continue
 		}
-		place := holdfast.DocumentPlace{Repo: j.repo, Path: doc.Path, Line: doc.Line, Revision: j.revision}
+		place := runnerspec.DocumentPlace{Repo: j.repo, Path: doc.Path, Line: doc.Line, Revision: j.revision}
 		if doc.Rule != nil {
 			j.recordRule(*doc.Rule, place, j.of[i])
 		} else {
@@ -289,9 +290,9 @@ func (j *judging) records() {
 	}
 }
 
-func (j *judging) recordRunner(is holdfast.Runner, place holdfast.DocumentPlace, faults holdfast.Faults, waits bool) {
+func (j *judging) recordRunner(is runnerspec.Runner, place runnerspec.DocumentPlace, faults holdfast.Faults, waits bool) {
 	before, known := j.runner(is.Name)
-	rec := holdfast.RunnerRecord{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
+	rec := runnerspec.Record{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
 	if known {
 		rec.Former = before.Leave(is, rec.UpdatedAt)
 	}
@@ -314,9 +315,9 @@ func (j *judging) recordRunner(is holdfast.Runner, place holdfast.DocumentPlace,
 	j.told("runner", is.Name, known, changed, place, faults)
 }
 
-func (j *judging) recordRule(is holdfast.RunnerRule, place holdfast.DocumentPlace, faults holdfast.Faults) {
+func (j *judging) recordRule(is runnerspec.Rule, place runnerspec.DocumentPlace, faults holdfast.Faults) {
 	before, known := j.rule(is.Name)
-	rec := holdfast.RunnerRuleRecord{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
+	rec := runnerspec.RuleRecord{Document: is, Place: place, UpdatedAt: j.opts.Now().UTC()}
 	if len(faults) > 0 {
 		if !known || slices.Equal(before.Faults, faults) {
 			return
@@ -332,13 +333,13 @@ func (j *judging) recordRule(is holdfast.RunnerRule, place holdfast.DocumentPlac
 
 // samePlace reports whether a document is where it was: a revision that leaves it as it is
 // makes no news.
-func samePlace(a, b holdfast.DocumentPlace) bool {
+func samePlace(a, b runnerspec.DocumentPlace) bool {
 	a.Revision, b.Revision = "", ""
 	return a == b
 }
 
 // told adds to the audit trail what became of a document.
-func (j *judging) told(kind, name string, known, changed bool, place holdfast.DocumentPlace, faults holdfast.Faults) {
+func (j *judging) told(kind, name string, known, changed bool, place runnerspec.DocumentPlace, faults holdfast.Faults) {
 	action, detail := ".update", fmt.Sprintf("%s:%d of %s at %s", place.Path, place.Line, place.Repo, place.Revision.Short())
 	switch {
 	case len(faults) > 0:
@@ -386,7 +387,7 @@ func (j *judging) has(kind, name string) bool {
 }
 
 // needed is why a runner cannot go.
-func (j *judging) needed(rec holdfast.RunnerRecord) (fault holdfast.Fault, needed bool) {
+func (j *judging) needed(rec runnerspec.Record) (fault holdfast.Fault, needed bool) {
 	name := rec.Document.Name
 	var pinned, rules []string
 	for _, env := range j.environments {
@@ -414,8 +415,8 @@ func (j *judging) needed(rec holdfast.RunnerRecord) (fault holdfast.Fault, neede
 }
 
 // rulesAfter are the rules that are in force after this.
-func (j *judging) rulesAfter() []holdfast.RunnerRule {
-	after := make(map[string]holdfast.RunnerRule)
+func (j *judging) rulesAfter() []runnerspec.Rule {
+	after := make(map[string]runnerspec.Rule)
 	for _, rec := range j.rules {
 		after[rec.Document.Name] = rec.Document
 	}
@@ -425,11 +426,11 @@ func (j *judging) rulesAfter() []holdfast.RunnerRule {
 	for _, name := range j.change.GoneRules {
 		delete(after, name)
 	}
-	rules := make([]holdfast.RunnerRule, 0, len(after))
+	rules := make([]runnerspec.Rule, 0, len(after))
 	for _, rule := range after {
 		rules = append(rules, rule)
 	}
-	slices.SortFunc(rules, func(a, b holdfast.RunnerRule) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(rules, func(a, b runnerspec.Rule) int { return strings.Compare(a.Name, b.Name) })
 	return rules
 }
 

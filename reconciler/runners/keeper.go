@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -23,12 +24,12 @@ type Store interface {
 
 // Records are those of runners and rules.
 type Records interface {
-	Runners(ctx context.Context) ([]holdfast.RunnerRecord, error)
-	RunnerRules(ctx context.Context) ([]holdfast.RunnerRuleRecord, error)
+	Runners(ctx context.Context) ([]runnerspec.Record, error)
+	RunnerRules(ctx context.Context) ([]runnerspec.RuleRecord, error)
 	// SaveRunners stores what a repository says of runners and rules. It is an ErrConflict,
 	// and nothing is stored, if a name belongs to another repository, or a runner that is to
 	// go has an environment pinned to it or a rule that names it.
-	SaveRunners(ctx context.Context, change holdfast.RunnersChange, trail ...holdfast.AuditEntry) error
+	SaveRunners(ctx context.Context, change runnerspec.Change, trail ...holdfast.AuditEntry) error
 }
 
 // Refresh is how environments move.
@@ -172,8 +173,8 @@ func (k *Keeper) take(ctx context.Context, said tree) (news bool, err error) {
 
 // known is what is on record.
 type known struct {
-	runners      []holdfast.RunnerRecord
-	rules        []holdfast.RunnerRuleRecord
+	runners      []runnerspec.Record
+	rules        []runnerspec.RuleRecord
 	environments []holdfast.Environment
 }
 
@@ -188,18 +189,18 @@ func (k *Keeper) known(ctx context.Context) (is known, err error) {
 	return is, err
 }
 
-func (is known) runner(name string) (holdfast.RunnerRecord, bool) {
-	i := slices.IndexFunc(is.runners, func(r holdfast.RunnerRecord) bool { return r.Document.Name == name })
+func (is known) runner(name string) (runnerspec.Record, bool) {
+	i := slices.IndexFunc(is.runners, func(r runnerspec.Record) bool { return r.Document.Name == name })
 	if i < 0 {
-		return holdfast.RunnerRecord{}, false
+		return runnerspec.Record{}, false
 	}
 	return is.runners[i], true
 }
 
-func (is known) rule(name string) (holdfast.RunnerRuleRecord, bool) {
-	i := slices.IndexFunc(is.rules, func(r holdfast.RunnerRuleRecord) bool { return r.Document.Name == name })
+func (is known) rule(name string) (runnerspec.RuleRecord, bool) {
+	i := slices.IndexFunc(is.rules, func(r runnerspec.RuleRecord) bool { return r.Document.Name == name })
 	if i < 0 {
-		return holdfast.RunnerRuleRecord{}, false
+		return runnerspec.RuleRecord{}, false
 	}
 	return is.rules[i], true
 }

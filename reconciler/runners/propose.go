@@ -10,7 +10,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -28,7 +30,7 @@ type Repository struct {
 
 // Proposer makes pull requests; its contract is that of reconciler.Forge.
 type Proposer interface {
-	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
+	Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error)
 }
 
 // Sources are where documents of runners are.
@@ -42,7 +44,7 @@ type Sources struct {
 
 // editing is a proposal while it is made.
 type editing struct {
-	holdfast.RunnerProposal
+	proposals.RunnerChange
 	repo   Repository
 	head   holdfast.Revision
 	path   string
@@ -51,7 +53,7 @@ type editing struct {
 
 // Propose makes a pull request that changes the document of a runner. Faults say what is
 // wrong with what it would say, an ErrConflict why it cannot be asked for.
-func (k *Keeper) Propose(ctx context.Context, p holdfast.RunnerProposal) (made holdfast.ProposedRunner, err error) {
+func (k *Keeper) Propose(ctx context.Context, p proposals.RunnerChange) (made proposals.RunnerOutcome, err error) {
 	e, cat, err := k.edit(ctx, p)
 	if err != nil {
 		return made, err
@@ -66,7 +68,7 @@ func (k *Keeper) Propose(ctx context.Context, p holdfast.RunnerProposal) (made h
 	action := map[string]string{"create": "Create", "update": "Update", "delete": "Delete"}[p.Change]
 	title := fmt.Sprintf("%s runner %s", action, p.Name)
 	made.Path, made.Document = e.path, string(document)
-	made.PullRequest, err = e.repo.Forge.Propose(ctx, e.repo.Name, holdfast.Proposal{
+	made.PullRequest, err = e.repo.Forge.Propose(ctx, e.repo.Name, proposals.PullRequest{
 		// Another one for each content: what was closed or merged stays so.
 		Branch: Branches + p.Name + "-" + holdfast.DigestOf(append([]byte(e.head+"\n"), file...)).Short()[:8],
 		Base:   e.head, BaseBranch: e.repo.Branch, Files: map[string][]byte{e.path: file}, New: true,
@@ -85,8 +87,8 @@ func invalid(format string, args ...any) error {
 }
 
 // edit finds the file that a proposal is about.
-func (k *Keeper) edit(ctx context.Context, p holdfast.RunnerProposal) (e editing, cat *catalog.Catalog, err error) {
-	e.RunnerProposal = p
+func (k *Keeper) edit(ctx context.Context, p proposals.RunnerChange) (e editing, cat *catalog.Catalog, err error) {
+	e.RunnerChange = p
 	if !decode.ValidName(p.Name) || p.Name == holdfast.LocalRunner {
 		return e, nil, invalid("%q cannot be the name of a runner: %s", p.Name, decode.NameHint)
 	}
@@ -117,7 +119,7 @@ func (k *Keeper) edit(ctx context.Context, p holdfast.RunnerProposal) (e editing
 }
 
 // repository is where the document is, or is to be.
-func (k *Keeper) repository(p holdfast.RunnerProposal, rec holdfast.RunnerRecord) (Repository, error) {
+func (k *Keeper) repository(p proposals.RunnerChange, rec runnerspec.Record) (Repository, error) {
 	name := p.Repo
 	if rec.Place.Repo != "" {
 		name = rec.Place.Repo

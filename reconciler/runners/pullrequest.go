@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -114,8 +115,8 @@ func concerns(fault holdfast.Fault, changes []difference, before, after tree) bo
 	})
 }
 
-func rulesOf(is known) []holdfast.RunnerRule {
-	rules := make([]holdfast.RunnerRule, len(is.rules))
+func rulesOf(is known) []runnerspec.Rule {
+	rules := make([]runnerspec.Rule, len(is.rules))
 	for i, rec := range is.rules {
 		rules[i] = rec.Document
 	}
@@ -139,13 +140,13 @@ func (k *Keeper) pinnedTo(ctx context.Context, is known, runner string) (out []h
 
 // moved are the environments that a changed rule is about, and of which a refresh would
 // mean something else than before.
-func (k *Keeper) moved(ctx context.Context, is known, before, after []holdfast.RunnerRule, c difference) (out []holdfast.AffectedEnvironment, err error) {
+func (k *Keeper) moved(ctx context.Context, is known, before, after []runnerspec.Rule, c difference) (out []holdfast.AffectedEnvironment, err error) {
 	about := func(doc *runnerdoc.Document, env holdfast.EnvironmentKey) bool {
 		return doc != nil && doc.Rule.Matches(env)
 	}
 	for _, env := range is.environments {
-		was, _ := holdfast.RuleFor(before, env.EnvironmentKey)
-		next, _ := holdfast.RuleFor(after, env.EnvironmentKey)
+		was, _ := runnerspec.RuleFor(before, env.EnvironmentKey)
+		next, _ := runnerspec.RuleFor(after, env.EnvironmentKey)
 		if was.Runner == next.Runner || next.Runner == env.Runner || !about(c.before, env.EnvironmentKey) && !about(c.after, env.EnvironmentKey) {
 			continue
 		}

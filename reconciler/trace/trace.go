@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Tracer records spans. Its methods must not block.
@@ -66,7 +67,7 @@ func (m *Memory) Since(parent, name string, start time.Time, attributes map[stri
 }
 
 // Run records an attempt that has ended, with its steps.
-func (m *Memory) Run(run holdfast.Run, steps []holdfast.Step) {
+func (m *Memory) Run(run holdfast.Run, steps []protocol.Step) {
 	if m.to == nil || run.StartedAt.IsZero() {
 		return
 	}

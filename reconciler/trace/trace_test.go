@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/trace"
 )
 
@@ -28,7 +29,7 @@ func TestRun(t *testing.T) {
 	var to spans
 	run := holdfast.Run{CreatedAt: noon, StartedAt: noon.Add(time.Minute), FinishedAt: noon.Add(5 * time.Minute)}
 	run.TraceParent = "the delivery"
-	trace.NewMemory(&to).Run(run, []holdfast.Step{{Name: "init", Duration: time.Minute}, {Name: "plan", Duration: 2 * time.Minute}})
+	trace.NewMemory(&to).Run(run, []protocol.Step{{Name: "init", Duration: time.Minute}, {Name: "plan", Duration: 2 * time.Minute}})
 	want := []string{
 		`run in "the delivery": 0s to 5m0s`,
 		`queue in "of run": 0s to 1m0s`,

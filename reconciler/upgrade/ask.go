@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
@@ -19,7 +20,7 @@ import (
 // returns the pull requests in which they are: each with Trouble where that did not work, or where clusters were left out or not found.
 // ErrNotFound if no cluster that was named is defined anywhere; ErrConflict, with the reason
 // in its text, if there is nothing to propose.
-func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]holdfast.Upgrade, error) {
+func (k *Keeper) Upgrade(ctx context.Context, req rollout.UpgradeRequest) ([]rollout.Upgrade, error) {
 	if req.Actor == "" {
 		req.Actor = "somebody"
 	}
@@ -27,7 +28,7 @@ func (k *Keeper) Upgrade(ctx context.Context, req holdfast.UpgradeRequest) ([]ho
 	for _, name := range req.Clusters {
 		missing[name] = true
 	}
-	var out []holdfast.Upgrade
+	var out []rollout.Upgrade
 	var why, fine []string
 	var errs []error // where one repository cannot be read the clusters of the others are upgraded
 	for _, repo := range k.opts.Repositories {
@@ -83,14 +84,14 @@ func sentences(why []string) string {
 type upgradeAsk struct {
 	k       *Keeper
 	repo    Repository
-	req     holdfast.UpgradeRequest
+	req     rollout.UpgradeRequest
 	missing map[string]bool // names that were not found yet, in no repository
 	known   *releases.Look
 	why     []string // why clusters are not upgraded
 	fine    []string // why nothing is to be done for some that nobody has named
 }
 
-func (a *upgradeAsk) ask(ctx context.Context) ([]holdfast.Upgrade, error) {
+func (a *upgradeAsk) ask(ctx context.Context) ([]rollout.Upgrade, error) {
 	cat, _, err := a.k.opts.Fleet.Tracked(ctx, a.repo.Name)
 	if err != nil || cat == nil {
 		return nil, err
@@ -238,7 +239,7 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []
 	wanted := wantUpgrades(a.repo.Groups, chosen)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		w, rec := wanted[key], records[key]
-		if rec.State != holdfast.UpgradeOpen || rec.Version == 0 {
+		if rec.State != rollout.UpgradeOpen || rec.Version == 0 {
 			rec = nextUpgrade(a.repo, w, rec)
 		}
 		rec.Clusters, rec.By, rec.Digest = joinClusters(rec.Clusters, w.clusters), a.req.Actor, ""
@@ -256,7 +257,7 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []
 // that somebody looks, and adds the keys of the records in which they will be: the
 // pull request that they are in moves on, and they get no other one.
 func (a *upgradeAsk) byThemselves(
-	cat *catalog.Catalog, records map[string]holdfast.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
+	cat *catalog.Catalog, records map[string]rollout.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
 ) []upgradeCandidate {
 	if a.req.To != "" {
 		return chosen
@@ -264,8 +265,8 @@ func (a *upgradeAsk) byThemselves(
 	var own []upgradeCandidate
 	for _, c := range chosen {
 		doc, _ := upgradable(cat, c.Name)
-		asked := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(rec holdfast.Upgrade) bool {
-			return rec.By != "" && rec.State == holdfast.UpgradeOpen && slices.ContainsFunc(rec.Clusters, func(in holdfast.UpgradeCluster) bool { return in.Name == c.Name })
+		asked := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(rec rollout.Upgrade) bool {
+			return rec.By != "" && rec.State == rollout.UpgradeOpen && slices.ContainsFunc(rec.Clusters, func(in rollout.UpgradeCluster) bool { return in.Name == c.Name })
 		})
 		if c.by = ""; doc.Cluster.Template.Upgrades != "" && !asked {
 			own = append(own, c)
@@ -286,13 +287,13 @@ func (a *upgradeAsk) byThemselves(
 
 // proposedIn returns the key of the open pull request that moves a cluster to
 // that version; empty if there is none.
-func proposedIn(records map[string]holdfast.Upgrade, c holdfast.UpgradeCluster) string {
+func proposedIn(records map[string]rollout.Upgrade, c rollout.UpgradeCluster) string {
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		rec := records[key]
-		in := slices.ContainsFunc(rec.Clusters, func(other holdfast.UpgradeCluster) bool {
+		in := slices.ContainsFunc(rec.Clusters, func(other rollout.UpgradeCluster) bool {
 			return other.Name == c.Name && other.To == c.To
 		})
-		if rec.State == holdfast.UpgradeOpen && in {
+		if rec.State == rollout.UpgradeOpen && in {
 			return key
 		}
 	}
@@ -300,19 +301,19 @@ func proposedIn(records map[string]holdfast.Upgrade, c holdfast.UpgradeCluster) 
 }
 
 // joinClusters adds clusters to others, in place of those with the same name.
-func joinClusters(clusters, more []holdfast.UpgradeCluster) []holdfast.UpgradeCluster {
-	byName := make(map[string]holdfast.UpgradeCluster)
+func joinClusters(clusters, more []rollout.UpgradeCluster) []rollout.UpgradeCluster {
+	byName := make(map[string]rollout.UpgradeCluster)
 	for _, c := range slices.Concat(clusters, more) {
 		byName[c.Name] = c
 	}
-	out := make([]holdfast.UpgradeCluster, 0, len(byName))
+	out := make([]rollout.UpgradeCluster, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		out = append(out, byName[name])
 	}
 	return out
 }
 
-func clusterList(clusters []holdfast.UpgradeCluster) string {
+func clusterList(clusters []rollout.UpgradeCluster) string {
 	const most = 20
 	parts := make([]string, 0, most)
 	for _, c := range clusters[:min(most, len(clusters))] {
@@ -325,12 +326,12 @@ func clusterList(clusters []holdfast.UpgradeCluster) string {
 }
 
 // results are the records as they are now.
-func (a *upgradeAsk) results(ctx context.Context, keys map[string]bool) ([]holdfast.Upgrade, error) {
+func (a *upgradeAsk) results(ctx context.Context, keys map[string]bool) ([]rollout.Upgrade, error) {
 	records, err := a.k.opts.Store.Upgrades(ctx, a.repo.Name)
 	if err != nil {
 		return nil, fmt.Errorf("list upgrades: %w", err)
 	}
-	records = slices.DeleteFunc(records, func(rec holdfast.Upgrade) bool { return !keys[rec.Key] })
+	records = slices.DeleteFunc(records, func(rec rollout.Upgrade) bool { return !keys[rec.Key] })
 	if len(records) > 0 && len(a.why) > 0 {
 		last := &records[len(records)-1]
 		last.Trouble = strings.TrimPrefix(last.Trouble+"; not upgraded: "+sentences(a.why), "; ")

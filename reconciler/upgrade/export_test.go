@@ -1,6 +1,9 @@
 package upgrade
 
-import "github.com/holdfast-dev/holdfast"
+import (
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
+)
 
 // Candidate is a cluster that there is a newer version for.
 type Candidate struct {
@@ -22,7 +25,7 @@ func WantUpgrades(groupBy []string, candidates ...Candidate) map[string]Wanted {
 	var in []upgradeCandidate
 	for _, c := range candidates {
 		candidate := upgradeCandidate{
-			UpgradeCluster: holdfast.UpgradeCluster{Name: c.Name, From: c.From, To: c.To},
+			UpgradeCluster: rollout.UpgradeCluster{Name: c.Name, From: c.From, To: c.To},
 			template:       c.Template, labels: c.Labels, by: c.By,
 		}
 		if c.Refused {
@@ -49,7 +52,7 @@ func UpgradeBranch(key string, nth int) string { return upgradeBranch(key, nth) 
 
 // JudgeUpgrade says what is to be done about a pull request; none are wanted if
 // clusters is nil.
-func JudgeUpgrade(rec holdfast.Upgrade, clusters []holdfast.UpgradeCluster) string {
+func JudgeUpgrade(rec rollout.Upgrade, clusters []rollout.UpgradeCluster) string {
 	if clusters == nil {
 		return string(judgeUpgrade(rec, nil))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/parallel"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates/diff"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/semver"
@@ -45,11 +46,11 @@ func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Fault
 // candidates returns the clusters of a tree that there is a newer version for:
 // those whose documents allow it, and those that somebody has asked for, which
 // are of their records alone.
-func (k *Keeper) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []holdfast.Upgrade) ([]upgradeCandidate, error) {
+func (k *Keeper) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []rollout.Upgrade) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	asked := make(map[string]bool)
 	for _, rec := range records {
-		if rec.By == "" || rec.State != holdfast.UpgradeOpen {
+		if rec.By == "" || rec.State != rollout.UpgradeOpen {
 			continue
 		}
 		for _, c := range rec.Clusters {
@@ -82,7 +83,7 @@ func (k *Keeper) candidates(ctx context.Context, cat *catalog.Catalog, known *re
 func candidateOf(doc document.Document, to, by string) upgradeCandidate {
 	c := doc.Cluster
 	return upgradeCandidate{
-		UpgradeCluster: holdfast.UpgradeCluster{Name: c.Name, Path: c.Path, From: c.Template.Version, To: to},
+		UpgradeCluster: rollout.UpgradeCluster{Name: c.Name, Path: c.Path, From: c.Template.Version, To: to},
 		template:       c.Template.Name, labels: c.Labels, by: by,
 	}
 }
@@ -101,8 +102,8 @@ func upgradable(c *catalog.Catalog, name string) (document.Document, bool) {
 // unclear reports whether a tree does not tell what some of an upgrade's clusters
 // are: their files have faults, or they are claimed twice. That is mended, and
 // nobody wants another pull request then.
-func unclear(c *catalog.Catalog, rec holdfast.Upgrade) bool {
-	return slices.ContainsFunc(rec.Clusters, func(cluster holdfast.UpgradeCluster) bool {
+func unclear(c *catalog.Catalog, rec rollout.Upgrade) bool {
+	return slices.ContainsFunc(rec.Clusters, func(cluster rollout.UpgradeCluster) bool {
 		return c.Spoiled(cluster.Path) || len(c.Named(cluster.Name)) > 1
 	})
 }
@@ -164,7 +165,7 @@ func editsFor(c *catalog.Catalog, w *wantedUpgrade) (map[string][]byte, error) {
 	if len(refused) == 0 {
 		return files, nil
 	}
-	w.clusters = slices.DeleteFunc(w.clusters, func(cluster holdfast.UpgradeCluster) bool {
+	w.clusters = slices.DeleteFunc(w.clusters, func(cluster rollout.UpgradeCluster) bool {
 		faults, ok := refused[cluster.Name]
 		if ok {
 			w.left = append(w.left, report.LeftOut{Name: cluster.Name, To: cluster.To, Faults: faults})

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // upgradePass is one look at the upgrades of a repository.
@@ -26,14 +28,14 @@ type upgradePass struct {
 }
 
 // bring makes one pull request what it should be.
-func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *wantedUpgrade) error {
+func (p *upgradePass) bring(ctx context.Context, rec rollout.Upgrade, wanted *wantedUpgrade) error {
 	var files map[string][]byte
 	var from holdfast.Digest
 	if wanted != nil {
 		// To edit thousands of files again only to find that nothing has changed
 		// would take longer than all the rest.
 		from = madeFrom(p.cat, wanted)
-		if rec.State == holdfast.UpgradeOpen && p.k.isSettled(rec, from) {
+		if rec.State == rollout.UpgradeOpen && p.k.isSettled(rec, from) {
 			if done, err := p.asProposed(ctx, rec, rec.Digest); err != nil || done {
 				return err
 			}
@@ -59,16 +61,16 @@ func (p *upgradePass) bring(ctx context.Context, rec holdfast.Upgrade, wanted *w
 // propose makes or updates a pull request, unless it is on the forge already as
 // it is wanted.
 func (p *upgradePass) propose(
-	ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade, files map[string][]byte, from holdfast.Digest,
+	ctx context.Context, rec rollout.Upgrade, w *wantedUpgrade, files map[string][]byte, from holdfast.Digest,
 ) error {
 	told, err := p.describe(ctx, w)
 	if err != nil {
 		return err
 	}
-	if rec.State != holdfast.UpgradeOpen {
+	if rec.State != rollout.UpgradeOpen {
 		rec = nextUpgrade(p.repo, w, rec)
 	}
-	proposal := holdfast.Proposal{
+	proposal := proposals.PullRequest{
 		Branch: rec.Branch, Base: p.head, BaseBranch: p.repo.Branch, Files: files, Head: rec.Head,
 		Title: report.UpgradeTitle(told), Message: report.UpgradeMessage(told), Body: report.UpgradeBody(told),
 		Labels: []string{upgradeLabel},
@@ -129,7 +131,7 @@ func (p *upgradePass) describe(ctx context.Context, w *wantedUpgrade) (report.Up
 }
 
 // proposalDigest is of what a proposal is, wherever it stands.
-func proposalDigest(p holdfast.Proposal) holdfast.Digest {
+func proposalDigest(p proposals.PullRequest) holdfast.Digest {
 	d := holdfast.NewDigester("proposal")
 	d.Add(p.Branch, p.BaseBranch, p.Message, p.Title, p.Body, strings.Join(p.Labels, "\n"))
 	for _, path := range slices.Sorted(maps.Keys(p.Files)) {
@@ -140,7 +142,7 @@ func proposalDigest(p holdfast.Proposal) holdfast.Digest {
 
 // asProposed reports whether a pull request is on the forge as it is wanted, and
 // nobody else has pushed to it as far as is known.
-func (p *upgradePass) asProposed(ctx context.Context, rec holdfast.Upgrade, digest holdfast.Digest) (bool, error) {
+func (p *upgradePass) asProposed(ctx context.Context, rec rollout.Upgrade, digest holdfast.Digest) (bool, error) {
 	if rec.PullRequest == 0 || !rec.Digest.Equal(digest) || rec.Trouble != "" {
 		return false, nil
 	}
@@ -155,7 +157,7 @@ func (p *upgradePass) asProposed(ctx context.Context, rec holdfast.Upgrade, dige
 
 // forbidden is how long not to ask a forge that did not let us push, or did not
 // take the very same.
-func (p *upgradePass) forbidden(rec holdfast.Upgrade, digest holdfast.Digest) time.Duration {
+func (p *upgradePass) forbidden(rec rollout.Upgrade, digest holdfast.Digest) time.Duration {
 	at := p.k.refusedAt(rec, digest)
 	if rec.Trouble == forbiddenTrouble {
 		at = rec.UpdatedAt
@@ -169,7 +171,7 @@ func (p *upgradePass) forbidden(rec holdfast.Upgrade, digest holdfast.Digest) ti
 // sameFiles reports whether the files that an upgrade edits are on the tracked
 // branch as they were where its last commit stands, and that commit edits them in
 // the same way.
-func (p *upgradePass) sameFiles(ctx context.Context, rec holdfast.Upgrade, files map[string][]byte) bool {
+func (p *upgradePass) sameFiles(ctx context.Context, rec rollout.Upgrade, files map[string][]byte) bool {
 	if rec.PullRequest == 0 || rec.Base == "" {
 		return false
 	}
@@ -188,7 +190,7 @@ func (p *upgradePass) sameFiles(ctx context.Context, rec holdfast.Upgrade, files
 }
 
 // sameUpgrade reports whether there is nothing to record.
-func sameUpgrade(a, b holdfast.Upgrade) bool {
+func sameUpgrade(a, b rollout.Upgrade) bool {
 	return slices.Equal(a.Clusters, b.Clusters) && a.By == b.By && a.Head == b.Head && a.Digest == b.Digest &&
 		a.Branch == b.Branch && a.State == b.State
 }
@@ -196,7 +198,7 @@ func sameUpgrade(a, b holdfast.Upgrade) bool {
 // proposed records the pull request that the forge has made or brought up to
 // date.
 func (p *upgradePass) proposed(
-	ctx context.Context, rec holdfast.Upgrade, pr holdfast.PullRequest, base holdfast.Revision, digest holdfast.Digest,
+	ctx context.Context, rec rollout.Upgrade, pr holdfast.PullRequest, base holdfast.Revision, digest holdfast.Digest,
 ) error {
 	rec.PullRequest, rec.URL, rec.Trouble = pr.Number, pr.URL, ""
 	if pr.State == holdfast.PullRequestOpen {
@@ -217,11 +219,11 @@ func (p *upgradePass) proposed(
 
 // notProposed records why a pull request is not as it is wanted. The digest is of
 // what the forge did not take.
-func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, digest holdfast.Digest, cause error) error {
+func (p *upgradePass) notProposed(ctx context.Context, rec rollout.Upgrade, digest holdfast.Digest, cause error) error {
 	refused := errors.Is(cause, holdfast.ErrForbidden) || errors.Is(cause, holdfast.ErrRejected)
 	switch {
 	case errors.Is(cause, holdfast.ErrConflict):
-		rec.State, rec.Trouble = holdfast.UpgradeEdited, "somebody else has pushed to branch "+rec.Branch+": it is left alone"
+		rec.State, rec.Trouble = rollout.UpgradeEdited, "somebody else has pushed to branch "+rec.Branch+": it is left alone"
 		if rec.PullRequest == 0 {
 			return p.occupied(ctx, rec)
 		}
@@ -236,7 +238,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 		return errors.Join(cause, err)
 	}
 	switch {
-	case rec.State == holdfast.UpgradeEdited:
+	case rec.State == rollout.UpgradeEdited:
 	case !refused:
 		return fmt.Errorf("propose: %w", cause)
 	default:
@@ -250,7 +252,7 @@ func (p *upgradePass) notProposed(ctx context.Context, rec holdfast.Upgrade, dig
 // occupied records that somebody has a branch of the name that ours would have.
 // One without a pull request is nobody's answer to ours: the next look takes
 // another name.
-func (p *upgradePass) occupied(ctx context.Context, rec holdfast.Upgrade) error {
+func (p *upgradePass) occupied(ctx context.Context, rec rollout.Upgrade) error {
 	pr, err := p.present(ctx, p.repo.Forge, rec)
 	switch {
 	case err == nil && pr.State == holdfast.PullRequestOpen:
@@ -266,7 +268,7 @@ func (p *upgradePass) occupied(ctx context.Context, rec holdfast.Upgrade) error 
 }
 
 // withdraw closes a pull request in which nothing is left to propose.
-func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wantedUpgrade) error {
+func (p *upgradePass) withdraw(ctx context.Context, rec rollout.Upgrade, w *wantedUpgrade) error {
 	if wait := p.forbidden(rec, ""); wait > 0 {
 		p.k.asked.AddAfter(p.repo.Name, wait)
 		return nil
@@ -275,7 +277,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 	pr, err := p.present(ctx, forge, rec)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
-		rec.State, rec.Trouble = holdfast.UpgradeObsolete, ""
+		rec.State, rec.Trouble = rollout.UpgradeObsolete, ""
 		_, err = p.k.saveUpgrade(ctx, rec)
 		return err
 	case err != nil:
@@ -299,7 +301,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return p.notProposed(ctx, rec, "", fmt.Errorf("withdraw pull request %d: %w", pr.Number, err))
 	}
-	rec.State, rec.Trouble = holdfast.UpgradeObsolete, ""
+	rec.State, rec.Trouble = rollout.UpgradeObsolete, ""
 	if _, err = p.k.saveUpgrade(ctx, rec); err != nil {
 		return err
 	}
@@ -310,7 +312,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec holdfast.Upgrade, w *wan
 
 // present asks the forge for the pull request of an upgrade as it is now; also
 // for one that was made and whose answer was lost. ErrNotFound if there is none.
-func (p *upgradePass) present(ctx context.Context, forge Forge, rec holdfast.Upgrade) (holdfast.PullRequest, error) {
+func (p *upgradePass) present(ctx context.Context, forge Forge, rec rollout.Upgrade) (holdfast.PullRequest, error) {
 	if rec.PullRequest != 0 {
 		pr, err := forge.PullRequest(ctx, holdfast.PullRequestRef{Repo: rec.Repo, Number: rec.PullRequest})
 		if err != nil {
@@ -331,7 +333,7 @@ func (p *upgradePass) present(ctx context.Context, forge Forge, rec holdfast.Upg
 }
 
 // withdrawal says why nothing is left to propose.
-func withdrawal(cat *catalog.Catalog, rec holdfast.Upgrade, w *wantedUpgrade) string {
+func withdrawal(cat *catalog.Catalog, rec rollout.Upgrade, w *wantedUpgrade) string {
 	if w != nil && len(w.left) > 0 {
 		return report.UpgradeWithdrawn(w.left, "")
 	}

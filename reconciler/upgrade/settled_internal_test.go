@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 // What a pull request was made from says nothing once another replica has made something else
@@ -13,7 +13,7 @@ import (
 func TestWhatAnotherReplicaHasProposed(t *testing.T) {
 	t.Parallel()
 	k := NewKeeper(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now})
-	rec := holdfast.Upgrade{Repo: "fleet", Branch: "holdfast/web", Digest: "sha256:ours"}
+	rec := rollout.Upgrade{Repo: "fleet", Branch: "holdfast/web", Digest: "sha256:ours"}
 	k.settle(rec, "sha256:from", rec.Digest)
 	if !k.isSettled(rec, "sha256:from") || k.isSettled(rec, "sha256:another") {
 		t.Error("it is not known what a pull request was made from")

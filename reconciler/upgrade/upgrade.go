@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 	"github.com/holdfast-dev/holdfast/reconciler/releases"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
@@ -33,8 +35,8 @@ const (
 // Store are the records that a keeper needs; *datastore.Store is one.
 type Store interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error)
-	Upgrades(ctx context.Context, repo string) ([]holdfast.Upgrade, error)
-	SaveUpgrade(ctx context.Context, u holdfast.Upgrade) (holdfast.Upgrade, error)
+	Upgrades(ctx context.Context, repo string) ([]rollout.Upgrade, error)
+	SaveUpgrade(ctx context.Context, u rollout.Upgrade) (rollout.Upgrade, error)
 }
 
 // Git reads repositories; *gitsource.Source is one.
@@ -47,7 +49,7 @@ type Git interface {
 type Forge interface {
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
 	PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error)
-	Propose(ctx context.Context, repo string, p holdfast.Proposal) (holdfast.PullRequest, error)
+	Propose(ctx context.Context, repo string, p proposals.PullRequest) (holdfast.PullRequest, error)
 	Withdraw(ctx context.Context, ref holdfast.PullRequestRef, branch string, head holdfast.Revision, why string) error
 }
 
@@ -155,14 +157,14 @@ func (k *Keeper) pace() time.Duration {
 type settled struct{ from, proposal holdfast.Digest }
 
 // settle remembers what the pull request of a branch was made from.
-func (k *Keeper) settle(rec holdfast.Upgrade, from, proposal holdfast.Digest) {
+func (k *Keeper) settle(rec rollout.Upgrade, from, proposal holdfast.Digest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.settled[rec.Repo+" "+rec.Branch] = settled{from, proposal}
 }
 
 // isSettled reports whether the pull request of a branch was made from that, and is so still.
-func (k *Keeper) isSettled(rec holdfast.Upgrade, from holdfast.Digest) bool {
+func (k *Keeper) isSettled(rec rollout.Upgrade, from holdfast.Digest) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last := k.settled[rec.Repo+" "+rec.Branch]
@@ -170,14 +172,14 @@ func (k *Keeper) isSettled(rec holdfast.Upgrade, from holdfast.Digest) bool {
 }
 
 // refuse remembers that a forge does not take a proposal.
-func (k *Keeper) refuse(rec holdfast.Upgrade, digest holdfast.Digest, now time.Time) {
+func (k *Keeper) refuse(rec rollout.Upgrade, digest holdfast.Digest, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refused[rec.Repo+" "+rec.Branch] = refusedProposal{digest, now}
 }
 
 // refusedAt is when a forge last did not take a proposal; zero: never.
-func (k *Keeper) refusedAt(rec holdfast.Upgrade, digest holdfast.Digest) time.Time {
+func (k *Keeper) refusedAt(rec rollout.Upgrade, digest holdfast.Digest) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if was, ok := k.refused[rec.Repo+" "+rec.Branch]; ok && was.digest == digest {
@@ -267,15 +269,15 @@ func (k *Keeper) upgrade(ctx context.Context, repo Repository, asked bool) error
 
 // followUpgrades returns the records of a repository's upgrades by key, with what
 // has become of their pull requests meanwhile.
-func (k *Keeper) followUpgrades(ctx context.Context, repo string) (map[string]holdfast.Upgrade, error) {
+func (k *Keeper) followUpgrades(ctx context.Context, repo string) (map[string]rollout.Upgrade, error) {
 	list, err := k.opts.Store.Upgrades(ctx, repo)
 	if err != nil {
 		return nil, fmt.Errorf("list upgrades of %s: %w", repo, err)
 	}
-	records := make(map[string]holdfast.Upgrade, len(list))
+	records := make(map[string]rollout.Upgrade, len(list))
 	for _, rec := range list {
 		ref := holdfast.PullRequestRef{Repo: repo, Number: rec.PullRequest}
-		if !Live(rec) && rec.State != holdfast.UpgradeDeclined || ref.IsZero() {
+		if !Live(rec) && rec.State != rollout.UpgradeDeclined || ref.IsZero() {
 			records[rec.Key] = rec
 			continue
 		}
@@ -302,11 +304,11 @@ const mergeUnseen = 10 * time.Minute
 // unseenMerges returns the keys of upgrades whose merges are not on the tracked
 // branch yet, as far as we know it: what they have brought would be proposed again.
 func (k *Keeper) unseenMerges(
-	ctx context.Context, repo Repository, head holdfast.Revision, records map[string]holdfast.Upgrade,
+	ctx context.Context, repo Repository, head holdfast.Revision, records map[string]rollout.Upgrade,
 ) (map[string]bool, error) {
 	unseen := make(map[string]bool)
 	for key, rec := range records {
-		if rec.State != holdfast.UpgradeMerged || k.opts.Now().Sub(rec.UpdatedAt) > mergeUnseen {
+		if rec.State != rollout.UpgradeMerged || k.opts.Now().Sub(rec.UpdatedAt) > mergeUnseen {
 			continue
 		}
 		pr, err := k.opts.Store.PullRequest(ctx, holdfast.PullRequestRef{Repo: repo.Name, Number: rec.PullRequest})
@@ -329,33 +331,33 @@ func (k *Keeper) unseenMerges(
 }
 
 // Live reports whether the pull request of an upgrade may be open.
-func Live(rec holdfast.Upgrade) bool {
-	return rec.State == holdfast.UpgradeOpen || rec.State == holdfast.UpgradeEdited
+func Live(rec rollout.Upgrade) bool {
+	return rec.State == rollout.UpgradeOpen || rec.State == rollout.UpgradeEdited
 }
 
 // ended records what has become of an upgrade whose pull request is in that
 // state.
-func (k *Keeper) ended(ctx context.Context, rec holdfast.Upgrade, state holdfast.PullRequestState) (holdfast.Upgrade, error) {
+func (k *Keeper) ended(ctx context.Context, rec rollout.Upgrade, state holdfast.PullRequestState) (rollout.Upgrade, error) {
 	switch {
 	case state == holdfast.PullRequestMerged:
-		rec.State = holdfast.UpgradeMerged
-	case rec.State == holdfast.UpgradeDeclined && state == holdfast.PullRequestOpen:
-		rec.State, rec.Digest = holdfast.UpgradeOpen, "" // somebody has thought better of it
-	case rec.State == holdfast.UpgradeDeclined:
+		rec.State = rollout.UpgradeMerged
+	case rec.State == rollout.UpgradeDeclined && state == holdfast.PullRequestOpen:
+		rec.State, rec.Digest = rollout.UpgradeOpen, "" // somebody has thought better of it
+	case rec.State == rollout.UpgradeDeclined:
 		return rec, nil
 	case state != holdfast.PullRequestClosed:
 		return rec, nil
-	case rec.State == holdfast.UpgradeOpen && len(rec.Clusters) == 0: // see withdraw
-		rec.State = holdfast.UpgradeObsolete
+	case rec.State == rollout.UpgradeOpen && len(rec.Clusters) == 0: // see withdraw
+		rec.State = rollout.UpgradeObsolete
 	default:
-		rec.State = holdfast.UpgradeDeclined
+		rec.State = rollout.UpgradeDeclined
 	}
 	rec.Trouble = ""
 	k.opts.Logger.InfoContext(ctx, "upgrade has moved on", "repo", rec.Repo, "pull_request", rec.PullRequest, "reason", rec.State)
 	return k.saveUpgrade(ctx, rec)
 }
 
-func (k *Keeper) saveUpgrade(ctx context.Context, rec holdfast.Upgrade) (holdfast.Upgrade, error) {
+func (k *Keeper) saveUpgrade(ctx context.Context, rec rollout.Upgrade) (rollout.Upgrade, error) {
 	rec.UpdatedAt = k.opts.Now().UTC()
 	saved, err := k.opts.Store.SaveUpgrade(ctx, rec)
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
 // upgradeCandidate is a cluster that there is a newer version for.
 type upgradeCandidate struct {
-	holdfast.UpgradeCluster
+	rollout.UpgradeCluster
 	template string
 	labels   map[string]string
 	faults   holdfast.Faults // of its document with the newer version: it is left out
@@ -27,8 +28,8 @@ type upgradeCandidate struct {
 type wantedUpgrade struct {
 	key, template, group string
 	by                   string
-	clusters             []holdfast.UpgradeCluster // by name
-	left                 []report.LeftOut          // by name
+	clusters             []rollout.UpgradeCluster // by name
+	left                 []report.LeftOut         // by name
 	held                 []string
 }
 
@@ -105,7 +106,7 @@ func upgradeBranch(key string, nth int) string {
 
 // nextUpgrade is the record of the pull request that comes after last: another
 // one, on another branch.
-func nextUpgrade(repo Repository, w *wantedUpgrade, last holdfast.Upgrade) holdfast.Upgrade {
+func nextUpgrade(repo Repository, w *wantedUpgrade, last rollout.Upgrade) rollout.Upgrade {
 	nth, name := 1, w.key
 	if repo.Further {
 		name += " " + repo.Branch // another entry may propose the same into its branch
@@ -116,9 +117,9 @@ func nextUpgrade(repo Repository, w *wantedUpgrade, last holdfast.Upgrade) holdf
 	if last.Branch != "" {
 		nth++
 	}
-	return holdfast.Upgrade{
+	return rollout.Upgrade{
 		Repo: repo.Name, Key: w.key, Template: w.template, By: w.by,
-		Branch: upgradeBranch(name, nth), State: holdfast.UpgradeOpen, Version: last.Version,
+		Branch: upgradeBranch(name, nth), State: rollout.UpgradeOpen, Version: last.Version,
 	}
 }
 
@@ -134,16 +135,16 @@ const (
 // judgeUpgrade says what is to be done about a pull request, given what is on
 // record of it (the zero record if nothing is) and what is wanted (nil if nothing
 // is). It is pure.
-func judgeUpgrade(rec holdfast.Upgrade, wanted *wantedUpgrade) upgradeAction {
+func judgeUpgrade(rec rollout.Upgrade, wanted *wantedUpgrade) upgradeAction {
 	nothing := wanted == nil || len(wanted.clusters) == 0
 	switch {
-	case rec.State == holdfast.UpgradeEdited && rec.PullRequest != 0: // it is somebody else's
+	case rec.State == rollout.UpgradeEdited && rec.PullRequest != 0: // it is somebody else's
 		return upgradeNothing
-	case nothing && rec.State == holdfast.UpgradeOpen:
+	case nothing && rec.State == rollout.UpgradeOpen:
 		return upgradeWithdraw
 	case nothing:
 		return upgradeNothing
-	case rec.State == holdfast.UpgradeDeclined && !newSince(rec, wanted):
+	case rec.State == rollout.UpgradeDeclined && !newSince(rec, wanted):
 		return upgradeNothing
 	default:
 		return upgradePropose
@@ -151,12 +152,12 @@ func judgeUpgrade(rec holdfast.Upgrade, wanted *wantedUpgrade) upgradeAction {
 }
 
 // newSince reports whether there is a version that was not declined yet.
-func newSince(declined holdfast.Upgrade, wanted *wantedUpgrade) bool {
+func newSince(declined rollout.Upgrade, wanted *wantedUpgrade) bool {
 	to, known := make(map[string]string), make(map[string]bool)
 	for _, c := range declined.Clusters {
 		to[c.Name], known[c.To] = c.To, true
 	}
-	return slices.ContainsFunc(wanted.clusters, func(c holdfast.UpgradeCluster) bool {
+	return slices.ContainsFunc(wanted.clusters, func(c rollout.UpgradeCluster) bool {
 		if was, ok := to[c.Name]; ok {
 			return semver.Newer(c.To, was)
 		}
@@ -166,7 +167,7 @@ func newSince(declined holdfast.Upgrade, wanted *wantedUpgrade) bool {
 
 // versionPairs are the pairs of versions that clusters go from and to, those of
 // most clusters first.
-func versionPairs(clusters []holdfast.UpgradeCluster) []report.UpgradeStep {
+func versionPairs(clusters []rollout.UpgradeCluster) []report.UpgradeStep {
 	counts := make(map[[2]string]int)
 	for _, c := range clusters {
 		counts[[2]string{c.From, c.To}]++

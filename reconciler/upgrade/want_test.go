@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/upgrade"
+	"github.com/holdfast-dev/holdfast/rollout"
 )
 
 func TestWantedUpgrades(t *testing.T) {
@@ -85,37 +85,37 @@ func TestUpgradeBranches(t *testing.T) {
 
 func TestJudgeUpgrade(t *testing.T) {
 	t.Parallel()
-	to := func(name, version string) []holdfast.UpgradeCluster {
-		return []holdfast.UpgradeCluster{{Name: name, From: "1.0.0", To: version}}
+	to := func(name, version string) []rollout.UpgradeCluster {
+		return []rollout.UpgradeCluster{{Name: name, From: "1.0.0", To: version}}
 	}
-	of := func(state holdfast.UpgradeState) holdfast.Upgrade {
-		return holdfast.Upgrade{State: state, PullRequest: 1, Clusters: to("a", "1.1.0")}
+	of := func(state rollout.UpgradeState) rollout.Upgrade {
+		return rollout.Upgrade{State: state, PullRequest: 1, Clusters: to("a", "1.1.0")}
 	}
-	taken := of(holdfast.UpgradeEdited)
+	taken := of(rollout.UpgradeEdited)
 	taken.PullRequest = 0
 	for name, tc := range map[string]struct {
-		rec    holdfast.Upgrade
-		wanted []holdfast.UpgradeCluster
+		rec    rollout.Upgrade
+		wanted []rollout.UpgradeCluster
 		want   string
 	}{
-		"a new one":                           {holdfast.Upgrade{}, to("a", "1.1.0"), "propose"},
-		"nothing":                             {holdfast.Upgrade{}, nil, "nothing"},
-		"an open one":                         {of(holdfast.UpgradeOpen), to("a", "1.1.0"), "propose"},
-		"nothing left":                        {of(holdfast.UpgradeOpen), nil, "withdraw"},
-		"all are refused":                     {of(holdfast.UpgradeOpen), []holdfast.UpgradeCluster{}, "withdraw"},
-		"declined":                            {of(holdfast.UpgradeDeclined), to("a", "1.1.0"), "nothing"},
-		"declined, and an older one":          {of(holdfast.UpgradeDeclined), to("a", "1.0.9"), "nothing"},
-		"declined, and another cluster":       {of(holdfast.UpgradeDeclined), to("b", "1.1.0"), "nothing"},
-		"declined, and a newer one":           {of(holdfast.UpgradeDeclined), to("a", "1.2.0"), "propose"},
-		"declined, and a newer one elsewhere": {of(holdfast.UpgradeDeclined), to("b", "1.2.0"), "propose"},
-		"declined, and nothing left":          {of(holdfast.UpgradeDeclined), nil, "nothing"},
-		"edited":                              {of(holdfast.UpgradeEdited), to("a", "1.2.0"), "nothing"},
-		"edited, and nothing left":            {of(holdfast.UpgradeEdited), nil, "nothing"},
+		"a new one":                           {rollout.Upgrade{}, to("a", "1.1.0"), "propose"},
+		"nothing":                             {rollout.Upgrade{}, nil, "nothing"},
+		"an open one":                         {of(rollout.UpgradeOpen), to("a", "1.1.0"), "propose"},
+		"nothing left":                        {of(rollout.UpgradeOpen), nil, "withdraw"},
+		"all are refused":                     {of(rollout.UpgradeOpen), []rollout.UpgradeCluster{}, "withdraw"},
+		"declined":                            {of(rollout.UpgradeDeclined), to("a", "1.1.0"), "nothing"},
+		"declined, and an older one":          {of(rollout.UpgradeDeclined), to("a", "1.0.9"), "nothing"},
+		"declined, and another cluster":       {of(rollout.UpgradeDeclined), to("b", "1.1.0"), "nothing"},
+		"declined, and a newer one":           {of(rollout.UpgradeDeclined), to("a", "1.2.0"), "propose"},
+		"declined, and a newer one elsewhere": {of(rollout.UpgradeDeclined), to("b", "1.2.0"), "propose"},
+		"declined, and nothing left":          {of(rollout.UpgradeDeclined), nil, "nothing"},
+		"edited":                              {of(rollout.UpgradeEdited), to("a", "1.2.0"), "nothing"},
+		"edited, and nothing left":            {of(rollout.UpgradeEdited), nil, "nothing"},
 		"somebody has the branch":             {taken, to("a", "1.1.0"), "propose"},
-		"merged":                              {of(holdfast.UpgradeMerged), nil, "nothing"},
-		"merged, and another one":             {of(holdfast.UpgradeMerged), to("a", "1.2.0"), "propose"},
-		"merged and taken back":               {of(holdfast.UpgradeMerged), to("a", "1.1.0"), "propose"},
-		"withdrawn, and wanted again":         {of(holdfast.UpgradeObsolete), to("a", "1.1.0"), "propose"},
+		"merged":                              {of(rollout.UpgradeMerged), nil, "nothing"},
+		"merged, and another one":             {of(rollout.UpgradeMerged), to("a", "1.2.0"), "propose"},
+		"merged and taken back":               {of(rollout.UpgradeMerged), to("a", "1.1.0"), "propose"},
+		"withdrawn, and wanted again":         {of(rollout.UpgradeObsolete), to("a", "1.1.0"), "propose"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

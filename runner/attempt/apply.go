@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
@@ -115,7 +116,7 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 // tries to push it. It returns the failure, completed by what came of that. A state
 // that cannot be kept, for whatever reason, stays where the engine left it.
 func (t *applying) rescueState(ctx context.Context, ended error) error {
-	left := filepath.Join(t.root, holdfast.ArtefactErrored)
+	left := filepath.Join(t.root, protocol.ArtefactErrored)
 	if found, err := t.openLeft(left, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
 		return ended
 	} else if err == nil {
@@ -123,7 +124,7 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 	}
 	patient, done := t.pastStop(ctx)
 	defer done()
-	err := t.whenDiskIsBack(patient, func() error { return t.putLeft(ctx, holdfast.ArtefactErrored, left, workspace.MaxState) })
+	err := t.whenDiskIsBack(patient, func() error { return t.putLeft(ctx, protocol.ArtefactErrored, left, workspace.MaxState) })
 	var known *failure.Error
 	if !errors.As(ended, &known) {
 		known = &failure.Error{Cause: holdfast.CauseStateUnsaved, Err: ended}

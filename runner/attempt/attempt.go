@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/idtoken"
@@ -40,10 +41,10 @@ const (
 // (initializing, planning, applying, stateJob) work on it one after the other.
 type attempt struct {
 	exec    *Executor
-	a       holdfast.Assignment
+	a       protocol.Assignment
 	session Session
 	logger  *slog.Logger
-	result  holdfast.Result
+	result  protocol.Result
 	*logbook
 	*space
 	*stateView
@@ -63,10 +64,10 @@ type attempt struct {
 	otherModules []string // how the modules differ from those of what was applied, if it should have those
 }
 
-func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
+func newAttempt(e *Executor, a protocol.Assignment, s Session) *attempt {
 	_, _, password := s.StateAddress()
 	secrets := slices.Concat([]string{password}, engine.ProxySecrets(e.opts.Engines.Env), engine.ProxySecrets(a.Env))
-	if _, secret, ok := holdfast.ParseRunToken(a.Token); ok {
+	if _, secret, ok := protocol.ParseRunToken(a.Token); ok {
 		secrets = append(secrets, secret) // the run's id is a part of the token, and of names of folders
 	} else {
 		secrets = append(secrets, a.Token)
@@ -84,7 +85,7 @@ func newAttempt(e *Executor, a holdfast.Assignment, s Session) *attempt {
 	t := &attempt{
 		exec: e, a: a, session: s,
 		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
-		result:  holdfast.Result{Fence: a.Fence},
+		result:  protocol.Result{Fence: a.Fence},
 		logbook: newLogbook(s, secrets, e.opts),
 		space:   &space{exec: e, a: a, session: s},
 	}

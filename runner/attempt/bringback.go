@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -54,7 +54,7 @@ func (t *applying) bringBack(ctx context.Context) error {
 func engineReads(name string) bool {
 	return modulecode.IsFile(name) || strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") ||
 		slices.Contains([]string{
-			dataDir, engineLockFile, holdfast.ArtefactErrored, ".terraformrc", ".tofurc", ".terraform.d", ".terraform-version",
+			dataDir, engineLockFile, protocol.ArtefactErrored, ".terraformrc", ".tofurc", ".terraform.d", ".terraform-version",
 			".opentofu-version", ".config", ".local",
 		}, name)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
@@ -37,7 +38,7 @@ func (t *applying) whatChanged(ctx context.Context) string {
 	}
 	same := review.InputDigest.Equal(t.result.InputDigest)
 	var input plan.Input
-	known := (!same || len(t.secrets.Values) > 0) && t.readStored(ctx, review.Run, holdfast.ArtefactInput, &input) == nil
+	known := (!same || len(t.secrets.Values) > 0) && t.readStored(ctx, review.Run, protocol.ArtefactInput, &input) == nil
 	if !same {
 		if words := t.input.ChangesSince(input); known && len(words) > 0 {
 			return fmt.Sprintf("the input is not what was reviewed in run %s: %s", review.Run, failure.Some(words))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/cliconfig"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
@@ -252,7 +253,7 @@ func baseEnv(lookup func(string) (string, bool), more ...string) map[string]stri
 // Execute executes one attempt completely and returns how it ended: whatever
 // goes wrong is a Result with a Failure. Cancelling ctx interrupts the engine,
 // and kills it after the grace; the cancel's cause (a *StopError) says why.
-func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+func (e *Executor) Execute(ctx context.Context, a protocol.Assignment, s Session) protocol.Result {
 	return e.execute(ctx, a, s, (*attempt).run)
 }
 
@@ -260,11 +261,11 @@ func (e *Executor) Execute(ctx context.Context, a holdfast.Assignment, s Session
 // providers and without its backend: nothing is planned, and no value of a
 // variable is looked at. The result is RunNoChanges if it is valid. Otherwise it
 // is as Execute.
-func (e *Executor) Validate(ctx context.Context, a holdfast.Assignment, s Session) holdfast.Result {
+func (e *Executor) Validate(ctx context.Context, a protocol.Assignment, s Session) protocol.Result {
 	return e.execute(ctx, a, s, (*attempt).validate)
 }
 
-func (e *Executor) execute(ctx context.Context, a holdfast.Assignment, s Session, run func(*attempt, context.Context) error) (result holdfast.Result) {
+func (e *Executor) execute(ctx context.Context, a protocol.Assignment, s Session, run func(*attempt, context.Context) error) (result protocol.Result) {
 	e.tidied.Do(e.tidy)
 	t := newAttempt(e, a, s)
 	err := e.opts.Isolation.refusal(a.Kind)

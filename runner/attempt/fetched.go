@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
@@ -45,7 +46,7 @@ func (t *initializing) expectModules(ctx context.Context) error {
 	t.expected = nil
 	for _, run := range runs {
 		var input plan.Input
-		err := t.readStored(ctx, run, holdfast.ArtefactInput, &input)
+		err := t.readStored(ctx, run, protocol.ArtefactInput, &input)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -84,7 +85,7 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	if t.a.Modules == "" || len(t.expected) == 0 {
 		return false, nil
 	}
-	kept, err := t.session.StoredArtefact(ctx, t.a.Modules, holdfast.ArtefactModules)
+	kept, err := t.session.StoredArtefact(ctx, t.a.Modules, protocol.ArtefactModules)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -115,7 +116,7 @@ func (t *initializing) compareModules(ctx context.Context) error {
 		return nil
 	}
 	var then plan.Input
-	if err := t.readStored(ctx, t.a.Modules, holdfast.ArtefactInput, &then); err != nil {
+	if err := t.readStored(ctx, t.a.Modules, protocol.ArtefactInput, &then); err != nil {
 		return fmt.Errorf("read what was applied: %w", err)
 	}
 	t.otherModules = plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
@@ -144,7 +145,7 @@ func (t *initializing) keepModules(ctx context.Context) error {
 	if !t.a.Kind.Applies() || !t.prepared.Unpinned {
 		return nil
 	}
-	small := journal.NewBounded(holdfast.ArtefactLimit(holdfast.ArtefactModules))
+	small := journal.NewBounded(protocol.ArtefactLimit(protocol.ArtefactModules))
 	if err := t.prepared.PackModules(small); err != nil {
 		return fmt.Errorf("pack modules: %w", err)
 	}
@@ -153,7 +154,7 @@ func (t *initializing) keepModules(ctx context.Context) error {
 		t.say("the fetched modules are too large to be kept: drift checks will fetch them again")
 		return nil
 	}
-	return t.put(ctx, holdfast.ArtefactModules, bytes.NewReader(data))
+	return t.put(ctx, protocol.ArtefactModules, bytes.NewReader(data))
 }
 
 // fetchedModules returns what there is to say of the modules in a folder.

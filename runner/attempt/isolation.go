@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/cliconfig"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
@@ -41,7 +42,7 @@ type Isolation struct {
 // Policies evaluates policies over a plan, as `show -json` of the engine prints it. Whatever
 // one of them does is in the report; an error is about the plan or the machine.
 type Policies interface {
-	Evaluate(ctx context.Context, policies holdfast.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error)
+	Evaluate(ctx context.Context, policies protocol.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error)
 }
 
 // writes reports whether a path is in what engines may write, and outlives them.

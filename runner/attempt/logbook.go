@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
@@ -27,7 +27,7 @@ type logbook struct {
 
 	step    string
 	stepped time.Time       // when step was begun
-	steps   []holdfast.Step // that have ended
+	steps   []protocol.Step // that have ended
 }
 
 // newLogbook returns the logbook of a session, which knows these secrets.
@@ -78,7 +78,7 @@ func (t *logbook) begin(step string) {
 
 func (t *logbook) endStep(now time.Time) {
 	if t.step != "" {
-		t.steps = append(t.steps, holdfast.Step{Name: t.step, Duration: now.Sub(t.stepped)})
+		t.steps = append(t.steps, protocol.Step{Name: t.step, Duration: now.Sub(t.stepped)})
 	}
 }
 

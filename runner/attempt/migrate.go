@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -78,11 +79,11 @@ func (t *space) layState() error {
 	if t.backend.side != sideFormer {
 		return nil
 	}
-	if _, err := os.Lstat(filepath.Join(t.root, holdfast.UnitFile)); err == nil {
+	if _, err := os.Lstat(filepath.Join(t.root, rootmodule.UnitFile)); err == nil {
 		return nil // it is laid out again once it is rendered
 	}
-	over := filepath.Join(t.root, holdfast.StateOverrideFile)
-	err := os.Rename(filepath.Join(t.root, holdfast.FormerStateOverrideFile), over)
+	over := filepath.Join(t.root, rootmodule.StateOverrideFile)
+	err := os.Rename(filepath.Join(t.root, rootmodule.FormerStateOverrideFile), over)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.Remove(over)
 	}
@@ -136,7 +137,7 @@ func (t *migrating) Turn(ctx context.Context, there bool) error {
 	kind, _, _ := strings.Cut(t.to, ":")
 	if own := t.a.OwnState; where == sideNew && (!own && kind != t.module.Backend || own && t.module.HeldTo(t.engine.Name, t.engine.Name, own) != nil) {
 		return &failure.Error{
-			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("migrate: the code keeps the state in %s, whatever %s says", t.module.Backend, holdfast.StateOverrideFile),
+			Cause: holdfast.CauseInvalidConfiguration, Err: fmt.Errorf("migrate: the code keeps the state in %s, whatever %s says", t.module.Backend, rootmodule.StateOverrideFile),
 			Hint: "another override file has a block that says where the state is: remove that",
 		}
 	}

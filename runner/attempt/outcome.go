@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
@@ -122,7 +123,7 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 }
 
 // finish returns the result.
-func (t *attempt) finish() holdfast.Result {
+func (t *attempt) finish() protocol.Result {
 	t.endStep(t.exec.opts.Now())
 	t.step = ""
 	t.result.Steps = t.steps

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -105,7 +106,7 @@ func (t *applying) keepOutputs(ctx context.Context, found plan.Contents) error {
 		}
 		list[i] = output
 	}
-	return t.putJSON(ctx, holdfast.ArtefactOutputs, list)
+	return t.putJSON(ctx, protocol.ArtefactOutputs, list)
 }
 
 func (t *applying) keepResources(ctx context.Context, found plan.Contents) error {
@@ -130,5 +131,5 @@ func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) er
 	if len(list) == plan.MaxResources {
 		t.say("only the first %d resources in the state are listed", plan.MaxResources)
 	}
-	return t.putJSON(ctx, holdfast.ArtefactResources, list)
+	return t.putJSON(ctx, protocol.ArtefactResources, list)
 }

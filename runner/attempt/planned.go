@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -64,7 +65,7 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 		return err
 	}
 	t.result.PlanDigest = t.digest
-	if err := t.putJSON(ctx, holdfast.ArtefactInfo, found.Info); err != nil {
+	if err := t.putJSON(ctx, protocol.ArtefactInfo, found.Info); err != nil {
 		return err
 	}
 	if err := t.evaluatePolicies(ctx, written); err != nil {
@@ -81,7 +82,7 @@ func (t *planning) putDocument(ctx context.Context) error {
 		defer close(encoded)
 		_ = w.CloseWithError(t.document.Encode(w))
 	}()
-	err := t.put(ctx, holdfast.ArtefactDocument, r)
+	err := t.put(ctx, protocol.ArtefactDocument, r)
 	_ = r.Close()
 	<-encoded
 	return err
@@ -134,7 +135,7 @@ func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
 // reviewedDocument returns the document that was reviewed. It is an error if it
 // is not there, or is another one.
 func (t *applying) reviewedDocument(ctx context.Context, review holdfast.Review) (plandoc.Document, error) {
-	r, err := t.session.StoredArtefact(ctx, review.Run, holdfast.ArtefactDocument)
+	r, err := t.session.StoredArtefact(ctx, review.Run, protocol.ArtefactDocument)
 	if err != nil {
 		return plandoc.Document{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -47,7 +48,7 @@ func (t *initializing) init(ctx context.Context) (err error) {
 	if err := t.keepModules(ctx); err != nil || t.lockFile == nil {
 		return err
 	}
-	return t.put(ctx, holdfast.ArtefactLockFile, bytes.NewReader(t.lockFile))
+	return t.put(ctx, protocol.ArtefactLockFile, bytes.NewReader(t.lockFile))
 }
 
 // install brings the providers and modules that the root module calls for.
@@ -175,7 +176,7 @@ func (t *initializing) noteInput(ctx context.Context) error {
 	if t.lockFile != nil {
 		t.input.LockFile = holdfast.DigestOf(t.lockFile)
 	}
-	return t.putJSON(ctx, holdfast.ArtefactInput, t.input)
+	return t.putJSON(ctx, protocol.ArtefactInput, t.input)
 }
 
 // readLock returns the lock file of the root module, nil if it has none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -69,7 +70,7 @@ func TestNotIn(t *testing.T) {
 // object that it destroys may be the one from before.
 func TestCreatedAgain(t *testing.T) {
 	t.Parallel()
-	tr := &attempt{a: holdfast.Assignment{AssignedResume: holdfast.AssignedResume{AnyMayExist: true}}, logbook: &logbook{redact: redact.New(nil)}}
+	tr := &attempt{a: protocol.Assignment{AssignedResume: protocol.AssignedResume{AnyMayExist: true}}, logbook: &logbook{redact: redact.New(nil)}}
 	for i, actions := range [][]string{{"create"}, {"create", "delete"}, {"delete", "create"}, {"update"}, {"delete"}} {
 		tr.document.Resources = append(tr.document.Resources, plandoc.Resource{Address: fmt.Sprintf("a.x[%d]", i), Actions: actions})
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/redact"
@@ -34,7 +35,7 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 		for i := range found.Outputs {
 			found.Outputs[i].Value = t.redact.JSON(found.Outputs[i].Value)
 		}
-		if err := t.putJSON(ctx, holdfast.ArtefactOutputs, found.Outputs); err != nil {
+		if err := t.putJSON(ctx, protocol.ArtefactOutputs, found.Outputs); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Session is what the execution of one attempt asks of its surroundings: the
@@ -64,7 +65,7 @@ type StateWriter interface {
 type LogMasker interface {
 	// MaskLog has these parts of all that was written to the log overwritten where it
 	// is stored. It is called once at most, after the last Write.
-	MaskLog(spans []holdfast.LogSpan)
+	MaskLog(spans []protocol.LogSpan)
 }
 
 // ProgressKeeper is a Session that outlives its process: whoever brings an attempt to its

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
@@ -27,7 +28,7 @@ import (
 // with the root module in it, what init has prepared, and the plan file.
 type space struct {
 	exec    *Executor
-	a       holdfast.Assignment
+	a       protocol.Assignment
 	session Session
 
 	place    workspace.Folder // of the attempt

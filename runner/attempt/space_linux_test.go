@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/freeusers"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -42,7 +42,7 @@ func starters(t *testing.T) (list []*sandbox.Starter) {
 }
 
 func ofMode(s *sandbox.Starter, env map[string]string) *space {
-	var a holdfast.Assignment
+	var a protocol.Assignment
 	a.Env = env
 	return &space{exec: &Executor{opts: Options{Isolation: Isolation{Starter: s}}}, work: "/work", a: a}
 }

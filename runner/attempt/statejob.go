@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -69,7 +70,7 @@ func (t *stateJob) pushRescued(ctx context.Context) error {
 // fetchRescued puts the state next to the workspace, where the plan file of an
 // apply is: the engine can read it, and not write it.
 func (t *stateJob) fetchRescued(ctx context.Context) error {
-	from, err := t.session.StoredArtefact(ctx, t.a.Run, holdfast.ArtefactErrored)
+	from, err := t.session.StoredArtefact(ctx, t.a.Run, protocol.ArtefactErrored)
 	if err != nil {
 		return &failure.Error{
 			Cause: holdfast.CauseArtefactUnavailable, Transient: !errors.Is(err, holdfast.ErrNotFound), Err: fmt.Errorf("push: get the rescued state: %w", err),

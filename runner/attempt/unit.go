@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
@@ -40,7 +41,7 @@ type rendering struct {
 
 // renderUnit makes the root module if the bundle is that of a unit.
 func (t *attempt) renderUnit(ctx context.Context) error {
-	marker := filepath.Join(t.root, holdfast.UnitFile)
+	marker := filepath.Join(t.root, rootmodule.UnitFile)
 	if _, err := os.Lstat(marker); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
@@ -19,14 +19,14 @@ func (t *space) withVariables(args []string) []string {
 	if !t.engine.TakesVariables(args[0], t.module.Ephemeral) {
 		return args
 	}
-	if info, err := os.Lstat(filepath.Join(t.root, holdfast.VariablesFile)); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(filepath.Join(t.root, rootmodule.VariablesFile)); err != nil || !info.Mode().IsRegular() {
 		return args
 	}
 	at := 1
 	if args[0] == "state" {
 		at = 2 // options come after the second word
 	}
-	return slices.Insert(slices.Clone(args), at, "-var-file="+holdfast.VariablesFile)
+	return slices.Insert(slices.Clone(args), at, "-var-file="+rootmodule.VariablesFile)
 }
 
 // variables are those of the root module.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Audience is whom tokens have to be for.
@@ -68,13 +69,13 @@ type provider struct {
 	client *sts.Client
 }
 
-// Retrieve is that of an aws.CredentialsProvider. An error is a *holdfast.LaunchError.
+// Retrieve is that of an aws.CredentialsProvider. An error is a *protocol.LaunchError.
 func (p *provider) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	token, err := p.role.Token(ctx)
 	if err != nil {
-		return aws.Credentials{}, &holdfast.LaunchError{
+		return aws.Credentials{}, &protocol.LaunchError{
 			Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("make a token for AWS: %w", err),
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // reasons are what codes of AWS's errors mean, whichever service says them.
@@ -30,20 +31,20 @@ var reasons = map[string]holdfast.Reason{
 }
 
 // Explain says what an error of AWS means. Codes are what the caller knows better, by the
-// code of an error. The result is a *holdfast.LaunchError, or err itself if ctx of the call
+// code of an error. The result is a *protocol.LaunchError, or err itself if ctx of the call
 // was canceled.
 func Explain(what string, err error, codes map[string]holdfast.Reason) error {
 	if err == nil {
 		return nil
 	}
-	var known *holdfast.LaunchError
+	var known *protocol.LaunchError
 	if errors.As(err, &known) { // the role could not be assumed
-		return &holdfast.LaunchError{Reason: known.Reason, Waits: known.Waits, Err: fmt.Errorf("%s: %w", what, known.Err)}
+		return &protocol.LaunchError{Reason: known.Reason, Waits: known.Waits, Err: fmt.Errorf("%s: %w", what, known.Err)}
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	refused := &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: fmt.Errorf("%s: %w", what, err)}
+	refused := &protocol.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: fmt.Errorf("%s: %w", what, err)}
 	var said smithy.APIError
 	if !errors.As(err, &said) {
 		return refused

@@ -15,12 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/awsrole"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Options are what Tasks need. All are required unless noted.
 type Options struct {
-	Runner holdfast.Runner // its ECS is set
+	Runner runnerspec.Runner // its ECS is set
 	Agent  Agent
 	// Installation tells our tasks from those of others in the same cluster: the same at all
 	// replicas and after a restart.
@@ -89,13 +91,13 @@ func Open(ctx context.Context, opts Options) (*Tasks, error) {
 func (t *Tasks) cluster() *string { return &t.opts.Runner.ECS.Cluster }
 
 // Start starts a task for an attempt. It may be called again for the same attempt, which
-// changes nothing. The error is a *holdfast.LaunchError if it is known why it cannot be.
-func (t *Tasks) Start(ctx context.Context, l holdfast.Launch) error {
+// changes nothing. The error is a *protocol.LaunchError if it is known why it cannot be.
+func (t *Tasks) Start(ctx context.Context, l protocol.Launch) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	in, err := t.task(l)
 	if err != nil {
-		return &holdfast.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: err}
+		return &protocol.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: err}
 	}
 	for again := false; ; again = true {
 		revision, err := t.revision(ctx)
@@ -166,9 +168,9 @@ func (t *Tasks) stop(ctx context.Context, arn, why string) error {
 
 // Launched returns what is known of our tasks that exist, and of those that ended not long
 // ago. An error says why that may be outdated: the last look at ECS has failed.
-func (t *Tasks) Launched(context.Context) ([]holdfast.Launched, error) {
+func (t *Tasks) Launched(context.Context) ([]protocol.Launched, error) {
 	list, err := t.seen.list()
-	slices.SortFunc(list, func(x, y holdfast.Launched) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(list, func(x, y protocol.Launched) int { return strings.Compare(x.Name, y.Name) })
 	return list, err
 }
 

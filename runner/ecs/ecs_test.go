@@ -14,8 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/cloudapi"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/awsrole"
 	"github.com/holdfast-dev/holdfast/runner/ecs"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 const (
@@ -38,7 +40,7 @@ var actions = []string{
 type lab struct {
 	aws    *cloudapi.AWS
 	issuer cloudapi.Issuer
-	runner holdfast.Runner
+	runner runnerspec.Runner
 
 	mu        sync.Mutex
 	processes map[string]*process // by run
@@ -63,7 +65,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{
 		issuer: cloudapi.NewIssuer(t), processes: map[string]*process{}, specs: map[string]cloudapi.TaskSpec{},
-		runner: holdfast.Runner{Name: "fargate", Type: holdfast.RunnerECS, ECS: &holdfast.ECSTask{
+		runner: runnerspec.Runner{Name: "fargate", Type: runnerspec.ECS, ECS: &runnerspec.ECSTask{
 			Region: region, Cluster: "runs", RoleARN: role, ExecutionRoleARN: execution, PlanTaskRoleARN: planRole, ApplyTaskRoleARN: applyRole,
 			Subnets: []string{"subnet-1"}, Environment: map[string]string{"TF_LOG": "info"}, Secrets: map[string]string{"TOKEN": secretARN}, Image: image,
 		}},
@@ -119,8 +121,8 @@ func (l *lab) open(t *testing.T) *ecs.Tasks {
 	return tasks
 }
 
-func launch(run string, change ...func(*holdfast.Launch)) holdfast.Launch {
-	l := holdfast.Launch{
+func launch(run string, change ...func(*protocol.Launch)) protocol.Launch {
+	l := protocol.Launch{
 		AttemptRef: holdfast.AttemptRef{Run: run, Attempt: 1, Fence: 7}, Runner: "fargate", Kind: holdfast.RunPlan,
 		Cluster: holdfast.Cluster{Name: "prod-eu", Project: "payments", Environment: "production"},
 		Ticket:  run + ".1.secret", Limits: holdfast.RunLimits{Memory: 4 << 30}, Timeout: 10 * time.Minute,
@@ -131,7 +133,7 @@ func launch(run string, change ...func(*holdfast.Launch)) holdfast.Launch {
 	return l
 }
 
-func start(t *testing.T, tasks *ecs.Tasks, l holdfast.Launch) {
+func start(t *testing.T, tasks *ecs.Tasks, l protocol.Launch) {
 	t.Helper()
 	if err := tasks.Start(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -139,9 +141,9 @@ func start(t *testing.T, tasks *ecs.Tasks, l holdfast.Launch) {
 }
 
 // until looks until what is said of a run is as it should be.
-func until(t *testing.T, tasks *ecs.Tasks, run, what string, is func(holdfast.Launched) bool) holdfast.Launched {
+func until(t *testing.T, tasks *ecs.Tasks, run, what string, is func(protocol.Launched) bool) protocol.Launched {
 	t.Helper()
-	var found holdfast.Launched
+	var found protocol.Launched
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if err := tasks.Look(t.Context()); err != nil {
 			t.Fatal(err)
@@ -150,7 +152,7 @@ func until(t *testing.T, tasks *ecs.Tasks, run, what string, is func(holdfast.La
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(list, func(l holdfast.Launched) bool { return l.Run == run }); i >= 0 {
+		if i := slices.IndexFunc(list, func(l protocol.Launched) bool { return l.Run == run }); i >= 0 {
 			if found = list[i]; is(found) {
 				return found
 			}
@@ -160,8 +162,8 @@ func until(t *testing.T, tasks *ecs.Tasks, run, what string, is func(holdfast.La
 	return found
 }
 
-func begun(l holdfast.Launched) bool { return l.Begun }
-func over(l holdfast.Launched) bool  { return l.Over }
+func begun(l protocol.Launched) bool { return l.Begun }
+func over(l protocol.Launched) bool  { return l.Over }
 
 // A task gets what it needs, and one is started however often that is asked, by whomever.
 func TestOneTaskForAnAttempt(t *testing.T) {
@@ -217,7 +219,7 @@ func TestOneTaskForAnAttempt(t *testing.T) {
 	if got := l.aws.ECS.Role("run-1"); got != planRole {
 		t.Errorf("a plan has role %s", got)
 	}
-	start(t, tasks, launch("run-2", func(l *holdfast.Launch) { l.Kind = holdfast.RunDestroy }))
+	start(t, tasks, launch("run-2", func(l *protocol.Launch) { l.Kind = holdfast.RunDestroy }))
 	if got := l.aws.ECS.Role("run-2"); got != applyRole {
 		t.Errorf("a destroy has role %s", got)
 	}
@@ -235,7 +237,7 @@ func TestTaskDefinition(t *testing.T) {
 	}
 	first := l.open(t)
 	start(t, first, launch("run-1"))
-	start(t, first, launch("run-2", func(l *holdfast.Launch) { l.Kind, l.Limits.Memory = holdfast.RunApply, 8<<30 }))
+	start(t, first, launch("run-2", func(l *protocol.Launch) { l.Kind, l.Limits.Memory = holdfast.RunApply, 8<<30 }))
 	start(t, l.open(t), launch("run-3"))
 	want("once for all", family+":1")
 	changed := *l.runner.ECS
@@ -345,7 +347,7 @@ func TestDoesNotStart(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*lab)
-		launch func(*holdfast.Launch)
+		launch func(*protocol.Launch)
 		reason holdfast.Reason
 		words  string
 		waits  bool
@@ -370,11 +372,11 @@ func TestRefused(t *testing.T) {
 			reason: holdfast.CauseRunnerQuota, words: "vCPUs", waits: true,
 		},
 		"throttled": {change: func(l *lab) { l.aws.Break("ecs:RunTask", "ThrottlingException") }, reason: holdfast.CauseRunnerUnreachable, words: "Throttling"},
-		"more than it may": {launch: func(l *holdfast.Launch) {
+		"more than it may": {launch: func(l *protocol.Launch) {
 			l.Cluster.Runner = &holdfast.ClusterRunner{Resources: holdfast.RunLimits{Memory: 1 << 30}}
 		}, reason: holdfast.CausePodTemplateRefused, words: "allow.resources.memory"},
-		"a Pod template": {launch: func(l *holdfast.Launch) { l.Cluster.Runner = &holdfast.ClusterRunner{PodTemplate: []byte("{}")} }, reason: holdfast.CausePodTemplateRefused, words: "podTemplate"},
-		"too large":      {launch: func(l *holdfast.Launch) { l.Limits.Memory = 200 << 30 }, reason: holdfast.CausePodTemplateRefused, words: "no size of Fargate"},
+		"a Pod template": {launch: func(l *protocol.Launch) { l.Cluster.Runner = &holdfast.ClusterRunner{PodTemplate: []byte("{}")} }, reason: holdfast.CausePodTemplateRefused, words: "podTemplate"},
+		"too large":      {launch: func(l *protocol.Launch) { l.Limits.Memory = 200 << 30 }, reason: holdfast.CausePodTemplateRefused, words: "no size of Fargate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -386,7 +388,7 @@ func TestRefused(t *testing.T) {
 				test.launch(&asked)
 			}
 			err := l.open(t).Start(t.Context(), asked)
-			var refused *holdfast.LaunchError
+			var refused *protocol.LaunchError
 			if !errors.As(err, &refused) || refused.Reason != test.reason || refused.Waits != test.waits || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("got %v (%+v), want %s: %s", err, refused, test.reason, test.words)
 			}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/ecs"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // A session that ends is renewed; one that is refused in the middle says so, and the last
@@ -28,7 +30,7 @@ func TestLookFailsAndRecovers(t *testing.T) {
 		t.Fatal("a role without rights may look")
 	}
 	list, err := tasks.Launched(t.Context())
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if !errors.As(err, &refused) || refused.Reason != holdfast.CauseCloudForbidden || len(list) != 1 || !list[0].Begun {
 		t.Errorf("got %+v, %v", list, err)
 	}
@@ -70,7 +72,7 @@ func TestStopIsAskedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, tasks, "run-1", "it is to stop", func(l holdfast.Launched) bool { return l.Reason == holdfast.CauseJobDeleted })
+	until(t, tasks, "run-1", "it is to stop", func(l protocol.Launched) bool { return l.Reason == holdfast.CauseJobDeleted })
 	if err := tasks.Stop(t.Context(), holdfast.AttemptRef{Run: "run-1", Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +86,11 @@ func TestStopIsAskedOnce(t *testing.T) {
 // A task that exists for longer than it may is stopped, whoever has forgotten it.
 func TestDeadline(t *testing.T) {
 	l := newLab(t)
-	start(t, l.open(t), launch("run-1", func(l *holdfast.Launch) { l.Timeout = time.Second }))
+	start(t, l.open(t), launch("run-1", func(l *protocol.Launch) { l.Timeout = time.Second }))
 	tasks := l.open(t) // a restarted server
 	until(t, tasks, "run-1", "it runs", begun)
 	p, _ := l.process(t, "run-1")
-	until(t, tasks, "run-1", "it is to stop", func(l holdfast.Launched) bool { return l.Reason == holdfast.CauseJobDeadline })
+	until(t, tasks, "run-1", "it is to stop", func(l protocol.Launched) bool { return l.Reason == holdfast.CauseJobDeadline })
 	<-p.asks
 	p.ends <- 143
 	if got := until(t, tasks, "run-1", "it is over", over); got.Reason != holdfast.CauseJobDeadline || !got.Dead {
@@ -157,7 +159,7 @@ func TestRun(t *testing.T) {
 func TestReservedVariables(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"TF_LOG": "", "HOLDFAST_TICKET": "environment", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "environment", "HOME": "environment"} {
-		got, err := ecs.CheckRunner(holdfast.Runner{ECS: &holdfast.ECSTask{Environment: map[string]string{name: "x"}}})
+		got, err := ecs.CheckRunner(runnerspec.Runner{ECS: &runnerspec.ECSTask{Environment: map[string]string{name: "x"}}})
 		if got != key || (err == nil) != (key == "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

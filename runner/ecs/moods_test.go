@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/cloudapi"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/ecs"
 )
 
@@ -62,7 +63,7 @@ func TestMoods(t *testing.T) {
 }
 
 // startAtLast starts a task, although a call that hangs is waited for before.
-func startAtLast(t *testing.T, tasks *ecs.Tasks, l holdfast.Launch) {
+func startAtLast(t *testing.T, tasks *ecs.Tasks, l protocol.Launch) {
 	t.Helper()
 	err := tasks.Start(t.Context(), l)
 	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); err = tasks.Start(t.Context(), l) {
@@ -77,7 +78,7 @@ func startAtLast(t *testing.T, tasks *ecs.Tasks, l holdfast.Launch) {
 // one that it refuses.
 func wantUnreachable(t *testing.T, what string, err error) {
 	t.Helper()
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable || refused.Waits {
 		t.Errorf("%s: %v (%+v)", what, err, refused)
 	}

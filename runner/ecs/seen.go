@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -199,10 +200,10 @@ func (s *seen) pace() time.Duration {
 
 // list is what there is, one for each attempt; an error if the last look has failed, or there
 // was none.
-func (s *seen) list() ([]holdfast.Launched, error) {
+func (s *seen) list() ([]protocol.Launched, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byRef := map[holdfast.AttemptRef]holdfast.Launched{}
+	byRef := map[holdfast.AttemptRef]protocol.Launched{}
 	for _, o := range s.byARN {
 		now := o.launched()
 		if was, several := byRef[now.Ref()]; several {
@@ -216,7 +217,7 @@ func (s *seen) list() ([]holdfast.Launched, error) {
 		}
 		byRef[now.Ref()] = now
 	}
-	var list []holdfast.Launched
+	var list []protocol.Launched
 	for _, l := range byRef {
 		list = append(list, l)
 	}
@@ -224,7 +225,7 @@ func (s *seen) list() ([]holdfast.Launched, error) {
 	case s.err != nil:
 		return list, s.err
 	case !s.looked:
-		return list, &holdfast.LaunchError{Err: errNotLooked}
+		return list, &protocol.LaunchError{Err: errNotLooked}
 	}
 	return list, nil
 }

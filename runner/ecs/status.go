@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/awsrole"
 )
 
@@ -46,9 +47,9 @@ func containerOf(task types.Task) types.Container {
 
 // launched is what a task says of its attempt. That it has stopped does not prove that its
 // processes have ended: the exit code does, which the agent of ECS has seen.
-func (o *object) launched() holdfast.Launched {
+func (o *object) launched() protocol.Launched {
 	arn := aws.ToString(o.task.TaskArn)
-	l := holdfast.Launched{
+	l := protocol.Launched{
 		Run: o.ref.Run, Attempt: o.ref.Attempt, Name: nameOf(arn), Place: "task " + nameOf(arn),
 		Over: over(o.task) || o.gone, Dead: over(o.task) && containerOf(o.task).ExitCode != nil, Begun: begun(o.task),
 	}
@@ -128,7 +129,7 @@ var codes = map[string]holdfast.Reason{
 // explain is an error of ECS, with the reason for people.
 func explain(what string, err error) error {
 	err = awsrole.Explain(what, err, codes)
-	var refused *holdfast.LaunchError
+	var refused *protocol.LaunchError
 	if errors.As(err, &refused) {
 		if strings.Contains(refused.Error(), "reached the limit") {
 			refused.Reason = holdfast.CauseRunnerQuota
@@ -144,7 +145,7 @@ func failed(failures []types.Failure) error {
 		return explain("start a task", errors.New("it started nothing, and did not say why"))
 	}
 	said := oneLine(aws.ToString(failures[0].Reason), aws.ToString(failures[0].Detail))
-	refused := &holdfast.LaunchError{Reason: holdfast.CauseTaskConfiguration, Err: fmt.Errorf("start a task: %s", said)}
+	refused := &protocol.LaunchError{Reason: holdfast.CauseTaskConfiguration, Err: fmt.Errorf("start a task: %s", said)}
 	switch {
 	case strings.Contains(said, "Capacity is unavailable"), strings.Contains(said, "RESOURCE:"):
 		refused.Reason = holdfast.CauseCapacityUnavailable

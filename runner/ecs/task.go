@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // deliverWait is how long an agent that was asked to stop tries to deliver what came of its
@@ -30,7 +32,7 @@ var passed = []string{
 
 // task is the task of an attempt, without its definition. It is the same whenever it is made:
 // ECS compares it by its token.
-func (t *Tasks) task(l holdfast.Launch) (*ecs.RunTaskInput, error) {
+func (t *Tasks) task(l protocol.Launch) (*ecs.RunTaskInput, error) {
 	ask := holdfast.ClusterRunner{}
 	if l.Cluster.Runner != nil {
 		ask = *l.Cluster.Runner
@@ -69,7 +71,7 @@ func (t *Tasks) task(l holdfast.Launch) (*ecs.RunTaskInput, error) {
 }
 
 // args are those of the agent.
-func (t *Tasks) args(l holdfast.Launch) []string {
+func (t *Tasks) args(l protocol.Launch) []string {
 	agent, e := t.opts.Agent, t.opts.Runner.ECS
 	kinds := "plan,drift"
 	if l.Kind.Writes() {
@@ -77,7 +79,7 @@ func (t *Tasks) args(l holdfast.Launch) []string {
 	}
 	args := []string{
 		"agent", "--run", "--server", agent.ServerURL, "--ticket-env", ticketName, "--dir", agentDir,
-		"--id", holdfast.LaunchAgent(t.opts.Runner.Name, l.AttemptRef), "--kinds", kinds, "--grace", deliverWait.String(),
+		"--id", protocol.LaunchAgent(t.opts.Runner.Name, l.AttemptRef), "--kinds", kinds, "--grace", deliverWait.String(),
 	}
 	if agent.Isolation != "" {
 		args = append(args, "--isolation", agent.Isolation)
@@ -95,7 +97,7 @@ func (t *Tasks) args(l holdfast.Launch) []string {
 }
 
 // tags tell people what a task is for.
-func (t *Tasks) tags(l holdfast.Launch) []types.Tag {
+func (t *Tasks) tags(l protocol.Launch) []types.Tag {
 	tags := []types.Tag{
 		tag(tagInstallation, t.opts.Installation), tag(tagRunner, t.opts.Runner.Name),
 		tag("holdfast.dev/run", l.Run), tag("holdfast.dev/attempt", strconv.Itoa(l.Attempt)), tag("holdfast.dev/kind", string(l.Kind)),
@@ -127,7 +129,7 @@ func attemptOf(by string) (ref holdfast.AttemptRef, ok bool) {
 }
 
 // beyond returns what a cluster asks for that its runner does not allow, or tasks do not have.
-func beyond(ask holdfast.ClusterRunner, allow holdfast.RunnerAllowance) error {
+func beyond(ask holdfast.ClusterRunner, allow runnerspec.Allowance) error {
 	switch {
 	case ask.ServiceAccount != "":
 		return errors.New("spec.runner.serviceAccount: tasks have no service accounts")
@@ -190,7 +192,7 @@ func sizeFor(limits, ask holdfast.RunLimits) (size, error) {
 
 // CheckRunner returns what is wrong with the tasks of a runner, as far as that can be known
 // without AWS, and the key in its document that says so.
-func CheckRunner(r holdfast.Runner) (key string, err error) {
+func CheckRunner(r runnerspec.Runner) (key string, err error) {
 	if r.ECS == nil {
 		return "", nil
 	}

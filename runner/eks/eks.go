@@ -14,7 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/awsrole"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 const (
@@ -38,7 +40,7 @@ var codes = map[string]holdfast.Reason{"ResourceNotFoundException": holdfast.Cau
 
 // Cluster is a cluster of EKS: a Cloud of runner/kubernetes. It is safe for concurrent use.
 type Cluster struct {
-	of     holdfast.EKSCluster
+	of     runnerspec.EKSCluster
 	config aws.Config
 	client *eks.Client
 	stsURL string // the address that tokens name
@@ -46,7 +48,7 @@ type Cluster struct {
 
 // Open returns a Cluster. It calls nobody. Token returns one of our issuer, for
 // awsrole.Audience.
-func Open(ctx context.Context, of holdfast.EKSCluster, runner string, token func(context.Context) (string, error)) (*Cluster, error) {
+func Open(ctx context.Context, of runnerspec.EKSCluster, runner string, token func(context.Context) (string, error)) (*Cluster, error) {
 	role := awsrole.Role{ARN: of.RoleARN, SessionName: of.SessionName, Region: of.STSRegion, Token: token}
 	if role.SessionName == "" {
 		role.SessionName = awsrole.SessionName(runner)
@@ -82,7 +84,7 @@ func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err 
 		if out.Cluster != nil {
 			status = string(out.Cluster.Status)
 		}
-		return "", nil, &holdfast.LaunchError{
+		return "", nil, &protocol.LaunchError{
 			Reason: holdfast.CauseRunnerUnreachable, Err: fmt.Errorf("%s: it has no API server: its status is %s", what, status),
 		}
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/cloudapi"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/awsrole"
 	"github.com/holdfast-dev/holdfast/runner/eks"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 const (
@@ -26,12 +28,12 @@ const (
 type lab struct {
 	aws     *cloudapi.AWS
 	issuer  cloudapi.Issuer
-	cluster holdfast.EKSCluster
+	cluster runnerspec.EKSCluster
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{issuer: cloudapi.NewIssuer(t), cluster: holdfast.EKSCluster{Region: region, Name: "prod", RoleARN: role}}
+	l := &lab{issuer: cloudapi.NewIssuer(t), cluster: runnerspec.EKSCluster{Region: region, Name: "prod", RoleARN: role}}
 	l.aws = &cloudapi.AWS{Region: region, STS: &relyingparty.AWS{Party: l.issuer.Party, Trust: map[string]string{role: "holdfast:runner:east"}}}
 	l.aws.Allow(role, "eks:DescribeCluster")
 	l.aws.EKS.Add("prod", api, []byte("the authority"), map[string]string{role: "holdfast"})
@@ -158,7 +160,7 @@ func TestRefused(t *testing.T) {
 			l := newLab(t)
 			test.change(l)
 			_, _, err := l.open(t).Endpoint(t.Context())
-			var refused *holdfast.LaunchError
+			var refused *protocol.LaunchError
 			if !errors.As(err, &refused) || refused.Reason != test.want || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("got %v, want %s: %s", err, test.want, test.words)
 			}
@@ -168,7 +170,7 @@ func TestRefused(t *testing.T) {
 		l := newLab(t)
 		t.Setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
 		_, _, err := l.open(t).Token(t.Context(), "")
-		var refused *holdfast.LaunchError
+		var refused *protocol.LaunchError
 		if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable {
 			t.Errorf("got %v", err)
 		}
@@ -195,7 +197,7 @@ func TestMoods(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				_, _, err := of.Endpoint(ctx)
 				cancel()
-				var refused *holdfast.LaunchError
+				var refused *protocol.LaunchError
 				if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable {
 					t.Errorf("%s: %v (%+v)", what, err, refused)
 				}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -108,7 +109,7 @@ type Wish struct {
 // as tenv reads them, and always the code's required_version. The engine that the
 // cluster was last applied with is another one only if the document names it. An
 // exact engine is asked for by nobody but the assignment.
-func WishOf(a holdfast.Assignment, module modulecode.Root, dir, bundle string) (Wish, error) {
+func WishOf(a protocol.Assignment, module modulecode.Root, dir, bundle string) (Wish, error) {
 	if a.Exact {
 		return exactWish(a)
 	}
@@ -164,7 +165,7 @@ func askedByCode(module modulecode.Root, versionFiles map[string]string) (tool, 
 
 // exactWish asks for the engine of the last applied run and no other: what is
 // compared with what was applied, or destroyed, must be read by what wrote it.
-func exactWish(a holdfast.Assignment) (Wish, error) {
+func exactWish(a protocol.Assignment) (Wish, error) {
 	w := Wish{pinName: a.PinName, pinVersion: a.PinVersion, tools: []string{a.PinName}}
 	if !slices.Contains(engineTools, a.PinName) {
 		return w, fmt.Errorf("engine of the last applied run: %q is not %q or %q", a.PinName, modulecode.Terraform, modulecode.Tofu)

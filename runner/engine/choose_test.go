@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -48,31 +49,31 @@ func machine(t *testing.T, engines ...string) string {
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	everything := []string{"terraform 1.9.8", "terraform 1.11.4", "tofu 1.9.0", "tofu 1.10.1"}
-	pinned := func(name, version string) holdfast.EngineChoice {
-		return holdfast.EngineChoice{PinName: name, PinVersion: version}
+	pinned := func(name, version string) protocol.EngineChoice {
+		return protocol.EngineChoice{PinName: name, PinVersion: version}
 	}
-	named := func(c holdfast.EngineChoice, name, version string) holdfast.EngineChoice {
+	named := func(c protocol.EngineChoice, name, version string) protocol.EngineChoice {
 		c.Engine = holdfast.EngineRef{Name: name, Version: version}
 		return c
 	}
-	exact := func(c holdfast.EngineChoice) holdfast.EngineChoice { c.Exact = true; return c }
+	exact := func(c protocol.EngineChoice) protocol.EngineChoice { c.Exact = true; return c }
 	code := func(requires ...string) modulecode.Root { return modulecode.Root{Requires: requires} }
 	for name, test := range map[string]struct {
 		installed []string
-		choice    holdfast.EngineChoice
+		choice    protocol.EngineChoice
 		code      modulecode.Root
 		file      string // a version file: its name and text
 		want      string // the engine
 		cause     holdfast.Reason
 		words     string // in the error or its hint
 	}{
-		"tofu goes first":            {everything, holdfast.EngineChoice{}, code(), "", "tofu 1.10.1", "", ""},
-		"the code's constraint":      {everything, holdfast.EngineChoice{}, code("~> 1.9.0"), "", "tofu 1.9.0", "", ""},
-		"only terraform fits":        {everything, holdfast.EngineChoice{}, code("~> 1.11.0"), "", "terraform 1.11.4", "", ""},
-		"a version file":             {everything, holdfast.EngineChoice{}, code(), ".terraform-version 1.9.8", "terraform 1.9.8", "", ""},
-		"code of tofu":               {everything, holdfast.EngineChoice{}, modulecode.Root{Tofu: "main.tofu"}, "", "tofu 1.10.1", "", ""},
-		"the document":               {everything, named(holdfast.EngineChoice{}, "terraform", "~> 1.9.0"), code(), "", "terraform 1.9.8", "", ""},
-		"document and code":          {everything, named(holdfast.EngineChoice{}, "terraform", "~> 1.9"), code("< 1.10"), "", "terraform 1.9.8", "", ""},
+		"tofu goes first":            {everything, protocol.EngineChoice{}, code(), "", "tofu 1.10.1", "", ""},
+		"the code's constraint":      {everything, protocol.EngineChoice{}, code("~> 1.9.0"), "", "tofu 1.9.0", "", ""},
+		"only terraform fits":        {everything, protocol.EngineChoice{}, code("~> 1.11.0"), "", "terraform 1.11.4", "", ""},
+		"a version file":             {everything, protocol.EngineChoice{}, code(), ".terraform-version 1.9.8", "terraform 1.9.8", "", ""},
+		"code of tofu":               {everything, protocol.EngineChoice{}, modulecode.Root{Tofu: "main.tofu"}, "", "tofu 1.10.1", "", ""},
+		"the document":               {everything, named(protocol.EngineChoice{}, "terraform", "~> 1.9.0"), code(), "", "terraform 1.9.8", "", ""},
+		"document and code":          {everything, named(protocol.EngineChoice{}, "terraform", "~> 1.9"), code("< 1.10"), "", "terraform 1.9.8", "", ""},
 		"the last one stays":         {everything, pinned("terraform", "1.9.8"), code(), "", "terraform 1.9.8", "", ""},
 		"until it no longer fits":    {everything, pinned("terraform", "1.9.8"), code(">= 1.10"), "", "terraform 1.11.4", "", ""},
 		"or is gone":                 {everything[1:], pinned("terraform", "1.9.8"), code(), "", "terraform 1.11.4", "", ""},
@@ -82,11 +83,11 @@ func TestChoose(t *testing.T) {
 		"not by code":                {everything, pinned("terraform", "1.9.8"), modulecode.Root{Tofu: "a.tofu"}, "", "", holdfast.CauseInvalidConfiguration, "a.tofu is read by tofu only"},
 		"a destroy takes its own":    {everything, exact(named(pinned("terraform", "1.9.8"), "tofu", "1.10.1")), code("> 1.10"), "", "terraform 1.9.8", "", ""},
 		"or none":                    {everything[1:], exact(pinned("terraform", "1.9.8")), code(), "", "", holdfast.CauseNoEngine, "the engine that the cluster was last applied with"},
-		"what can never fit":         {everything, named(holdfast.EngineChoice{}, "tofu", "~> 1.5.0"), code(), "", "", holdfast.CauseInvalidConfiguration, "set spec.engine.name to terraform"},
-		"a contradiction":            {everything, named(holdfast.EngineChoice{}, "", "~> 1.9.0"), code("~> 1.10.0"), "", "", holdfast.CauseInvalidConfiguration, "required_version"},
-		"one that gives no answer":   {[]string{"tofu", "terraform 1.11.4"}, holdfast.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "does not report its version"},
-		"a prerelease is not chosen": {[]string{"tofu 1.11.0-beta1", "tofu 1.9.0"}, holdfast.EngineChoice{}, code(), "", "tofu 1.9.0", "", ""},
-		"nothing is installed":       {nil, holdfast.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "none is installed"},
+		"what can never fit":         {everything, named(protocol.EngineChoice{}, "tofu", "~> 1.5.0"), code(), "", "", holdfast.CauseInvalidConfiguration, "set spec.engine.name to terraform"},
+		"a contradiction":            {everything, named(protocol.EngineChoice{}, "", "~> 1.9.0"), code("~> 1.10.0"), "", "", holdfast.CauseInvalidConfiguration, "required_version"},
+		"one that gives no answer":   {[]string{"tofu", "terraform 1.11.4"}, protocol.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "does not report its version"},
+		"a prerelease is not chosen": {[]string{"tofu 1.11.0-beta1", "tofu 1.9.0"}, protocol.EngineChoice{}, code(), "", "tofu 1.9.0", "", ""},
+		"nothing is installed":       {nil, protocol.EngineChoice{}, code(), "", "", holdfast.CauseNoEngine, "none is installed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +102,7 @@ func TestChoose(t *testing.T) {
 				Env: map[string]string{"PATH": ""}, Logger: slog.New(slog.DiscardHandler),
 			})
 			var found engine.Binary
-			wish, err := engine.WishOf(holdfast.Assignment{EngineChoice: test.choice}, test.code, dir, dir)
+			wish, err := engine.WishOf(protocol.Assignment{EngineChoice: test.choice}, test.code, dir, dir)
 			if err == nil {
 				found, err = store.Choose(t.Context(), wish)
 			}
@@ -124,12 +125,12 @@ func TestChoose(t *testing.T) {
 func TestWishOfNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for words, choice := range map[string]holdfast.EngineChoice{
+	for words, choice := range map[string]protocol.EngineChoice{
 		`engine "pulumi"`:                 {Engine: holdfast.EngineRef{Name: "pulumi"}},
 		"the cluster's engine.version":    {Engine: holdfast.EngineRef{Version: "newest"}},
 		"engine of the last applied run:": {Exact: true, PinName: "terraform", PinVersion: "?"},
 	} {
-		if _, err := engine.WishOf(holdfast.Assignment{EngineChoice: choice}, modulecode.Root{}, dir, dir); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := engine.WishOf(protocol.Assignment{EngineChoice: choice}, modulecode.Root{}, dir, dir); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("WishOf(%+v) = %v, want %q", choice, err, words)
 		}
 	}
@@ -149,7 +150,7 @@ func TestVersionIsAskedOnce(t *testing.T) {
 	store := engine.NewStore(engine.Options{
 		Sources: engine.Sources{Dirs: []string{dir}}, Env: map[string]string{"PATH": ""}, Logger: slog.New(slog.DiscardHandler),
 	})
-	wish, err := engine.WishOf(holdfast.Assignment{}, modulecode.Root{}, dir, dir)
+	wish, err := engine.WishOf(protocol.Assignment{}, modulecode.Root{}, dir, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
 // PreparedKey returns what init's result depends on, as a name. A name of content is
 // for folders that are asked for with the digest of their modules: whoever knows
 // that had them fetched.
-func PreparedKey(e Binary, m modulecode.Root, a holdfast.Assignment, lock, cliConfig []byte, content bool) string {
+func PreparedKey(e Binary, m modulecode.Root, a protocol.Assignment, lock, cliConfig []byte, content bool) string {
 	d := holdfast.NewDigester("shared init")
 	d.Add(e.Name, e.Version, runtime.GOOS+"_"+runtime.GOARCH, m.Backend, strconv.FormatBool(m.BareBackend), strconv.FormatBool(a.OwnState))
 	d.Add(string(lock), string(cliConfig))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/engine"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
@@ -50,7 +51,7 @@ func keyOf(t *testing.T, code map[string]string, bundle holdfast.Digest, env map
 		}
 	}
 	e := engine.Binary{Name: modulecode.Tofu, Version: "1.12.0"}
-	a := holdfast.Assignment{Bundle: bundle}
+	a := protocol.Assignment{Bundle: bundle}
 	a.OwnState, a.Env = true, env
 	return engine.PreparedKey(e, modulecode.Read(t.Context(), dir, dir, e.Name), a, nil, nil, false)
 }
@@ -207,7 +208,7 @@ func TestPreparedKeyOfNeeds(t *testing.T) {
 func TestPreparedKeyOfABackend(t *testing.T) {
 	t.Parallel()
 	m := modulecode.Root{Backend: "http", BareBackend: true}
-	var own, other holdfast.Assignment
+	var own, other protocol.Assignment
 	own.OwnState = true
 	if engine.PreparedKey(engine.Binary{}, m, own, nil, nil, false) == engine.PreparedKey(engine.Binary{}, m, other, nil, nil, false) {
 		t.Error("they share what init prepares")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // answerError is an answer other than success.
@@ -124,7 +125,7 @@ func explain(what string, err error, byStatus map[int]holdfast.Reason) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	refused := &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: err}
+	refused := &protocol.LaunchError{Reason: holdfast.CauseRunnerUnreachable, Err: err}
 	var answer *answerError
 	if errors.As(err, &answer) {
 		refused.Reason = cmp.Or(byStatus[answer.status], refused.Reason)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Endpoints are where Google's APIs are; empty ones are Google's own.
@@ -23,7 +25,7 @@ type Endpoints struct {
 
 // Options are what a Cluster needs. All are required unless noted.
 type Options struct {
-	Cluster holdfast.GKECluster
+	Cluster runnerspec.GKECluster
 	// Token returns a token of our issuer, for an audience.
 	Token     func(ctx context.Context, audience string) (string, error)
 	Endpoints Endpoints    // optional
@@ -164,7 +166,7 @@ func (c *Cluster) exchange(ctx context.Context) (accessToken, error) {
 	provider := c.opts.Cluster.WorkloadIdentityProvider
 	ours, err := c.opts.Token(ctx, Audience(provider))
 	if err != nil {
-		return accessToken{}, &holdfast.LaunchError{Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("make a token for Google: %w", err)}
+		return accessToken{}, &protocol.LaunchError{Reason: holdfast.CauseRunnerUnusable, Err: fmt.Errorf("make a token for Google: %w", err)}
 	}
 	var said struct {
 		Token   string `json:"access_token"`

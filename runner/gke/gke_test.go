@@ -11,7 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/cloudapi"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/gke"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 const (
@@ -24,13 +26,13 @@ const (
 type lab struct {
 	google    *cloudapi.Google
 	issuer    cloudapi.Issuer
-	cluster   holdfast.GKECluster
+	cluster   runnerspec.GKECluster
 	endpoints gke.Endpoints
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{issuer: cloudapi.NewIssuer(t), cluster: holdfast.GKECluster{
+	l := &lab{issuer: cloudapi.NewIssuer(t), cluster: runnerspec.GKECluster{
 		Project: "acme", Location: "europe-west3", Name: "prod", WorkloadIdentityProvider: provider, ServiceAccount: account,
 	}}
 	l.google = &cloudapi.Google{
@@ -169,7 +171,7 @@ func TestRefused(t *testing.T) {
 			l := newLab(t)
 			test.change(l)
 			_, _, err := l.open(t).Endpoint(t.Context())
-			var refused *holdfast.LaunchError
+			var refused *protocol.LaunchError
 			if !errors.As(err, &refused) || refused.Reason != test.want || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("got %v, want %s: %s", err, test.want, test.words)
 			}
@@ -198,7 +200,7 @@ func TestMoods(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				_, _, err := of.Endpoint(ctx)
 				cancel()
-				var refused *holdfast.LaunchError
+				var refused *protocol.LaunchError
 				if !errors.As(err, &refused) || refused.Reason != holdfast.CauseRunnerUnreachable || strings.Contains(err.Error(), "invalid character") {
 					t.Errorf("%s: %v (%+v)", what, err, refused)
 				}

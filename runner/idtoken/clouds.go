@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Names of files in the engine's folder.
@@ -33,7 +34,7 @@ func (k *Keeper) file(audience, name string) string {
 }
 
 // layOutAWS: SDKs read the token again whenever they assume the role again.
-func (k *Keeper) layOutAWS(a holdfast.AWSIdentity) {
+func (k *Keeper) layOutAWS(a protocol.AWSIdentity) {
 	k.set("AWS_ROLE_ARN", a.RoleARN)
 	k.set("AWS_ROLE_SESSION_NAME", a.SessionName)
 	k.setFile("AWS_WEB_IDENTITY_TOKEN_FILE", k.file(a.Audience, awsToken))
@@ -43,13 +44,13 @@ func (k *Keeper) layOutAWS(a holdfast.AWSIdentity) {
 }
 
 // layOutGCP: the SDK reads the token again for each access token.
-func (k *Keeper) layOutGCP(g holdfast.GCPIdentity) {
+func (k *Keeper) layOutGCP(g protocol.GCPIdentity) {
 	k.file(g.Audience, gcpToken)
 	k.setFile("GOOGLE_APPLICATION_CREDENTIALS", gcpConfig)
 }
 
 // layOutAzure: azurerm reads a file once, when it is configured, and asks an address each time.
-func (k *Keeper) layOutAzure(a holdfast.AzureIdentity) {
+func (k *Keeper) layOutAzure(a protocol.AzureIdentity) {
 	for _, prefix := range []string{"ARM_", "AZURE_"} {
 		k.set(prefix+"TENANT_ID", a.TenantID)
 		k.set(prefix+"CLIENT_ID", a.ClientID)
@@ -96,7 +97,7 @@ type externalAccount struct {
 }
 
 // writeAccount writes it, for the engine: the file names another one, as the engine sees it.
-func (k *Keeper) writeAccount(g holdfast.GCPIdentity) error {
+func (k *Keeper) writeAccount(g protocol.GCPIdentity) error {
 	account := externalAccount{
 		Type: "external_account", Audience: "//iam.googleapis.com/" + g.Provider,
 		TokenType: "urn:ietf:params:oauth:token-type:jwt", TokenURL: "https://sts.googleapis.com/v1/token",

@@ -32,6 +32,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/ownclient"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/idtoken"
 	"github.com/holdfast-dev/holdfast/runner/uplink"
@@ -50,7 +51,7 @@ const (
 type lab struct {
 	*testing.T
 	party *relyingparty.Party
-	of    holdfast.Identities
+	of    protocol.Identities
 
 	lifetime time.Duration
 	session  *uplink.Session
@@ -80,12 +81,12 @@ func (l *lines) String() string {
 }
 
 // Identities makes lab the issuer's configuration.
-func (l *lab) Identities(holdfast.Cluster, holdfast.RunKind) (holdfast.Identities, error) {
+func (l *lab) Identities(holdfast.Cluster, holdfast.RunKind) (protocol.Identities, error) {
 	return l.of, nil
 }
 func (l *lab) Origin(holdfast.Run) claims.Origin { return claims.Origin{Runner: "local"} }
 
-func newLab(t *testing.T, of holdfast.Identities, lifetime time.Duration) *lab {
+func newLab(t *testing.T, of protocol.Identities, lifetime time.Duration) *lab {
 	t.Helper()
 	l := &lab{T: t, of: of, lifetime: lifetime, dir: t.TempDir()}
 	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
@@ -108,7 +109,7 @@ func newLab(t *testing.T, of holdfast.Identities, lifetime time.Duration) *lab {
 	run.Document.Project, run.Document.Environment, run.Attempt, run.Fence = "payments", "production", 1, 7
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.asked.Add(1)
-		var req holdfast.TokenRequest
+		var req protocol.TokenRequest
 		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Fence != 7 || r.URL.Path != "/agent/v1/runs/run-1/attempts/1/tokens" ||
 			r.Header.Get("Authorization") != "Bearer of the run" {
 			t.Errorf("%s %s %+v: %v", r.Method, r.URL, req, err)
@@ -200,8 +201,8 @@ func (l *lab) read(path string) string {
 	return string(data)
 }
 
-func ofAWS() holdfast.Identities {
-	return holdfast.Identities{AWS: &holdfast.AWSIdentity{
+func ofAWS() protocol.Identities {
+	return protocol.Identities{AWS: &protocol.AWSIdentity{
 		RoleARN: planRole, SessionName: "holdfast-payments-production-plan", Region: "eu-central-1", Audience: "sts.amazonaws.com",
 	}}
 }
@@ -242,7 +243,7 @@ func TestAWSByItsSDK(t *testing.T) {
 }
 
 func TestGoogleByItsSDK(t *testing.T) {
-	l := newLab(t, holdfast.Identities{GCP: &holdfast.GCPIdentity{
+	l := newLab(t, protocol.Identities{GCP: &protocol.GCPIdentity{
 		Provider: pool, ServiceAccount: "plan@p.iam.gserviceaccount.com", Audience: "https://iam.googleapis.com/" + pool,
 	}}, time.Hour)
 	stand := &relyingparty.Google{Party: l.party, Provider: pool, Accounts: map[string]string{
@@ -299,8 +300,8 @@ const (
 	clientID = "22222222-2222-2222-2222-222222222222"
 )
 
-func ofAzure() holdfast.Identities {
-	return holdfast.Identities{Azure: &holdfast.AzureIdentity{
+func ofAzure() protocol.Identities {
+	return protocol.Identities{Azure: &protocol.AzureIdentity{
 		TenantID: tenant, ClientID: clientID, SubscriptionID: "33333333-3333-3333-3333-333333333333", Audience: "api://AzureADTokenExchange",
 	}}
 }
@@ -405,8 +406,8 @@ func TestAzureAsAzurermAsks(t *testing.T) {
 	k.Close(t.Context())
 }
 
-func ofVault() holdfast.Identities {
-	return holdfast.Identities{Vault: &holdfast.VaultIdentity{Role: "plan", Mount: "jwt", Namespace: "team", Audience: "https://vault.example.com"}}
+func ofVault() protocol.Identities {
+	return protocol.Identities{Vault: &protocol.VaultIdentity{Role: "plan", Mount: "jwt", Namespace: "team", Audience: "https://vault.example.com"}}
 }
 
 func TestVault(t *testing.T) {
@@ -545,7 +546,7 @@ func TestARefusedToken(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ofAWS(), time.Hour)
 	opts := l.options()
-	opts.Identities.AWS = &holdfast.AWSIdentity{Audience: "https://not.configured.example.com"}
+	opts.Identities.AWS = &protocol.AWSIdentity{Audience: "https://not.configured.example.com"}
 	_, err := idtoken.Open(t.Context(), opts)
 	var failed *failure.Error
 	if !errors.As(err, &failed) || failed.Cause != holdfast.CauseSecretUnavailable || failed.Transient {
@@ -560,7 +561,7 @@ func TestARefusedToken(t *testing.T) {
 func TestSeenPaths(t *testing.T) {
 	t.Parallel()
 	of := ofAWS()
-	of.GCP = &holdfast.GCPIdentity{Provider: pool, Audience: "https://iam.googleapis.com/" + pool}
+	of.GCP = &protocol.GCPIdentity{Provider: pool, Audience: "https://iam.googleapis.com/" + pool}
 	l := newLab(t, of, time.Hour)
 	opts := l.options()
 	opts.Files.Seen = func(path string) string { return "/identity/" + filepath.Base(path) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
@@ -19,7 +20,7 @@ import (
 type Source interface {
 	// IdentityToken returns a new token for an audience. It waits while the server is out of
 	// reach, until ctx is done.
-	IdentityToken(ctx context.Context, audience string) (holdfast.IdentityToken, error)
+	IdentityToken(ctx context.Context, audience string) (protocol.IdentityToken, error)
 	// ServeTokens has a loopback address answer the attempt's engine with what answer
 	// returns, and returns it with the credential for it.
 	ServeTokens(answer func(audience string) (token string, err error)) (url, credential string)
@@ -27,7 +28,7 @@ type Source interface {
 
 // Options are what a Keeper needs. All are required unless noted.
 type Options struct {
-	Identities holdfast.Identities
+	Identities protocol.Identities
 	Source     Source
 	Files      Files
 	// Redact has the log, and whatever else leaves the attempt, searched for secrets.
@@ -122,7 +123,7 @@ func unavailable(ctx context.Context, err error) error {
 
 // fetch gets a token and puts it where the engine reads it. The log is searched for it before
 // it can be there.
-func (k *Keeper) fetch(ctx context.Context, audience string) (holdfast.IdentityToken, error) {
+func (k *Keeper) fetch(ctx context.Context, audience string) (protocol.IdentityToken, error) {
 	asked := time.Now()
 	token, err := k.opts.Source.IdentityToken(ctx, audience)
 	if err != nil {

@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
 // vaultLogin is a token of Vault.
 type vaultLogin struct {
-	at     holdfast.VaultIdentity
+	at     protocol.VaultIdentity
 	client *http.Client
 	token  string
 }
@@ -109,7 +110,7 @@ func vaultClient(file string) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-func vaultFailed(ctx context.Context, v holdfast.VaultIdentity, err error) error {
+func vaultFailed(ctx context.Context, v protocol.VaultIdentity, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -12,11 +12,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Cloud has API servers, and says where one is and how to be known there. Its errors are a
-// *holdfast.LaunchError, as far as it is known what to do about them.
+// *protocol.LaunchError, as far as it is known what to do about them.
 type Cloud interface {
 	// Endpoint asks where the API server is now: an https address, and the authority of its
 	// certificate, PEM; none means the system's.
@@ -239,8 +239,8 @@ func (r *route) refused(ctx context.Context, token string) {
 }
 
 // refusedByCloud returns why a cloud did not say what it was asked for; nil if it did.
-func refusedByCloud(err error) *holdfast.LaunchError {
-	var refused *holdfast.LaunchError
+func refusedByCloud(err error) *protocol.LaunchError {
+	var refused *protocol.LaunchError
 	if errors.As(err, &refused) {
 		return refused
 	}

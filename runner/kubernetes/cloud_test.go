@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // cloud stands for one that says where an API server is.
@@ -144,9 +146,9 @@ func TestAPIServerOfACloudThatMoves(t *testing.T) {
 // A cloud that refuses is not asked for each request, and its reason is that of the call.
 func TestCloudThatRefuses(t *testing.T) {
 	t.Parallel()
-	c := &cloud{server: apiServer(t, nil), err: &holdfast.LaunchError{Reason: holdfast.CauseCloudIdentityRefused, Err: errors.New("no")}}
+	c := &cloud{server: apiServer(t, nil), err: &protocol.LaunchError{Reason: holdfast.CauseCloudIdentityRefused, Err: errors.New("no")}}
 	cluster, err := Open(Options{
-		Runner: holdfast.Runner{Name: "east", Job: &holdfast.RunnerJob{Namespace: "runs", Image: "holdfast"}},
+		Runner: runnerspec.Runner{Name: "east", Job: &runnerspec.Job{Namespace: "runs", Image: "holdfast"}},
 		Access: Access{Cloud: &CloudServer{Cloud: c}}, Agent: Agent{ServerURL: "https://holdfast"}, Installation: "test",
 	})
 	if err != nil {
@@ -154,7 +156,7 @@ func TestCloudThatRefuses(t *testing.T) {
 	}
 	for range 3 {
 		err := cluster.Look(t.Context())
-		var refused *holdfast.LaunchError
+		var refused *protocol.LaunchError
 		if !errors.As(err, &refused) || refused.Reason != holdfast.CauseCloudIdentityRefused {
 			t.Fatalf("got %v", err)
 		}

@@ -18,11 +18,13 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Options are what a Cluster needs. All are required unless noted.
 type Options struct {
-	Runner holdfast.Runner // its Job is set
+	Runner runnerspec.Runner // its Job is set
 	Access Access
 	Agent  Agent
 	// Installation tells our Jobs from those of others in the same namespace: the same at
@@ -85,18 +87,18 @@ func proxyOf(u *url.URL) func(*http.Request) (*url.URL, error) { return http.Pro
 func (c *Cluster) namespace() string { return c.opts.Runner.Job.Namespace }
 
 // Start starts a Job for an attempt. It may be called again for the same attempt, which
-// changes nothing. The error is a *holdfast.LaunchError if it is known why it cannot be.
-func (c *Cluster) Start(ctx context.Context, l holdfast.Launch) error {
+// changes nothing. The error is a *protocol.LaunchError if it is known why it cannot be.
+func (c *Cluster) Start(ctx context.Context, l protocol.Launch) error {
 	job, err := c.job(l)
 	if err != nil {
-		return &holdfast.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: err}
+		return &protocol.LaunchError{Reason: holdfast.CausePodTemplateRefused, Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	made, err := c.calls.jobs.Create(ctx, job, meta.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		if made, err = c.calls.jobs.Get(ctx, job.Name, meta.GetOptions{}); err == nil && made.Labels[labelInstallation] != c.opts.Installation {
-			return &holdfast.LaunchError{
+			return &protocol.LaunchError{
 				Reason: holdfast.CauseRunnerForbidden,
 				Err:    fmt.Errorf("create Job %s: namespace %s has one of that name that is not ours", job.Name, c.namespace()),
 			}
@@ -138,9 +140,9 @@ func (c *Cluster) Stop(ctx context.Context, ref holdfast.AttemptRef) error {
 // Launched returns what is known of our Jobs that exist, and of those that were seen and
 // are gone since a few minutes. An error says why that may be outdated: the last look at
 // the API server has failed.
-func (c *Cluster) Launched(context.Context) ([]holdfast.Launched, error) {
+func (c *Cluster) Launched(context.Context) ([]protocol.Launched, error) {
 	list, err := c.seen.list()
-	slices.SortFunc(list, func(x, y holdfast.Launched) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(list, func(x, y protocol.Launched) int { return strings.Compare(x.Name, y.Name) })
 	return list, err
 }
 

@@ -15,6 +15,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Labels of what is ours.
@@ -57,7 +58,7 @@ func jobName(ref holdfast.AttemptRef) string {
 }
 
 // job is the Job of an attempt.
-func (c *Cluster) job(l holdfast.Launch) (*batch.Job, error) {
+func (c *Cluster) job(l protocol.Launch) (*batch.Job, error) {
 	ask := holdfast.ClusterRunner{}
 	if l.Cluster.Runner != nil {
 		ask = *l.Cluster.Runner
@@ -90,7 +91,7 @@ func secondsOf(deadline, more time.Duration) *int64 {
 }
 
 // labels tell people what a Job is for, and us which ones are ours.
-func (c *Cluster) labels(l holdfast.Launch) map[string]string {
+func (c *Cluster) labels(l protocol.Launch) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "holdfast-run", "app.kubernetes.io/managed-by": "holdfast",
 		labelInstallation: c.opts.Installation, labelRunner: labelValue(c.opts.Runner.Name),
@@ -112,7 +113,7 @@ func labelValue(text string) string {
 
 // template is what the Pod of an attempt is made of: ours, with the runner's and then the
 // cluster's merged over it.
-func (c *Cluster) template(l holdfast.Launch, ask holdfast.ClusterRunner) (core.PodTemplateSpec, error) {
+func (c *Cluster) template(l protocol.Launch, ask holdfast.ClusterRunner) (core.PodTemplateSpec, error) {
 	own, err := c.ownTemplate(l, ask)
 	if err != nil {
 		return own, err
@@ -135,7 +136,7 @@ func (c *Cluster) template(l holdfast.Launch, ask holdfast.ClusterRunner) (core.
 	return merged, nil
 }
 
-func (c *Cluster) ownTemplate(l holdfast.Launch, ask holdfast.ClusterRunner) (core.PodTemplateSpec, error) {
+func (c *Cluster) ownTemplate(l protocol.Launch, ask holdfast.ClusterRunner) (core.PodTemplateSpec, error) {
 	job := c.opts.Runner.Job
 	account := job.PlanServiceAccount
 	if l.Kind.Writes() {
@@ -180,7 +181,7 @@ func (c *Cluster) ownTemplate(l holdfast.Launch, ask holdfast.ClusterRunner) (co
 func modeOf(mode int32) *int32 { return &mode }
 
 // container is the agent.
-func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.Container {
+func (c *Cluster) container(l protocol.Launch, ask holdfast.ClusterRunner) core.Container {
 	job, agent := c.opts.Runner.Job, c.opts.Agent
 	kinds := "plan,drift"
 	if l.Kind.Writes() {
@@ -188,7 +189,7 @@ func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.
 	}
 	args := []string{
 		"agent", "--run", "--server", agent.ServerURL, "--ticket-file", ticketDir + "/" + ticketKey, "--dir", workDir + "/agent",
-		"--id", holdfast.LaunchAgent(c.opts.Runner.Name, l.AttemptRef), "--kinds", kinds,
+		"--id", protocol.LaunchAgent(c.opts.Runner.Name, l.AttemptRef), "--kinds", kinds,
 	}
 	if agent.Isolation != "" {
 		args = append(args, "--isolation", agent.Isolation)
@@ -209,7 +210,7 @@ func (c *Cluster) container(l holdfast.Launch, ask holdfast.ClusterRunner) core.
 			{Name: "HOME", Value: workDir},
 			{Name: "TMPDIR", Value: tempDir},
 			// By that name its ticket is exchanged: the end of another Pod is not its end.
-			{Name: holdfast.HostVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
+			{Name: protocol.HostVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
 		},
 		Resources: resourcesOf(limitsOf(l.Limits, ask.Resources)),
 		SecurityContext: &core.SecurityContext{

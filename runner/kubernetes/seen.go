@@ -10,6 +10,7 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // goneKept is for how long a Job that is gone is listed, with the last word of its Pod.
@@ -194,10 +195,10 @@ func (s *seen) events(list []core.Event) {
 }
 
 // list is what there is; an error if the last look at it has failed, or there was none.
-func (s *seen) list() ([]holdfast.Launched, error) {
+func (s *seen) list() ([]protocol.Launched, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []holdfast.Launched
+	var list []protocol.Launched
 	for name, o := range s.byName {
 		if o.job == nil && !o.gone.IsZero() && time.Since(o.gone) > goneKept {
 			delete(s.byName, name)
@@ -210,7 +211,7 @@ func (s *seen) list() ([]holdfast.Launched, error) {
 			return list, err
 		}
 		if !s.looked[kind] {
-			return list, &holdfast.LaunchError{Err: errNotLooked}
+			return list, &protocol.LaunchError{Err: errNotLooked}
 		}
 	}
 	return list, nil

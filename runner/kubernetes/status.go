@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Reasons of Pods whose words are ours, too.
@@ -33,8 +34,8 @@ func over(job *batch.Job) bool {
 }
 
 // launched is what an object says of its attempt.
-func (o *object) launched(name string) holdfast.Launched {
-	l := holdfast.Launched{
+func (o *object) launched(name string) protocol.Launched {
+	l := protocol.Launched{
 		Run: o.run, Attempt: o.attempt, Name: name, Place: o.place(),
 		Over: o.job == nil && !o.gone.IsZero() || o.job != nil && over(o.job), Dead: o.dead != nil && !o.several, Begun: o.begun(),
 	}
@@ -207,9 +208,9 @@ func (c *Cluster) refusal(what string, err error) error {
 		return nil
 	}
 	if cloud := refusedByCloud(err); cloud != nil {
-		return &holdfast.LaunchError{Reason: cloud.Reason, Waits: cloud.Waits, Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), cloud.Err)}
+		return &protocol.LaunchError{Reason: cloud.Reason, Waits: cloud.Waits, Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), cloud.Err)}
 	}
-	refused := &holdfast.LaunchError{Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), err)}
+	refused := &protocol.LaunchError{Err: fmt.Errorf("%s in namespace %s: %w", what, c.namespace(), err)}
 	switch text := err.Error(); {
 	case apierrors.IsUnauthorized(err):
 		refused.Reason = holdfast.CauseRunnerUnauthorized

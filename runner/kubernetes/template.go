@@ -16,19 +16,21 @@ import (
 	strict "sigs.k8s.io/json"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // CheckRunner returns what is wrong with the Jobs of a runner, as far as that can be known
 // without its API server, and the key in its document that says so.
-func CheckRunner(r holdfast.Runner) (key string, err error) {
+func CheckRunner(r runnerspec.Runner) (key string, err error) {
 	if r.Job == nil {
 		return "", nil
 	}
 	c := &Cluster{opts: Options{Runner: r, Agent: Agent{Image: "holdfast"}}}
 	bare := *c
-	bare.opts.Runner.Job = &holdfast.RunnerJob{Tolerations: r.Job.Tolerations}
+	bare.opts.Runner.Job = &runnerspec.Job{Tolerations: r.Job.Tolerations}
 	for _, kind := range []holdfast.RunKind{holdfast.RunPlan, holdfast.RunApply} {
-		l := holdfast.Launch{AttemptRef: holdfast.AttemptRef{Run: "run", Attempt: 1}, Kind: kind}
+		l := protocol.Launch{AttemptRef: holdfast.AttemptRef{Run: "run", Attempt: 1}, Kind: kind}
 		if _, err := bare.ownTemplate(l, holdfast.ClusterRunner{}); err != nil {
 			return "tolerations", err
 		}
@@ -249,7 +251,7 @@ func placesOnly(template json.RawMessage) error {
 }
 
 // beyond returns what a cluster asks of its runner that this does not allow.
-func beyond(ask holdfast.ClusterRunner, allow holdfast.RunnerAllowance) error {
+func beyond(ask holdfast.ClusterRunner, allow runnerspec.Allowance) error {
 	switch most := allow.Resources; { // a zero allows nothing here
 	case ask.Resources.Memory > 0 && most.Memory == 0:
 		return errors.New("the runner allows no spec.runner.resources.memory")

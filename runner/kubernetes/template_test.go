@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // cluster is one that calls nobody.
 func cluster(t *testing.T, change ...func(*Options)) *Cluster {
 	t.Helper()
 	opts := Options{
-		Runner: holdfast.Runner{Name: "east", Type: holdfast.RunnerKubernetes, Job: &holdfast.RunnerJob{
+		Runner: runnerspec.Runner{Name: "east", Type: runnerspec.Kubernetes, Job: &runnerspec.Job{
 			Namespace: "runs", PlanServiceAccount: "planner", ApplyServiceAccount: "applier",
 		}},
 		Access:       Access{Server: &Server{URL: "https://kubernetes.example.com", Token: "t"}},
@@ -30,8 +32,8 @@ func cluster(t *testing.T, change ...func(*Options)) *Cluster {
 	return c
 }
 
-func launchOf(kind holdfast.RunKind, ask *holdfast.ClusterRunner) holdfast.Launch {
-	return holdfast.Launch{
+func launchOf(kind holdfast.RunKind, ask *holdfast.ClusterRunner) protocol.Launch {
+	return protocol.Launch{
 		AttemptRef: holdfast.AttemptRef{Run: "run-1", Attempt: 2}, Kind: kind, Ticket: "the-ticket",
 		Cluster: holdfast.Cluster{Name: "prod-eu", Project: "payments", Runner: ask}, Limits: holdfast.RunLimits{Memory: 1 << 30, CPU: 1.5},
 	}
@@ -141,12 +143,12 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 
 func TestWhatAClusterAsksFor(t *testing.T) {
 	t.Parallel()
-	allow := holdfast.RunnerAllowance{
+	allow := runnerspec.Allowance{
 		Resources: holdfast.RunLimits{Memory: 4 << 30}, ServiceAccounts: []string{"team-*"}, PodTemplate: true,
 	}
 	for name, test := range map[string]struct {
 		ask   holdfast.ClusterRunner
-		allow holdfast.RunnerAllowance
+		allow runnerspec.Allowance
 		want  string
 	}{
 		"within":           {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Memory: 4 << 30}, ServiceAccount: "team-a"}, allow, ""},
@@ -155,7 +157,7 @@ func TestWhatAClusterAsksFor(t *testing.T) {
 		"another account":  {holdfast.ClusterRunner{ServiceAccount: "admin"}, allow, "not among those"},
 		"too many things":  {holdfast.ClusterRunner{Resources: holdfast.RunLimits{Processes: 9}}, allow, "no such limit for a Pod"},
 		"a template":       {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": "fast"}, "priorityClassName": "low"}}`)}, allow, ""},
-		"no template":      {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": "fast"}}}`)}, holdfast.RunnerAllowance{}, "no spec.runner.podTemplate"},
+		"no template":      {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": "fast"}}}`)}, runnerspec.Allowance{}, "no spec.runner.podTemplate"},
 		"a wrong template": {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"nodeSelector": {"disk": null}}}`)}, allow, "cluster prod-eu"},
 		"an image":         {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"containers": [{"name": "main", "image": "evil"}]}}`)}, allow, "spec.containers is for the runner's own template"},
 		"a program":        {holdfast.ClusterRunner{PodTemplate: json.RawMessage(`{"spec": {"initContainers": [{"name": "i", "image": "evil"}]}}`)}, allow, "spec.initContainers is for"},

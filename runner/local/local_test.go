@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
@@ -61,8 +62,8 @@ func sid() int {
 
 type nobody struct{}
 
-func (nobody) Execute(context.Context, holdfast.Assignment, runner.Session) holdfast.Result {
-	return holdfast.Result{}
+func (nobody) Execute(context.Context, protocol.Assignment, runner.Session) protocol.Result {
+	return protocol.Result{}
 }
 func (nobody) WorkspaceDir(holdfast.AttemptRef) string { return "" }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
@@ -76,7 +76,7 @@ func (v Variables) Files() ([]string, error) {
 	own := false
 	for _, entry := range entries {
 		name := entry.Name()
-		own = own || name == holdfast.VariablesFile && entry.Type().IsRegular()
+		own = own || name == rootmodule.VariablesFile && entry.Type().IsRegular()
 		if strings.HasSuffix(name, ".auto.tfvars") || strings.HasSuffix(name, ".auto.tfvars.json") {
 			automatic = append(automatic, name)
 		}
@@ -88,7 +88,7 @@ func (v Variables) Files() ([]string, error) {
 	}
 	files = append(files, automatic...)
 	if own {
-		files = append(files, holdfast.VariablesFile)
+		files = append(files, rootmodule.VariablesFile)
 	}
 	return files, nil
 }

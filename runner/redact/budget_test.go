@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
@@ -106,7 +107,7 @@ func TestWithheld(t *testing.T) {
 		t.Errorf("nothing is %q", got)
 	}
 	spans, err := r.Find(strings.NewReader("behind"))
-	if err != nil || len(spans) != 1 || spans[0] != (holdfast.LogSpan{From: 0, To: 6}) {
+	if err != nil || len(spans) != 1 || spans[0] != (protocol.LogSpan{From: 0, To: 6}) {
 		t.Errorf("found: %v %v", spans, err)
 	}
 }

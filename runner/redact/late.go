@@ -8,7 +8,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -27,19 +27,19 @@ func (r *Redactor) Count() int {
 
 // Find returns where a text has secrets that r knows, in their order and without
 // overlaps. What is only named like one is not among them.
-func (r *Redactor) Find(text io.Reader) ([]holdfast.LogSpan, error) {
+func (r *Redactor) Find(text io.Reader) ([]protocol.LogSpan, error) {
 	if r.Withholds() {
 		n, err := io.Copy(io.Discard, text)
 		if err != nil || n == 0 {
 			return nil, err
 		}
-		return []holdfast.LogSpan{{From: 0, To: n}}, nil
+		return []protocol.LogSpan{{From: 0, To: n}}, nil
 	}
 	m := r.matcher()
 	if m.bare.empty() && m.plain.empty() {
 		return nil, nil
 	}
-	var all []holdfast.LogSpan
+	var all []protocol.LogSpan
 	window, at := make([]byte, 0, lateWindow), int64(0)
 	for {
 		n, err := io.ReadFull(text, window[len(window):lateWindow])
@@ -51,7 +51,7 @@ func (r *Redactor) Find(text io.Reader) ([]holdfast.LogSpan, error) {
 		found, _ := m.spans(window, true)
 		m.twice(window, func(s span) { found = append(found, s) })
 		for _, s := range found {
-			all = append(all, holdfast.LogSpan{From: at + int64(s.from), To: at + int64(s.to)})
+			all = append(all, protocol.LogSpan{From: at + int64(s.from), To: at + int64(s.to)})
 		}
 		if last {
 			return joined(all), nil
@@ -63,9 +63,9 @@ func (r *Redactor) Find(text io.Reader) ([]holdfast.LogSpan, error) {
 }
 
 // joined sorts spans and makes one of those that touch.
-func joined(spans []holdfast.LogSpan) []holdfast.LogSpan {
-	slices.SortFunc(spans, func(a, b holdfast.LogSpan) int { return int(a.From - b.From) })
-	var out []holdfast.LogSpan
+func joined(spans []protocol.LogSpan) []protocol.LogSpan {
+	slices.SortFunc(spans, func(a, b protocol.LogSpan) int { return int(a.From - b.From) })
+	var out []protocol.LogSpan
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.From <= out[n-1].To {
 			out[n-1].To = max(out[n-1].To, s.To)
@@ -77,13 +77,13 @@ func joined(spans []holdfast.LogSpan) []holdfast.LogSpan {
 }
 
 // Bounded makes one span of the last ones, and of what is between them, if there are more
-// than holdfast.MaxLogSpans.
-func Bounded(spans []holdfast.LogSpan) []holdfast.LogSpan {
-	if len(spans) <= holdfast.MaxLogSpans {
+// than protocol.MaxLogSpans.
+func Bounded(spans []protocol.LogSpan) []protocol.LogSpan {
+	if len(spans) <= protocol.MaxLogSpans {
 		return spans
 	}
 	last := spans[len(spans)-1].To
-	spans = spans[:holdfast.MaxLogSpans]
+	spans = spans[:protocol.MaxLogSpans]
 	spans[len(spans)-1].To = last
 	return spans
 }

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -29,7 +31,7 @@ import (
 // Limits of secret variables. What the engine's environment can hold is bounded
 // by the kernel: 128 KiB a variable, and a quarter of the stack for all.
 const (
-	maxSecretFile  = 1 << 20  // bytes of holdfast.SecretFile
+	maxSecretFile  = 1 << 20  // bytes of rootmodule.SecretFile
 	maxSecretRefs  = 1000     // in it
 	maxSecretValue = 64 << 10 // bytes
 	maxSecretTotal = 1 << 20  // bytes of all values
@@ -58,7 +60,7 @@ type Options struct {
 
 // Resolver looks up the values of one attempt's secret variables.
 type Resolver struct {
-	Assignment holdfast.Assignment
+	Assignment protocol.Assignment
 	Opts       Options
 	Env        map[string]string // that every engine gets
 	Dir        string            // of the attempt: stores are asked in a folder in it
@@ -78,11 +80,11 @@ func (r *Resolver) Take(ctx context.Context, root string) (Found, error) {
 	refs, err := readSecretRefs(root)
 	if err != nil {
 		return Found{}, &failure.Error{
-			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read %s: %w", holdfast.SecretFile, err),
+			Cause: holdfast.CauseSecretUnavailable, Err: fmt.Errorf("read %s: %w", rootmodule.SecretFile, err),
 			Hint: "the file says where the values of the secret variables are; it is made from the cluster's document",
 		}
 	}
-	maps.DeleteFunc(refs, func(name string, _ holdfast.SecretRef) bool { // whoever plans has put it there already
+	maps.DeleteFunc(refs, func(name string, _ rootmodule.SecretRef) bool { // whoever plans has put it there already
 		value := r.Env[modulecode.VariablePrefix+name]
 		r.Redactor.Add(modulecode.VariableSecrets(value)...)
 		return r.Opts.Open && value != ""
@@ -93,7 +95,7 @@ func (r *Resolver) Take(ctx context.Context, root string) (Found, error) {
 	if len(refs) == 0 {
 		return Found{}, nil
 	}
-	variables := map[holdfast.SecretRef][]string{} // by where their values are
+	variables := map[rootmodule.SecretRef][]string{} // by where their values are
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		variables[refs[name]] = append(variables[refs[name]], name)
 	}
@@ -123,7 +125,7 @@ func (r *Resolver) Take(ctx context.Context, root string) (Found, error) {
 
 // needCredentials fails if there is a credential without a value that no secret
 // variable of any cluster refers to: the engine, or a provider, is to have it.
-func (r *Resolver) needCredentials(refs map[string]holdfast.SecretRef) error {
+func (r *Resolver) needCredentials(refs map[string]rootmodule.SecretRef) error {
 	for _, name := range r.Assignment.Missing {
 		referred := slices.Contains(r.Assignment.Referenced, name)
 		for _, ref := range refs {
@@ -146,8 +148,8 @@ func missingHint(name string) string {
 
 // lookUp returns the values by where they are, and what failed by variable.
 func (r *Resolver) lookUp(
-	ctx context.Context, variables map[holdfast.SecretRef][]string,
-) (found map[holdfast.SecretRef]string, failed map[string]*secretError) {
+	ctx context.Context, variables map[rootmodule.SecretRef][]string,
+) (found map[rootmodule.SecretRef]string, failed map[string]*secretError) {
 	type answer struct {
 		value string
 		err   *secretError
@@ -170,7 +172,7 @@ func (r *Resolver) lookUp(
 		})
 	}
 	_ = group.Wait() // each says for itself how it went
-	found, failed = map[holdfast.SecretRef]string{}, map[string]*secretError{}
+	found, failed = map[rootmodule.SecretRef]string{}, map[string]*secretError{}
 	for i, ref := range refs {
 		found[ref] = answers[i].value
 		for _, name := range variables[ref] {
@@ -209,7 +211,7 @@ func secretsFailed(failed map[string]*secretError) *failure.Error {
 }
 
 // describeSecrets says where the values come from.
-func describeSecrets(refs map[string]holdfast.SecretRef) string {
+func describeSecrets(refs map[string]rootmodule.SecretRef) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		words = append(words, fmt.Sprintf("%s (%s)", name, describeSecret(refs[name])))
@@ -217,7 +219,7 @@ func describeSecrets(refs map[string]holdfast.SecretRef) string {
 	return failure.Some(words)
 }
 
-func describeSecret(ref holdfast.SecretRef) string {
+func describeSecret(ref rootmodule.SecretRef) string {
 	switch {
 	case ref.Env != "":
 		return "environment variable " + ref.Env
@@ -230,22 +232,22 @@ func describeSecret(ref holdfast.SecretRef) string {
 
 // readSecretRefs reads where the secret variables of the root module in dir are;
 // none if it has no such file.
-func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
+func readSecretRefs(dir string) (map[string]rootmodule.SecretRef, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	if _, err := root.Lstat(holdfast.SecretFile); errors.Is(err, os.ErrNotExist) {
+	if _, err := root.Lstat(rootmodule.SecretFile); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	data, err := readSecret(root.OpenFile, holdfast.SecretFile, maxSecretFile)
+	data, err := readSecret(root.OpenFile, rootmodule.SecretFile, maxSecretFile)
 	if err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	var refs map[string]holdfast.SecretRef
+	var refs map[string]rootmodule.SecretRef
 	if err := dec.Decode(&refs); err != nil || dec.More() {
 		return nil, errors.New("it is not the JSON of where secret variables are")
 	}
@@ -264,7 +266,7 @@ func readSecretRefs(dir string) (map[string]holdfast.SecretRef, error) {
 }
 
 // secret returns the value that ref points to.
-func (r *Resolver) secret(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+func (r *Resolver) secret(ctx context.Context, ref rootmodule.SecretRef) (string, *secretError) {
 	switch {
 	case ref.Env != "":
 		return r.secretFromEnv(ref.Env)

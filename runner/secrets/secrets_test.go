@@ -11,20 +11,22 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/redact"
 	"github.com/holdfast-dev/holdfast/runner/secrets"
 )
 
 // rootModule is a folder that says where secret variables are.
-func rootModule(t *testing.T, refs map[string]holdfast.SecretRef) string {
+func rootModule(t *testing.T, refs map[string]rootmodule.SecretRef) string {
 	t.Helper()
 	data, err := json.Marshal(refs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, holdfast.SecretFile), string(data))
+	write(t, filepath.Join(dir, rootmodule.SecretFile), string(data))
 	return dir
 }
 
@@ -53,14 +55,16 @@ func TestTake(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(allowed, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := func(dir, name string) holdfast.SecretRef { return holdfast.SecretRef{File: filepath.Join(dir, name)} }
+	file := func(dir, name string) rootmodule.SecretRef {
+		return rootmodule.SecretRef{File: filepath.Join(dir, name)}
+	}
 	for name, test := range map[string]struct {
-		ref  holdfast.SecretRef
+		ref  rootmodule.SecretRef
 		want string
 		err  string // in the error
 	}{
-		"a credential":            {holdfast.SecretRef{Env: "TOKEN"}, "from-the-credentials", ""},
-		"the agent's environment": {holdfast.SecretRef{Env: "AGENT_TOKEN"}, "", "no environment variable AGENT_TOKEN"},
+		"a credential":            {rootmodule.SecretRef{Env: "TOKEN"}, "from-the-credentials", ""},
+		"the agent's environment": {rootmodule.SecretRef{Env: "AGENT_TOKEN"}, "", "no environment variable AGENT_TOKEN"},
 		"a file":                  {file(allowed, "token"), "from-the-file", ""},
 		"a link in the folder":    {file(allowed, "in"), "from-the-file", ""},
 		"a link that leads out":   {file(allowed, "out"), "", "not in any of the run's secret folders"},
@@ -72,21 +76,21 @@ func TestTake(t *testing.T) {
 		"a large value":           {file(allowed, "large"), "", "more than 65536 bytes"},
 		"no text":                 {file(allowed, "binary"), "", "not text"},
 		"a pipe":                  {file(allowed, "pipe"), "", "not a regular file"},
-		"a store that is unknown": {holdfast.SecretRef{Store: "vault", Key: "a"}, "", "vault"},
+		"a store that is unknown": {rootmodule.SecretRef{Store: "vault", Key: "a"}, "", "vault"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redactor := redact.New(nil)
 			r := secrets.Resolver{
-				Assignment: holdfast.Assignment{
+				Assignment: protocol.Assignment{
 					FingerprintKey: make([]byte, 32),
-					AssignedEnv: holdfast.AssignedEnv{
+					AssignedEnv: protocol.AssignedEnv{
 						Env: map[string]string{"TOKEN": "from-the-credentials"}, SecretDirs: []string{allowed},
 					},
 				},
 				Env: map[string]string{"AGENT_TOKEN": "the-agents-own"}, Dir: t.TempDir(), Redactor: redactor, Say: t.Logf,
 			}
-			found, err := r.Take(t.Context(), rootModule(t, map[string]holdfast.SecretRef{"secret": test.ref}))
+			found, err := r.Take(t.Context(), rootModule(t, map[string]rootmodule.SecretRef{"secret": test.ref}))
 			if test.err == "" {
 				if err != nil || found.Values["secret"] != test.want || found.Prints["secret"] == "" {
 					t.Fatalf("Take() = %v, %v, want %q", found.Values, err, test.want)
@@ -110,7 +114,7 @@ func TestTake(t *testing.T) {
 // A credential without a value fails the run before its engine starts, whoever needs it.
 func TestMissingCredential(t *testing.T) {
 	t.Parallel()
-	for name, refs := range map[string]map[string]holdfast.SecretRef{
+	for name, refs := range map[string]map[string]rootmodule.SecretRef{
 		"for the engine":  nil,
 		"for a variable":  {"a": {Env: "TOKEN"}},
 		"not for another": {"a": {Env: "OTHER"}},
@@ -118,7 +122,7 @@ func TestMissingCredential(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := secrets.Resolver{
-				Assignment: holdfast.Assignment{AssignedEnv: holdfast.AssignedEnv{
+				Assignment: protocol.Assignment{AssignedEnv: protocol.AssignedEnv{
 					Env: map[string]string{"OTHER": "a-value-of-its-own"}, Missing: []string{"TOKEN"},
 				}},
 				Dir: t.TempDir(), Redactor: redact.New(nil), Say: t.Logf,
@@ -136,21 +140,21 @@ func TestMissingCredential(t *testing.T) {
 func TestMissingCredentialOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		ref holdfast.SecretRef
+		ref rootmodule.SecretRef
 		err string
 	}{
-		"of others": {holdfast.SecretRef{Env: "OTHER"}, ""},
-		"its own":   {holdfast.SecretRef{Env: "TOKEN"}, "the credential TOKEN could not be read"},
+		"of others": {rootmodule.SecretRef{Env: "OTHER"}, ""},
+		"its own":   {rootmodule.SecretRef{Env: "TOKEN"}, "the credential TOKEN could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := secrets.Resolver{
-				Assignment: holdfast.Assignment{AssignedEnv: holdfast.AssignedEnv{
+				Assignment: protocol.Assignment{AssignedEnv: protocol.AssignedEnv{
 					Env: map[string]string{"OTHER": "a-value-of-its-own"}, Missing: []string{"TOKEN"}, Referenced: []string{"TOKEN"},
 				}},
 				Dir: t.TempDir(), Redactor: redact.New(nil), Say: t.Logf,
 			}
-			_, err := r.Take(t.Context(), rootModule(t, map[string]holdfast.SecretRef{"a": tc.ref}))
+			_, err := r.Take(t.Context(), rootModule(t, map[string]rootmodule.SecretRef{"a": tc.ref}))
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("Take() = %v, want %q", err, tc.err)
 			}
@@ -168,7 +172,7 @@ func TestOpen(t *testing.T) {
 		Opts: secrets.Options{Open: true}, Redactor: redactor, Dir: t.TempDir(), Say: t.Logf,
 		Env: map[string]string{"TF_VAR_given": "given-by-hand", "TOKEN": "from-the-environment"},
 	}
-	found, err := r.Take(t.Context(), rootModule(t, map[string]holdfast.SecretRef{
+	found, err := r.Take(t.Context(), rootModule(t, map[string]rootmodule.SecretRef{
 		"given": {Store: "vault", Key: "a"}, "env": {Env: "TOKEN"}, "file": {File: filepath.Join(dir, "token")},
 	}))
 	if err != nil || len(found.Values) != 2 || found.Values["env"] != "from-the-environment" || found.Values["file"] != "from-the-file" {
@@ -187,9 +191,9 @@ func TestSecretFile(t *testing.T) {
 		"a name of no variable": `{"a b": {"env": "A"}}`, "more behind it": `{"a": {"env": "A"}}{}`,
 	} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, holdfast.SecretFile), text)
+		write(t, filepath.Join(dir, rootmodule.SecretFile), text)
 		r := secrets.Resolver{
-			Assignment: holdfast.Assignment{AssignedEnv: holdfast.AssignedEnv{Env: map[string]string{"A": "a-value"}}},
+			Assignment: protocol.Assignment{AssignedEnv: protocol.AssignedEnv{Env: map[string]string{"A": "a-value"}}},
 			Dir:        t.TempDir(), Redactor: redact.New(nil), Say: t.Logf,
 		}
 		if found, err := r.Take(context.Background(), dir); err == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
@@ -28,7 +29,7 @@ const storeGrace = time.Second
 // secretFromStore asks a store's command, as the run's credentials name it, for
 // the value. No shell runs it, in a folder without the repository's
 // files, with the environment of the run.
-func (r *Resolver) secretFromStore(ctx context.Context, ref holdfast.SecretRef) (string, *secretError) {
+func (r *Resolver) secretFromStore(ctx context.Context, ref rootmodule.SecretRef) (string, *secretError) {
 	argv := r.Assignment.SecretStores[ref.Store]
 	if len(argv) == 0 {
 		return "", r.noStore(ref.Store)
@@ -117,7 +118,7 @@ func (r *Resolver) noStore(name string) *secretError {
 
 // storeFailed reads out of what a store's command said on its error stream
 // whether it makes sense to ask again.
-func (r *Resolver) storeFailed(ref holdfast.SecretRef, said string, err error) *secretError {
+func (r *Resolver) storeFailed(ref rootmodule.SecretRef, said string, err error) *secretError {
 	found := failure.Diagnose(failure.Tail(said, 8<<10))
 	e := &secretError{
 		err:    fmt.Errorf("store %s has no answer for %s: %w", ref.Store, ref.Key, err),

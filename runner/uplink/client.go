@@ -20,6 +20,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -279,14 +280,14 @@ func (c *Client) post(ctx context.Context, path, token string, in, out any) (sta
 
 // Claim asks for a run. It returns the server's time too, zero if unknown;
 // holdfast.ErrNotFound if there is nothing to do.
-func (c *Client) Claim(ctx context.Context, req holdfast.ClaimRequest) (holdfast.Assignment, time.Time, error) {
-	var assignment holdfast.Assignment
+func (c *Client) Claim(ctx context.Context, req protocol.ClaimRequest) (protocol.Assignment, time.Time, error) {
+	var assignment protocol.Assignment
 	status, header, err := c.ask(ctx, "/agent/v1/claims", req, &assignment)
 	if err != nil {
-		return holdfast.Assignment{}, time.Time{}, err
+		return protocol.Assignment{}, time.Time{}, err
 	}
 	if status == http.StatusNoContent {
-		return holdfast.Assignment{}, time.Time{}, holdfast.ErrNotFound
+		return protocol.Assignment{}, time.Time{}, holdfast.ErrNotFound
 	}
 	return assignment, dateOf(header), nil
 }
@@ -302,8 +303,8 @@ func (c *Client) ask(ctx context.Context, path string, in, out any) (status int,
 
 // Exchange shows the client's credential, which is a ticket, and returns the assignment that it
 // stands for, and the server's time, as Claim does.
-func (c *Client) Exchange(ctx context.Context, req holdfast.TicketRequest) (holdfast.Assignment, time.Time, error) {
-	var assignment holdfast.Assignment
+func (c *Client) Exchange(ctx context.Context, req protocol.TicketRequest) (protocol.Assignment, time.Time, error) {
+	var assignment protocol.Assignment
 	_, header, err := c.ask(ctx, "/agent/v1/tickets", req, &assignment)
 	return assignment, dateOf(header), err
 }
@@ -322,20 +323,20 @@ func attemptPath(ref holdfast.AttemptRef, what string) string {
 }
 
 // Present says that an agent is there, and wants no run now.
-func (c *Client) Present(ctx context.Context, req holdfast.ClaimRequest) error {
+func (c *Client) Present(ctx context.Context, req protocol.ClaimRequest) error {
 	_, _, err := c.ask(ctx, "/agent/v1/presence", req, nil)
 	return err
 }
 
-func (c *Client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
-	var reply holdfast.HeartbeatReply
+func (c *Client) heartbeat(ctx context.Context, ref holdfast.AttemptRef, token string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
+	var reply protocol.HeartbeatReply
 	beat.Fence = ref.Fence
 	_, _, err := c.post(ctx, attemptPath(ref, "heartbeat"), token, beat, &reply)
 	return reply, err
 }
 
 // Result says how an attempt has ended.
-func (c *Client) Result(ctx context.Context, ref holdfast.AttemptRef, token string, result holdfast.Result) error {
+func (c *Client) Result(ctx context.Context, ref holdfast.AttemptRef, token string, result protocol.Result) error {
 	_, _, err := c.post(ctx, attemptPath(ref, "result"), token, result, nil)
 	return err
 }
@@ -362,7 +363,7 @@ func (c *Client) log(ctx context.Context, ref holdfast.AttemptRef, token string,
 }
 
 // maskLog has parts of the log overwritten.
-func (c *Client) maskLog(ctx context.Context, ref holdfast.AttemptRef, token string, mask holdfast.LogMask) error {
+func (c *Client) maskLog(ctx context.Context, ref holdfast.AttemptRef, token string, mask protocol.LogMask) error {
 	_, _, err := c.post(ctx, attemptPath(ref, "logs/mask"), token, mask, nil)
 	return err
 }

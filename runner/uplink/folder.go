@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Folders in an agent's folder.
@@ -113,7 +113,7 @@ func (k *Folder) pruneQuarantine() {
 	var prunable []fs.FileInfo
 	for _, entry := range entries {
 		states, _ := os.ReadDir(filepath.Join(dir, entry.Name(), statesDir))
-		errored, _ := filepath.Glob(filepath.Join(dir, entry.Name(), artefactsDir, "*"+holdfast.ArtefactErrored))
+		errored, _ := filepath.Glob(filepath.Join(dir, entry.Name(), artefactsDir, "*"+protocol.ArtefactErrored))
 		info, err := entry.Info()
 		if err == nil && len(states)+len(errored) == 0 {
 			prunable = append(prunable, info)

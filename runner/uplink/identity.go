@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // tokenPath is where the agent's endpoint answers an engine that asks for a token.
@@ -19,15 +20,15 @@ const tokenPath = "/token"
 
 // IdentityToken returns a new token of the run for an audience. While the server is out of
 // reach it waits, at most until ctx is done.
-func (s *Session) IdentityToken(ctx context.Context, audience string) (holdfast.IdentityToken, error) {
-	token, err := Retry(ctx, trouble(s.Logger, "token was not fetched yet"), func() (holdfast.IdentityToken, error) {
-		var token holdfast.IdentityToken
+func (s *Session) IdentityToken(ctx context.Context, audience string) (protocol.IdentityToken, error) {
+	token, err := Retry(ctx, trouble(s.Logger, "token was not fetched yet"), func() (protocol.IdentityToken, error) {
+		var token protocol.IdentityToken
 		_, _, err := s.client.post(ctx, attemptPath(s.AttemptRef, "tokens"), s.Token,
-			holdfast.TokenRequest{Fence: s.Fence, Audience: audience}, &token)
+			protocol.TokenRequest{Fence: s.Fence, Audience: audience}, &token)
 		return token, err
 	})
 	if err != nil {
-		return holdfast.IdentityToken{}, fmt.Errorf("fetch token for %s: %w", audience, err)
+		return protocol.IdentityToken{}, fmt.Errorf("fetch token for %s: %w", audience, err)
 	}
 	return token, nil
 }

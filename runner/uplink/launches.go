@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 const (
@@ -29,25 +30,25 @@ type Launches struct {
 
 	mu    sync.Mutex
 	freed chan struct{}
-	beats map[holdfast.AttemptRef]holdfast.HeartbeatReply // by the server's last list of attempts
+	beats map[holdfast.AttemptRef]protocol.HeartbeatReply // by the server's last list of attempts
 }
 
 // NewLaunches returns the runs of the runner that the client's credential is of.
 func NewLaunches(client *Client) *Launches {
-	return &Launches{client: client, freed: make(chan struct{}), beats: map[holdfast.AttemptRef]holdfast.HeartbeatReply{}}
+	return &Launches{client: client, freed: make(chan struct{}), beats: map[holdfast.AttemptRef]protocol.HeartbeatReply{}}
 }
 
-func (l *Launches) ask(ctx context.Context, call string, req holdfast.LaunchRequest, out any) (status int, err error) {
+func (l *Launches) ask(ctx context.Context, call string, req protocol.LaunchRequest, out any) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout+req.Wait)
 	defer cancel()
-	req.Protocol = holdfast.Protocol
+	req.Protocol = protocol.Version
 	status, _, err = l.client.ask(ctx, "/agent/v1/launches/"+call, req, out)
 	return status, err
 }
 
 // Settings are what the server's configuration and the runner's document say of Jobs.
-func (l *Launches) Settings(ctx context.Context) (settings holdfast.LaunchSettings, err error) {
-	_, err = l.ask(ctx, "settings", holdfast.LaunchRequest{}, &settings)
+func (l *Launches) Settings(ctx context.Context) (settings protocol.LaunchSettings, err error) {
+	_, err = l.ask(ctx, "settings", protocol.LaunchRequest{}, &settings)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = fmt.Errorf("%w: is the server older than this agent? upgrade it first", err)
 	}
@@ -57,7 +58,7 @@ func (l *Launches) Settings(ctx context.Context) (settings holdfast.LaunchSettin
 // Listen wakes those who wait for Freed whenever the server has news, until ctx is done.
 func (l *Launches) Listen(ctx context.Context) error {
 	for ctx.Err() == nil {
-		_, err := l.ask(ctx, "news", holdfast.LaunchRequest{Wait: newsWait}, nil)
+		_, err := l.ask(ctx, "news", protocol.LaunchRequest{Wait: newsWait}, nil)
 		pause := newsPause
 		if err != nil {
 			pause = 5 * time.Second // the looks go on, and say what is wrong
@@ -81,8 +82,8 @@ func (l *Launches) Freed() <-chan struct{} {
 // ClaimLaunch claims a run of the runner: ErrNotFound if there is none. If the answer gets
 // lost the run is among the attempts.
 func (l *Launches) ClaimLaunch(ctx context.Context, _, _ string) (holdfast.Run, string, error) {
-	var claimed holdfast.LaunchTicket
-	_, err := l.ask(ctx, "claims", holdfast.LaunchRequest{}, &claimed)
+	var claimed protocol.LaunchTicket
+	_, err := l.ask(ctx, "claims", protocol.LaunchRequest{}, &claimed)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		return holdfast.Run{}, "", fmt.Errorf("%w: %v", holdfast.ErrUnavailable, err) //nolint:errorlint // a path that is not there is not an empty queue
@@ -96,8 +97,8 @@ func (l *Launches) ClaimLaunch(ctx context.Context, _, _ string) (holdfast.Run, 
 
 // Ticket returns the ticket of an attempt.
 func (l *Launches) Ticket(ctx context.Context, _ string, ref holdfast.AttemptRef) (string, error) {
-	var answer holdfast.LaunchTicket
-	_, err := l.ask(ctx, "tickets", holdfast.LaunchRequest{AttemptRef: ref}, &answer)
+	var answer protocol.LaunchTicket
+	_, err := l.ask(ctx, "tickets", protocol.LaunchRequest{AttemptRef: ref}, &answer)
 	if err == nil && answer.Ticket == "" {
 		err = fmt.Errorf("ticket of run %s: %w", ref.Run, holdfast.ErrUnavailable)
 	}
@@ -105,30 +106,30 @@ func (l *Launches) Ticket(ctx context.Context, _ string, ref holdfast.AttemptRef
 }
 
 // Present says that a launcher is there.
-func (l *Launches) Present(ctx context.Context, req holdfast.ClaimRequest) error {
-	req.Protocol = holdfast.Protocol
+func (l *Launches) Present(ctx context.Context, req protocol.ClaimRequest) error {
+	req.Protocol = protocol.Version
 	return l.client.Present(ctx, req)
 }
 
 // LaunchedAttempts returns the running attempts of the runner. The request is the sign of life
 // of those whose agent has not called.
-func (l *Launches) LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error) {
-	var answer holdfast.LaunchAttempts
-	if _, err := l.ask(ctx, "attempts", holdfast.LaunchRequest{}, &answer); err != nil {
+func (l *Launches) LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error) {
+	var answer protocol.LaunchAttempts
+	if _, err := l.ask(ctx, "attempts", protocol.LaunchRequest{}, &answer); err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	list := make([]holdfast.Ticket, len(answer.Attempts))
-	beats := make(map[holdfast.AttemptRef]holdfast.HeartbeatReply, len(answer.Attempts))
+	list := make([]protocol.Ticket, len(answer.Attempts))
+	beats := make(map[holdfast.AttemptRef]protocol.HeartbeatReply, len(answer.Attempts))
 	for i, a := range answer.Attempts {
-		list[i] = holdfast.Ticket{AttemptRef: a.AttemptRef, Runner: runner, Agent: a.Agent, Host: a.Host}
+		list[i] = protocol.Ticket{AttemptRef: a.AttemptRef, Runner: runner, Agent: a.Agent, Host: a.Host}
 		if a.Age > 0 {
 			list[i].CreatedAt = now.Add(-a.Age) // clocks are not compared
 		}
 		if a.Exchanged {
 			list[i].ExchangedAt = now
 		}
-		beats[a.AttemptRef] = holdfast.HeartbeatReply{Cancel: a.Cancel}
+		beats[a.AttemptRef] = protocol.HeartbeatReply{Cancel: a.Cancel}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *Launches) LaunchedAttempts(ctx context.Context, runner string) ([]holdf
 
 // Heartbeat returns what the server has said of an attempt in its last list: that was asked
 // for a moment ago, for all attempts at once.
-func (l *Launches) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ holdfast.Heartbeat) (holdfast.HeartbeatReply, error) {
+func (l *Launches) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	reply, ok := l.beats[ref]
@@ -150,26 +151,26 @@ func (l *Launches) Heartbeat(_ context.Context, ref holdfast.AttemptRef, _ holdf
 
 // NoteLaunch says on a run what its start waits for.
 func (l *Launches) NoteLaunch(ctx context.Context, ref holdfast.AttemptRef, reason holdfast.Reason, detail string) error {
-	_, err := l.ask(ctx, "notes", holdfast.LaunchRequest{AttemptRef: ref, Reason: reason, Detail: short(detail)}, nil)
+	_, err := l.ask(ctx, "notes", protocol.LaunchRequest{AttemptRef: ref, Reason: reason, Detail: short(detail)}, nil)
 	return err
 }
 
 // EndUnstarted ends an attempt whose ticket nobody has shown: ErrLocked if somebody has.
 func (l *Launches) EndUnstarted(ctx context.Context, ref holdfast.AttemptRef, cause holdfast.Reason, detail string, final bool) error {
-	_, err := l.ask(ctx, "ends", holdfast.LaunchRequest{AttemptRef: ref, Reason: cause, Detail: short(detail), Final: final}, nil)
+	_, err := l.ask(ctx, "ends", protocol.LaunchRequest{AttemptRef: ref, Reason: cause, Detail: short(detail), Final: final}, nil)
 	return err
 }
 
 // EndDead ends one whose processes are proven to be dead.
 func (l *Launches) EndDead(ctx context.Context, ref holdfast.AttemptRef, cause holdfast.Reason, detail string) error {
-	_, err := l.ask(ctx, "ends", holdfast.LaunchRequest{AttemptRef: ref, Reason: cause, Detail: short(detail), Dead: true}, nil)
+	_, err := l.ask(ctx, "ends", protocol.LaunchRequest{AttemptRef: ref, Reason: cause, Detail: short(detail), Dead: true}, nil)
 	return err
 }
 
 // RunOf returns what a launcher has to know of a run of the runner.
 func (l *Launches) RunOf(ctx context.Context, id string) (holdfast.Run, error) {
-	var run holdfast.LaunchRun
-	_, err := l.ask(ctx, "runs", holdfast.LaunchRequest{AttemptRef: holdfast.AttemptRef{Run: id}}, &run)
+	var run protocol.LaunchRun
+	_, err := l.ask(ctx, "runs", protocol.LaunchRequest{AttemptRef: holdfast.AttemptRef{Run: id}}, &run)
 	if err == nil && run.Run != id {
 		err = fmt.Errorf("run %s: %w", id, holdfast.ErrUnavailable)
 	}
@@ -180,7 +181,7 @@ func (l *Launches) RunOf(ctx context.Context, id string) (holdfast.Run, error) {
 func short(detail string) string { return detail[:min(len(detail), 4<<10)] }
 
 // runOf is a run with what a launcher has to know of it.
-func runOf(r holdfast.LaunchRun) holdfast.Run {
+func runOf(r protocol.LaunchRun) holdfast.Run {
 	run := holdfast.Run{ID: r.Run, Kind: r.Kind, Status: r.Status, Cluster: r.Cluster, Runner: r.Runner}
 	run.Attempt, run.Fence, run.Cancel, run.Reason, run.Detail = r.Attempt, r.Fence, r.Cancel, r.Reason, r.Detail
 	run.Document = holdfast.Cluster{Name: r.Cluster, Project: r.Project, Environment: r.Environment, Runner: r.Ask, Limits: r.Limits}

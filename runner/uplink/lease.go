@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
@@ -160,7 +161,7 @@ func (l *lease) beat(ctx context.Context) {
 		l.mu.Unlock()
 
 		try, cancel := context.WithTimeout(ctx, limit)
-		reply, err := l.client.heartbeat(try, l.AttemptRef, l.Token, holdfast.Heartbeat{Step: step, Process: l.process})
+		reply, err := l.client.heartbeat(try, l.AttemptRef, l.Token, protocol.Heartbeat{Step: step, Process: l.process})
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -180,7 +181,7 @@ func (l *lease) beat(ctx context.Context) {
 }
 
 // takeIn acts on what came of a beat and returns when to send the next one.
-func (l *lease) takeIn(sent, sentAt time.Time, reply holdfast.HeartbeatReply, err error) time.Duration {
+func (l *lease) takeIn(sent, sentAt time.Time, reply protocol.HeartbeatReply, err error) time.Duration {
 	every := l.Lease / 6
 	l.mu.Lock()
 	if err == nil {

@@ -8,15 +8,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // maskFile has the parts of the log that are secret, as a LogMask.
 const maskFile = "mask.json"
 
 // MaskLog keeps which parts of the log the server is to overwrite once it has all of it.
-func (s *Session) MaskLog(spans []holdfast.LogSpan) {
-	data, err := json.Marshal(holdfast.LogMask{Spans: spans})
+func (s *Session) MaskLog(spans []protocol.LogSpan) {
+	data, err := json.Marshal(protocol.LogMask{Spans: spans})
 	if err == nil {
 		err = WriteFile(filepath.Join(s.dir, maskFile), data, nil)
 	}
@@ -32,12 +32,12 @@ func (s *Session) sendMask(ctx context.Context) bool {
 	if errors.Is(err, os.ErrNotExist) {
 		return true
 	}
-	var mask holdfast.LogMask
+	var mask protocol.LogMask
 	if err == nil {
 		err = json.Unmarshal(data, &mask)
 	}
 	if err == nil && s.log.lossy() { // where something is in the server's log is not known
-		mask.Spans = []holdfast.LogSpan{{To: math.MaxInt64}}
+		mask.Spans = []protocol.LogSpan{{To: math.MaxInt64}}
 	}
 	if err == nil {
 		_, err = Retry(ctx, trouble(s.Logger, "log was not masked yet"), func() (struct{}, error) {

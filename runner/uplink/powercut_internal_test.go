@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // fragileDisk is a disk that loses with a power cut what was not synced: a file without
@@ -133,7 +134,7 @@ func (a fragileAgent) claim(t *testing.T) *Session {
 
 // found is what the next process finds of that attempt after a power cut: its outcome,
 // and what it delivers.
-func (a fragileAgent) found(t *testing.T) (holdfast.Result, []string) {
+func (a fragileAgent) found(t *testing.T) (protocol.Result, []string) {
 	t.Helper()
 	if err := a.disk.SyncDir(a.Dir); err != nil { // made when the agent was first started
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func TestPowerCutAfterAResult(t *testing.T) {
 	a := newFragileAgent(t)
 	s := a.claim(t)
 	putAll(t, s, "input=i", "document=d")
-	s.SaveResult(holdfast.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged})
+	s.SaveResult(protocol.Result{Status: holdfast.RunPlanned, Reason: holdfast.ReasonPlanChanged})
 	result, parcels := a.found(t)
 	if result.Status != holdfast.RunPlanned || !slices.Equal(parcels, []string{"input=i", "document=d"}) {
 		t.Errorf("it ended %s (%s) with %q", result.Status, result.Reason, parcels)
@@ -258,7 +259,7 @@ func TestNoApplyOnADiskThatTakesNothing(t *testing.T) {
 	if s.MayApply() || s.HasBegun() || s.Unkept() == nil {
 		t.Errorf("the apply may begin after the disk had failed, or not for that: %v", s.Unkept())
 	}
-	s.SaveResult(holdfast.Result{Status: holdfast.RunPlanned})
+	s.SaveResult(protocol.Result{Status: holdfast.RunPlanned})
 	if result, parcels := a.found(t); result.Status != holdfast.RunInterrupted || result.Applying {
 		t.Errorf("it ended %s, applying %v, with %q", result.Status, result.Applying, parcels)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -38,11 +39,11 @@ func (c Claimed) Key() string {
 
 // Outcome returns how a predecessor's attempt ended. If it had no end, its
 // workspace is looked through for a state that the engine could not save.
-func (s *Session) Outcome(dir string) (holdfast.Result, error) {
+func (s *Session) Outcome(dir string) (protocol.Result, error) {
 	if _, err := os.Stat(filepath.Join(s.dir, applyingFile)); err == nil {
 		s.lease.begun = true
 		if err := s.artefacts.makeLasting(); err != nil { // a state among them, whose workspace goes
-			return holdfast.Result{}, err
+			return protocol.Result{}, err
 		}
 	}
 	if n := workspace.KillLeftovers(dir); n > 0 {
@@ -50,7 +51,7 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 	}
 	kept, err := s.inherit(dir)
 	if err != nil {
-		return holdfast.Result{}, err
+		return protocol.Result{}, err
 	}
 	if kept != "" {
 		dir = "" // it is not removed
@@ -59,7 +60,7 @@ func (s *Session) Outcome(dir string) (holdfast.Result, error) {
 		s.inherited = true
 		return result, workspace.RemoveDead(dir)
 	}
-	result := holdfast.Result{
+	result := protocol.Result{
 		Fence: s.Fence, Status: holdfast.RunInterrupted, Reason: holdfast.ReasonAgentKilled, Applying: s.HasBegun(),
 		Detail: "the agent was killed while it executed the run, and the engine with it",
 	}
@@ -93,7 +94,7 @@ func (s *Session) inherit(dir string) (kept string, err error) {
 		return "", err
 	}
 	s.Logger.Warn("unsaved state was found")
-	if _, err := s.artefacts.put(holdfast.ArtefactErrored, bytes.NewReader(state)); err != nil {
+	if _, err := s.artefacts.put(protocol.ArtefactErrored, bytes.NewReader(state)); err != nil {
 		return "", err
 	}
 	if !s.OwnState || !s.Kind.Writes() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestOutcomeKeepsAStateThatCannotBeRead: the folder is named, and nothing is applied
@@ -25,7 +26,7 @@ func TestOutcomeKeepsAStateThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "workspace")
-	state := filepath.Join(dir, "root", holdfast.ArtefactErrored)
+	state := filepath.Join(dir, "root", protocol.ArtefactErrored)
 	if err := os.MkdirAll(filepath.Dir(state), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestOutcomeKeepsAStateThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", "root", holdfast.ArtefactErrored))
+	kept, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", "root", protocol.ArtefactErrored))
 	if result.Failure.Cause != holdfast.CauseStateUnsaved || result.Failure.Transient || len(kept) != 1 ||
 		!strings.Contains(result.Failure.Hint, filepath.Dir(filepath.Dir(kept[0]))) {
 		t.Errorf("kept is %q, the result is %+v, %+v", kept, result, result.Failure)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
@@ -205,7 +206,7 @@ func (s *Session) PutArtefact(_ context.Context, name string, data io.Reader) er
 	if !workspace.SafeName(name) {
 		return fmt.Errorf("put artefact %q: not a valid name", name)
 	}
-	limited := &limitedReader{Reader: data, left: holdfast.ArtefactLimit(name)}
+	limited := &limitedReader{Reader: data, left: protocol.ArtefactLimit(name)}
 	if _, err := s.artefacts.put(name, limited); err != nil {
 		return fmt.Errorf("put artefact: %w", err)
 	}
@@ -308,7 +309,7 @@ func (s *Session) sendArtefact(ctx context.Context, name, path string) error {
 
 // Bring sees the attempt through: it beats, waits for the result and delivers all. It
 // returns false if ctx ended first: the rest stays on disk.
-func (s *Session) Bring(ctx context.Context, result func() (holdfast.Result, bool)) bool {
+func (s *Session) Bring(ctx context.Context, result func() (protocol.Result, bool)) bool {
 	beating, stopBeating := context.WithCancel(ctx)
 	var beats sync.WaitGroup
 	beats.Go(func() { s.lease.beat(beating) })
@@ -322,7 +323,7 @@ func (s *Session) Bring(ctx context.Context, result func() (holdfast.Result, boo
 // their order, artefacts, the log, and the result last, since the attempt's
 // credential ends with it. It returns false if ctx ended first: the rest stays
 // on disk.
-func (s *Session) deliver(ctx context.Context, result func() (holdfast.Result, bool)) bool {
+func (s *Session) deliver(ctx context.Context, result func() (protocol.Result, bool)) bool {
 	var workers sync.WaitGroup
 	workers.Go(func() { s.state.held.run(ctx) })
 	workers.Go(func() { s.artefacts.run(ctx) })
@@ -347,7 +348,7 @@ func (s *Session) deliver(ctx context.Context, result func() (holdfast.Result, b
 }
 
 // finish delivers the result. It returns false if ctx ended first.
-func (s *Session) finish(ctx context.Context, outcome holdfast.Result) bool {
+func (s *Session) finish(ctx context.Context, outcome protocol.Result) bool {
 	fenced, taken := s.lease.end(), s.inherited
 	_, err := Retry(ctx, trouble(s.Logger, "result was not delivered yet"), func() (struct{}, error) {
 		err := s.client.Result(ctx, s.AttemptRef, s.Token, outcome)
@@ -370,7 +371,7 @@ func (s *Session) finish(ctx context.Context, outcome holdfast.Result) bool {
 // SaveResult makes the outcome outlive this process, and a power cut if the attempt could
 // write. What it speaks of is on disk before: a result without its plan is an error, and
 // without a result the run is tried again.
-func (s *Session) SaveResult(result holdfast.Result) {
+func (s *Session) SaveResult(result protocol.Result) {
 	data, err := json.Marshal(result)
 	disk := s.lastingDisk()
 	if err == nil && disk != nil {
@@ -386,11 +387,11 @@ func (s *Session) SaveResult(result holdfast.Result) {
 
 // loadResult returns the outcome that a predecessor saved, false if it died
 // before.
-func (s *Session) loadResult() (holdfast.Result, bool) {
-	var result holdfast.Result
+func (s *Session) loadResult() (protocol.Result, bool) {
+	var result protocol.Result
 	data, err := os.ReadFile(filepath.Join(s.dir, resultFile))
 	if err != nil || json.NewDecoder(bytes.NewReader(data)).Decode(&result) != nil {
-		return holdfast.Result{}, false
+		return protocol.Result{}, false
 	}
 	return result, true
 }

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
 
@@ -65,7 +65,7 @@ func Rescue(workspace string) ([]byte, error) {
 	}}
 	err := folders.Walk(context.Background(), workspace, bounds, func(e folders.Entry) error {
 		modified := time.Unix(e.Stat.Mtim.Unix())
-		if e.Name == holdfast.ArtefactErrored && e.Kind() == syscall.S_IFREG && modified.After(at) {
+		if e.Name == protocol.ArtefactErrored && e.Kind() == syscall.S_IFREG && modified.After(at) {
 			newest, at = filepath.Join(workspace, e.Path), modified
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/flock"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
 )
@@ -93,7 +94,7 @@ type Folder struct {
 // Take returns an empty folder for an attempt. It has the location's path
 // unless another attempt works there: one of this process that was given up but
 // has not ended, or one of another process.
-func (w *Store) Take(a holdfast.Assignment) (Folder, error) {
+func (w *Store) Take(a protocol.Assignment) (Folder, error) {
 	own := w.OwnDir(a.AttemptRef)
 	if err := folders.RemoveAll(own); err != nil {
 		return Folder{}, fmt.Errorf("clear workspace: %w", err)
@@ -115,7 +116,7 @@ func (w *Store) Take(a holdfast.Assignment) (Folder, error) {
 }
 
 // takeLocation takes the folder of the assignment's state location.
-func (w *Store) takeLocation(a holdfast.Assignment) (Folder, error) {
+func (w *Store) takeLocation(a protocol.Assignment) (Folder, error) {
 	hash := strings.TrimPrefix(string(holdfast.DigestOf([]byte(a.StateLocation))), "sha256:")[:24]
 	lock, err := os.OpenFile(filepath.Join(w.dir, locationsDir, hash), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Limits of a bundle besides ExecutorOptions.MaxBundle.
@@ -116,7 +116,7 @@ func entryName(name string) (string, error) {
 // engines reports whether an entry of a bundle is the engine's. A state that could
 // not be saved is one of this attempt's engine.
 func engines(name string) bool {
-	return slices.Contains(strings.Split(name, "/"), ".terraform") || path.Base(name) == holdfast.ArtefactErrored
+	return slices.Contains(strings.Split(name, "/"), ".terraform") || path.Base(name) == protocol.ArtefactErrored
 }
 
 func unpackEntry(root *os.Root, h *tar.Header, r io.Reader) error {

@@ -11,12 +11,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/agentkey"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Runners are the records of runners; *datastore.Store is one.
 type Runners interface {
 	// Runner returns a runner in force; ErrNotFound if there is none of that name.
-	Runner(ctx context.Context, name string) (holdfast.RunnerRecord, error)
+	Runner(ctx context.Context, name string) (runnerspec.Record, error)
 }
 
 // Options are what Claimants need.
@@ -45,7 +47,7 @@ type Credential struct {
 	Token
 	Key string // the id of the key that has signed it; empty: it is a token of the configuration
 	// Document is, with a Key, that of its runner.
-	Document holdfast.Runner
+	Document runnerspec.Runner
 }
 
 // Why a claim is refused.
@@ -83,7 +85,7 @@ func (c *Claimants) Of(ctx context.Context, bearer string) (Credential, error) {
 	if !agentkey.Looks(bearer) || c.opts.Runners == nil {
 		return Credential{}, &Refusal{Why: WhyToken, text: "agent token missing or unknown"}
 	}
-	var runner holdfast.Runner
+	var runner runnerspec.Runner
 	verified, err := agentkey.Verify(bearer, agentkey.Verifying{
 		Audience: c.audience, Now: c.opts.Now(),
 		Keys: func(agent string) (keys []string, err error) {
@@ -114,19 +116,19 @@ func (e *storeError) Unwrap() error { return e.error }
 
 // keyed is the runner that an agent belongs to by its id, if agents of that have keys; one
 // without keys if not.
-func (c *Claimants) keyed(ctx context.Context, agent string) (holdfast.Runner, error) {
+func (c *Claimants) keyed(ctx context.Context, agent string) (runnerspec.Runner, error) {
 	name, _, _ := strings.Cut(agent, "/")
-	if holdfast.CheckAgentID(agent) != nil {
-		return holdfast.Runner{}, nil
+	if protocol.CheckAgentID(agent) != nil {
+		return runnerspec.Runner{}, nil
 	}
 	rec, err := c.opts.Runners.Runner(ctx, name)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
-		return holdfast.Runner{}, nil
+		return runnerspec.Runner{}, nil
 	case err != nil:
-		return holdfast.Runner{}, &storeError{fmt.Errorf("read keys of runner %.100q: %w", name, err)}
-	case rec.Document.Type != holdfast.RunnerRemote && rec.Document.Type != holdfast.RunnerKubernetesAgent:
-		return holdfast.Runner{}, nil
+		return runnerspec.Runner{}, &storeError{fmt.Errorf("read keys of runner %.100q: %w", name, err)}
+	case rec.Document.Type != runnerspec.Remote && rec.Document.Type != runnerspec.KubernetesAgent:
+		return runnerspec.Runner{}, nil
 	}
 	return rec.Document, nil
 }
@@ -147,7 +149,7 @@ func (c *Claimants) InForce(ctx context.Context, who Credential) (bool, error) {
 // Bind holds a claim against the credential that it came with. A claim that names no
 // kinds is for those of the credential; one that asks for more than it allows is refused as a
 // whole, by a *Refusal.
-func (c *Claimants) Bind(who Credential, req *holdfast.ClaimRequest) error {
+func (c *Claimants) Bind(who Credential, req *protocol.ClaimRequest) error {
 	if err := c.bindID(who, req.Agent); err != nil {
 		return err
 	}

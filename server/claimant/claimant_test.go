@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/agentkey"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server/claimant"
 )
 
@@ -17,15 +18,15 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // runners are one runner, or the trouble in reading it.
 type runners struct {
-	runner holdfast.Runner
+	runner runnerspec.Runner
 	err    error
 }
 
-func (r *runners) Runner(_ context.Context, name string) (holdfast.RunnerRecord, error) {
+func (r *runners) Runner(_ context.Context, name string) (runnerspec.Record, error) {
 	if r.err == nil && r.runner.Name != name {
-		return holdfast.RunnerRecord{}, holdfast.ErrNotFound
+		return runnerspec.Record{}, holdfast.ErrNotFound
 	}
-	return holdfast.RunnerRecord{Document: r.runner}, r.err
+	return runnerspec.Record{Document: r.runner}, r.err
 }
 
 func signed(t *testing.T) (token, public string) {
@@ -51,7 +52,7 @@ func signed(t *testing.T) (token, public string) {
 func TestKeyInForce(t *testing.T) {
 	t.Parallel()
 	token, public := signed(t)
-	docs := &runners{runner: holdfast.Runner{Name: "far", Type: holdfast.RunnerRemote, Keys: []string{public}}}
+	docs := &runners{runner: runnerspec.Runner{Name: "far", Type: runnerspec.Remote, Keys: []string{public}}}
 	c := claimant.New(claimant.Options{Runners: docs, Address: "https://agents.example.com", Now: func() time.Time { return now }})
 	who, err := c.Of(t.Context(), token)
 	if err != nil || who.Agent != "far/1" || who.Runner != "far" || who.Document.Name != "far" || len(who.Projects) > 0 {
@@ -78,7 +79,7 @@ func TestKeyInForce(t *testing.T) {
 func TestNoKeys(t *testing.T) {
 	t.Parallel()
 	token, public := signed(t)
-	docs := &runners{runner: holdfast.Runner{Name: "far", Type: holdfast.RunnerRemote, Keys: []string{public}}}
+	docs := &runners{runner: runnerspec.Runner{Name: "far", Type: runnerspec.Remote, Keys: []string{public}}}
 	for name, test := range map[string]struct {
 		opts  claimant.Options
 		words string

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Token is the credential of an agent and what it is bound to. It is known
@@ -46,7 +47,7 @@ func Check(tokens []Token) error {
 		case t.SHA256 == [32]byte{} || t.SHA256 == sha256.Sum256(nil):
 			errs = append(errs, fmt.Errorf("token %q is empty", t.Name))
 		}
-		if err := holdfast.CheckAgentID(t.Name); err != nil && t.Name != "" {
+		if err := protocol.CheckAgentID(t.Name); err != nil && t.Name != "" {
 			errs = append(errs, fmt.Errorf("token %q: its name %w", t.Name, err))
 		}
 		if n, bound := first(func(other Token) bool { return t.Agent != "" && other.Agent == t.Agent }); bound {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
 
@@ -60,7 +61,7 @@ type Store interface {
 // Runs say what runs may have tokens for, and where they come from.
 type Runs interface {
 	// Identities are those that the configuration gives to runs of a kind of a cluster.
-	Identities(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Identities, error)
+	Identities(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Identities, error)
 	Origin(run holdfast.Run) claims.Origin
 }
 
@@ -185,15 +186,15 @@ func (i *Issuer) mark(ctx context.Context) error {
 
 // Issue returns a token of the current attempt at a run, for an audience that the
 // configuration gives to it; an ErrForbidden for any other.
-func (i *Issuer) Issue(ctx context.Context, run holdfast.Run, audience string) (holdfast.IdentityToken, error) {
+func (i *Issuer) Issue(ctx context.Context, run holdfast.Run, audience string) (protocol.IdentityToken, error) {
 	identities, err := i.opts.Runs.Identities(run.Document, run.Kind)
 	if err != nil {
-		return holdfast.IdentityToken{}, fmt.Errorf("issue token: %w", err)
+		return protocol.IdentityToken{}, fmt.Errorf("issue token: %w", err)
 	}
 	kind := kindOf(identities, audience)
 	if kind == "" {
 		i.refused(RefusedAudience)
-		return holdfast.IdentityToken{}, fmt.Errorf("a %s run of this project and environment has no identity for audience %.200q: %w",
+		return protocol.IdentityToken{}, fmt.Errorf("a %s run of this project and environment has no identity for audience %.200q: %w",
 			run.Kind, audience, holdfast.ErrForbidden)
 	}
 	said := claims.Of(run, i.opts.Runs.Origin(run))
@@ -205,27 +206,27 @@ func (i *Issuer) Issue(ctx context.Context, run holdfast.Run, audience string) (
 
 // IssueRunner returns a token of the server itself, by which it starts the runs of a runner.
 // Only the server calls it: no listener leads here.
-func (i *Issuer) IssueRunner(ctx context.Context, origin claims.Origin, audience string) (holdfast.IdentityToken, error) {
+func (i *Issuer) IssueRunner(ctx context.Context, origin claims.Origin, audience string) (protocol.IdentityToken, error) {
 	return i.sign(ctx, claims.PhaseRunner, claims.OfRunner(origin), audience)
 }
 
 // sign addresses claims to an audience, and makes the token.
-func (i *Issuer) sign(ctx context.Context, kind string, of claims.Claims, audience string) (holdfast.IdentityToken, error) {
+func (i *Issuer) sign(ctx context.Context, kind string, of claims.Claims, audience string) (protocol.IdentityToken, error) {
 	if err := i.mark(ctx); err != nil {
 		i.refused(RefusedURL)
-		return holdfast.IdentityToken{}, fmt.Errorf("issue token: %w", err)
+		return protocol.IdentityToken{}, fmt.Errorf("issue token: %w", err)
 	}
 	ring := i.ring.Load()
 	now := ring.now()
 	said := of.For(i.opts.URL, audience, rand.Text(), now, i.opts.Times.Token)
 	token, err := ring.sign(said, now)
 	if err != nil {
-		return holdfast.IdentityToken{}, fmt.Errorf("issue token: %w", err)
+		return protocol.IdentityToken{}, fmt.Errorf("issue token: %w", err)
 	}
 	if i.opts.Issued != nil {
 		i.opts.Issued(ctx, Issued{Kind: kind, Claims: said})
 	}
-	return holdfast.IdentityToken{Token: token, Lifetime: i.opts.Times.Token}, nil
+	return protocol.IdentityToken{Token: token, Lifetime: i.opts.Times.Token}, nil
 }
 
 func (i *Issuer) refused(why string) {
@@ -235,7 +236,7 @@ func (i *Issuer) refused(why string) {
 }
 
 // kindOf is the kind of the identity whose tokens have that audience, empty if there is none.
-func kindOf(identities holdfast.Identities, audience string) string {
+func kindOf(identities protocol.Identities, audience string) string {
 	for _, kind := range []string{"aws", "gcp", "azure", "vault"} {
 		if of, ok := identities.Audiences()[kind]; ok && of == audience && audience != "" {
 			return kind

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore"
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/issuer"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
@@ -61,8 +62,8 @@ func openStore(t *testing.T, c *clock) *datastore.Store {
 // awsRuns may have tokens for AWS: each phase.
 type awsRuns struct{ tags bool }
 
-func (r awsRuns) Identities(_ holdfast.Cluster, kind holdfast.RunKind) (holdfast.Identities, error) {
-	return holdfast.Identities{AWS: &holdfast.AWSIdentity{
+func (r awsRuns) Identities(_ holdfast.Cluster, kind holdfast.RunKind) (protocol.Identities, error) {
+	return protocol.Identities{AWS: &protocol.AWSIdentity{
 		RoleARN: "arn:" + claims.PhaseOf(kind), Audience: "sts.amazonaws.com", SessionTags: r.tags,
 	}}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // Launches are the runs of runners that launch what executes them; dispatch.Launches is one.
@@ -29,8 +31,8 @@ type Claims interface {
 
 // Attempts are those that run.
 type Attempts interface {
-	LaunchedAttempts(ctx context.Context, runner string) ([]holdfast.Ticket, error)
-	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat holdfast.Heartbeat) (holdfast.HeartbeatReply, error)
+	LaunchedAttempts(ctx context.Context, runner string) ([]protocol.Ticket, error)
+	Heartbeat(ctx context.Context, ref holdfast.AttemptRef, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	NoteLaunch(ctx context.Context, ref holdfast.AttemptRef, reason holdfast.Reason, detail string) error
 }
 
@@ -52,7 +54,7 @@ type Options struct {
 	Runs     Runs
 	// Settings are what the configuration says of a runner's Jobs; an error says why there
 	// can be none.
-	Settings func(ctx context.Context, runner holdfast.Runner) (holdfast.LaunchSettings, error)
+	Settings func(ctx context.Context, runner runnerspec.Runner) (protocol.LaunchSettings, error)
 	// Limits are those of the runs of a cluster.
 	Limits func(c holdfast.Cluster) holdfast.RunLimits
 	Now    func() time.Time
@@ -65,7 +67,7 @@ type Desk struct {
 }
 
 // call answers one request about a runner.
-type call func(ctx context.Context, runner holdfast.Runner, req holdfast.LaunchRequest) (any, error)
+type call func(ctx context.Context, runner runnerspec.Runner, req protocol.LaunchRequest) (any, error)
 
 const (
 	maxWait   = 30 * time.Second
@@ -84,7 +86,7 @@ func New(opts Options) *Desk {
 
 // Answer answers a request about a runner, whose launcher was recognised; nil: there is
 // nothing to say. ErrNotFound if there is no such request, or nothing of that name.
-func (d *Desk) Answer(ctx context.Context, runner holdfast.Runner, name string, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) Answer(ctx context.Context, runner runnerspec.Runner, name string, req protocol.LaunchRequest) (any, error) {
 	answer, ok := d.calls[name]
 	if !ok {
 		return nil, holdfast.ErrorOf(holdfast.ErrNotFound, "no such path")
@@ -92,7 +94,7 @@ func (d *Desk) Answer(ctx context.Context, runner holdfast.Runner, name string, 
 	return answer(ctx, runner, req)
 }
 
-func (d *Desk) settings(ctx context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
+func (d *Desk) settings(ctx context.Context, runner runnerspec.Runner, _ protocol.LaunchRequest) (any, error) {
 	settings, err := d.opts.Settings(ctx, runner)
 	if err != nil {
 		return nil, holdfast.ErrorOf(holdfast.ErrUnavailable, "runner %q cannot be used: %v", runner.Name, err)
@@ -106,7 +108,7 @@ func (d *Desk) settings(ctx context.Context, runner holdfast.Runner, _ holdfast.
 }
 
 // news waits for something that may be of interest to who launches runs.
-func (d *Desk) news(ctx context.Context, _ holdfast.Runner, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) news(ctx context.Context, _ runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	select {
 	case <-d.opts.Launches.Freed():
 	case <-time.After(min(max(req.Wait, 0), maxWait)):
@@ -116,7 +118,7 @@ func (d *Desk) news(ctx context.Context, _ holdfast.Runner, req holdfast.LaunchR
 	return nil, nil
 }
 
-func (d *Desk) claim(ctx context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
+func (d *Desk) claim(ctx context.Context, runner runnerspec.Runner, _ protocol.LaunchRequest) (any, error) {
 	settings, err := d.opts.Settings(ctx, runner)
 	if err != nil {
 		return nil, holdfast.ErrorOf(holdfast.ErrUnavailable, "runner %q cannot be used: %v", runner.Name, err)
@@ -128,20 +130,20 @@ func (d *Desk) claim(ctx context.Context, runner holdfast.Runner, _ holdfast.Lau
 		return nil, fmt.Errorf("claim a run of runner %q: %w", runner.Name, err)
 	}
 	shown := d.shown(run)
-	return holdfast.LaunchTicket{Run: &shown, Ticket: ticket}, nil
+	return protocol.LaunchTicket{Run: &shown, Ticket: ticket}, nil
 }
 
 // attempts are those of the runner. Of one whose agent has not called, this is the sign of
 // life.
-func (d *Desk) attempts(ctx context.Context, runner holdfast.Runner, _ holdfast.LaunchRequest) (any, error) {
+func (d *Desk) attempts(ctx context.Context, runner runnerspec.Runner, _ protocol.LaunchRequest) (any, error) {
 	list, err := d.opts.Launches.LaunchedAttempts(ctx, runner.Name)
 	if err != nil {
 		return nil, err
 	}
 	now := d.opts.Now()
-	answer := holdfast.LaunchAttempts{Attempts: []holdfast.LaunchAttempt{}}
+	answer := protocol.LaunchAttempts{Attempts: []protocol.LaunchAttempt{}}
 	for _, t := range list {
-		a := holdfast.LaunchAttempt{AttemptRef: t.AttemptRef, Agent: t.Agent, Exchanged: !t.ExchangedAt.IsZero(), Host: t.Host}
+		a := protocol.LaunchAttempt{AttemptRef: t.AttemptRef, Agent: t.Agent, Exchanged: !t.ExchangedAt.IsZero(), Host: t.Host}
 		if !t.CreatedAt.IsZero() {
 			a.Age = max(now.Sub(t.CreatedAt), 1)
 		}
@@ -149,7 +151,7 @@ func (d *Desk) attempts(ctx context.Context, runner holdfast.Runner, _ holdfast.
 			if _, err := d.own(ctx, runner, t.AttemptRef); errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrNotFound) {
 				continue
 			}
-			reply, err := d.opts.Launches.Heartbeat(ctx, t.AttemptRef, holdfast.Heartbeat{Fence: t.Fence})
+			reply, err := d.opts.Launches.Heartbeat(ctx, t.AttemptRef, protocol.Heartbeat{Fence: t.Fence})
 			if errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrDamaged) {
 				continue // it has ended, or nobody can say what it is: that keeps no other from going on
 			} else if err != nil {
@@ -162,7 +164,7 @@ func (d *Desk) attempts(ctx context.Context, runner holdfast.Runner, _ holdfast.
 	return answer, nil
 }
 
-func (d *Desk) ticket(ctx context.Context, runner holdfast.Runner, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) ticket(ctx context.Context, runner runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	if _, err := d.own(ctx, runner, req.AttemptRef); err != nil {
 		return nil, err
 	}
@@ -170,10 +172,10 @@ func (d *Desk) ticket(ctx context.Context, runner holdfast.Runner, req holdfast.
 	if err != nil {
 		return nil, err
 	}
-	return holdfast.LaunchTicket{Ticket: ticket}, nil
+	return protocol.LaunchTicket{Ticket: ticket}, nil
 }
 
-func (d *Desk) run(ctx context.Context, runner holdfast.Runner, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) run(ctx context.Context, runner runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	run, err := d.ofRunner(ctx, runner, req.Run)
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func (d *Desk) run(ctx context.Context, runner holdfast.Runner, req holdfast.Lau
 	return d.shown(run), nil
 }
 
-func (d *Desk) note(ctx context.Context, runner holdfast.Runner, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) note(ctx context.Context, runner runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	if err := says(req, true); err != nil {
 		return nil, err
 	}
@@ -191,7 +193,7 @@ func (d *Desk) note(ctx context.Context, runner holdfast.Runner, req holdfast.La
 	return nil, d.opts.Launches.NoteLaunch(ctx, req.AttemptRef, req.Reason, req.Detail)
 }
 
-func (d *Desk) end(ctx context.Context, runner holdfast.Runner, req holdfast.LaunchRequest) (any, error) {
+func (d *Desk) end(ctx context.Context, runner runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	if err := says(req, req.Dead); err != nil {
 		return nil, err
 	}
@@ -205,7 +207,7 @@ func (d *Desk) end(ctx context.Context, runner holdfast.Runner, req holdfast.Lau
 }
 
 // says holds what a launcher says of an attempt to the words that there are for it.
-func says(req holdfast.LaunchRequest, orNothing bool) error {
+func says(req protocol.LaunchRequest, orNothing bool) error {
 	known := req.Reason.Reportable() || req.Reason == holdfast.ReasonCanceled
 	if !known || req.Reason == "" && !orNothing {
 		return holdfast.ErrorOf(holdfast.ErrForbidden, "%.60q is not a reason for which an attempt does not start, or ends", string(req.Reason))
@@ -217,7 +219,7 @@ func says(req holdfast.LaunchRequest, orNothing bool) error {
 }
 
 // ofRunner is a run that the runner has; ErrNotFound if there is none of that id.
-func (d *Desk) ofRunner(ctx context.Context, runner holdfast.Runner, id string) (holdfast.Run, error) {
+func (d *Desk) ofRunner(ctx context.Context, runner runnerspec.Runner, id string) (holdfast.Run, error) {
 	run, err := d.opts.Runs.Run(ctx, id)
 	if err == nil && run.RunnerName() != runner.Name {
 		err = holdfast.ErrNotFound
@@ -230,18 +232,18 @@ func (d *Desk) ofRunner(ctx context.Context, runner holdfast.Runner, id string) 
 
 // own is the run of an attempt that was launched for the runner; ErrFenced if the attempt is
 // over, or an agent of the runner has claimed it.
-func (d *Desk) own(ctx context.Context, runner holdfast.Runner, ref holdfast.AttemptRef) (holdfast.Run, error) {
+func (d *Desk) own(ctx context.Context, runner runnerspec.Runner, ref holdfast.AttemptRef) (holdfast.Run, error) {
 	run, err := d.ofRunner(ctx, runner, ref.Run)
-	if err == nil && (run.Status != holdfast.RunRunning || run.Ref() != ref || run.Agent != holdfast.LaunchAgent(runner.Name, ref)) {
+	if err == nil && (run.Status != holdfast.RunRunning || run.Ref() != ref || run.Agent != protocol.LaunchAgent(runner.Name, ref)) {
 		err = fmt.Errorf("attempt %d of run %s: %w", ref.Attempt, ref.Run, holdfast.ErrFenced)
 	}
 	return run, err
 }
 
 // shown is what a launcher has to know of a run.
-func (d *Desk) shown(run holdfast.Run) holdfast.LaunchRun {
+func (d *Desk) shown(run holdfast.Run) protocol.LaunchRun {
 	c := run.Document
-	return holdfast.LaunchRun{
+	return protocol.LaunchRun{
 		AttemptRef: run.Ref(), Runner: run.RunnerName(), Kind: run.Kind, Status: run.Status, Cancel: run.Cancel, Reason: run.Reason, Detail: run.Detail,
 		Cluster: cmp.Or(c.Name, run.Cluster), Project: c.Project, Environment: c.Environment, Ask: c.Runner, Limits: d.opts.Limits(c),
 	}

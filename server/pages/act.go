@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // maxForm bounds the form of a button, in bytes.
@@ -79,7 +80,7 @@ func (v *visit) obey(form url.Values) (console.Alert, error) {
 		return console.Alert{Tone: "ok", Title: "Drift check queued", Action: console.Action{Label: "Open the check", Href: runHref(run.ID)}}, err
 	case "remove":
 		var made v1.ProposedCluster
-		err := v.post("/proposals", form.Get("csrf"), v1.ClusterProposal{Change: holdfast.ProposeDelete, Cluster: cluster}, &made)
+		err := v.post("/proposals", form.Get("csrf"), v1.ClusterProposal{Change: proposals.Delete, Cluster: cluster}, &made)
 		return console.Alert{
 			Tone: "ok", Title: "Its removal is proposed as " + made.PullRequest.String(), Why: "Somebody else has to approve it.",
 			Action: console.Action{Label: "Open the pull request", Href: pullRequestHref(made.PullRequest)},

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // NewPath is the form for a new cluster, and takes it.
@@ -36,13 +37,13 @@ type proposal struct {
 
 // newCluster shows the form for a new cluster, or first what it can be made from.
 func (v *visit) newCluster() (console.View, error) {
-	p := &proposal{visit: v, form: v.r.URL.Query(), change: holdfast.ProposeCreate}
+	p := &proposal{visit: v, form: v.r.URL.Query(), change: proposals.Create}
 	return p.show(false)
 }
 
 // changeCluster shows the form for a change of a cluster, filled in as it is.
 func (v *visit) changeCluster() (console.View, error) {
-	p := &proposal{visit: v, form: url.Values{"cluster": {v.r.PathValue("name")}}, change: holdfast.ProposeUpdate}
+	p := &proposal{visit: v, form: url.Values{"cluster": {v.r.PathValue("name")}}, change: proposals.Update}
 	return p.show(false)
 }
 
@@ -65,7 +66,7 @@ func (p *Pages) postNew(w http.ResponseWriter, r *http.Request) {
 		p.keepTyped(w, r)
 		return
 	}
-	asked := &proposal{visit: v, form: r.PostForm, change: cmp.Or(r.PostForm.Get("change"), holdfast.ProposeCreate)}
+	asked := &proposal{visit: v, form: r.PostForm, change: cmp.Or(r.PostForm.Get("change"), proposals.Create)}
 	var view console.View
 	if err == nil {
 		v.frame.Who, v.frame.Form, v.frame.Self = console.Who{Name: v.who.Name, Role: role(v.who)}, v.who.FormToken, NewPath
@@ -105,7 +106,7 @@ func (p *proposal) show(proposes bool) (console.View, error) {
 	p.frame.Here, p.frame.Title = "c", "New cluster"
 	p.frame.Crumbs = []console.Link{{Text: "Fleet", Href: "/"}, {Text: "New cluster"}}
 	p.view.Change = p.change
-	if p.change == holdfast.ProposeUpdate {
+	if p.change == proposals.Update {
 		if err := p.readCluster(); err != nil {
 			return nil, err
 		}
@@ -136,7 +137,7 @@ func (p *proposal) show(proposes bool) (console.View, error) {
 
 // mayPropose reports whether whoever looks may propose anything: where, the API decides.
 func (p *proposal) mayPropose() bool {
-	if p.change == holdfast.ProposeUpdate {
+	if p.change == proposals.Update {
 		return p.may(access.Propose, documentOf(p.cluster).Project)
 	}
 	return p.mayAnywhere(access.Propose)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // variablePrefix is how the names of fields of variables begin.
@@ -22,7 +23,7 @@ func (p *proposal) fields() {
 	p.view.Sent = []console.Hidden{{Name: "csrf", Value: p.who.FormToken}, {Name: "change", Value: p.change}, {Name: "template", Value: p.view.Template}}
 	version := p.view.Head
 	p.view.Head = nil
-	if p.change == holdfast.ProposeUpdate {
+	if p.change == proposals.Update {
 		p.view.Sent = append(p.view.Sent, console.Hidden{Name: "cluster", Value: p.form.Get("cluster")})
 	} else {
 		p.head("cluster", "Name", "a-z, 0-9 and - inside; it stays for the cluster's life", true)
@@ -31,7 +32,7 @@ func (p *proposal) fields() {
 	}
 	p.view.Head = append(p.view.Head, version...)
 	p.providerFields()
-	if p.change == holdfast.ProposeCreate {
+	if p.change == proposals.Create {
 		p.head("repo", "Repository", "where its document will be; empty: the only one that defines clusters", false)
 		p.head("path", "File", "in the repository; empty: one of its own", false)
 	}
@@ -50,7 +51,7 @@ func (p *proposal) head(name, label, help string, required bool) {
 // providerFields are the provider and the region, which the template may limit.
 func (p *proposal) providerFields() {
 	chosen := p.form.Get("provider")
-	if chosen == "" && len(p.detail.Providers) > 0 && p.change == holdfast.ProposeCreate {
+	if chosen == "" && len(p.detail.Providers) > 0 && p.change == proposals.Create {
 		chosen = p.detail.Providers[0].Name
 		p.form.Set("provider", chosen)
 	}
@@ -238,7 +239,7 @@ func written(value any) string {
 func (p *proposal) request() v1.ClusterProposal {
 	is := documentOf(p.cluster)
 	changed := func(name, was string) string {
-		if value := strings.TrimSpace(p.form.Get(name)); p.change == holdfast.ProposeCreate || value != was {
+		if value := strings.TrimSpace(p.form.Get(name)); p.change == proposals.Create || value != was {
 			return value
 		}
 		return ""
@@ -246,7 +247,7 @@ func (p *proposal) request() v1.ClusterProposal {
 	req := v1.ClusterProposal{
 		Change: p.change, Cluster: strings.TrimSpace(p.form.Get("cluster")), Provider: changed("provider", is.Provider), Region: changed("region", is.Region),
 	}
-	if p.change == holdfast.ProposeCreate {
+	if p.change == proposals.Create {
 		req.Template, req.Version = p.view.Template, p.form.Get("version")
 		req.Project, req.Environment = changed("project", ""), changed("environment", "")
 		req.Repo, req.Path = strings.TrimSpace(p.form.Get("repo")), strings.TrimSpace(p.form.Get("path"))
@@ -257,7 +258,7 @@ func (p *proposal) request() v1.ClusterProposal {
 		text := p.form.Get(variablePrefix + name)
 		was, had := is.Variables[name]
 		switch {
-		case p.change == holdfast.ProposeUpdate && had && sameText(text, written(was)), !had && strings.TrimSpace(text) == "":
+		case p.change == proposals.Update && had && sameText(text, written(was)), !had && strings.TrimSpace(text) == "":
 		case strings.TrimSpace(text) == "":
 			req.Set = append(req.Set, "variables."+name+"=")
 		case strings.Contains(text, holdfast.SensitiveValue):

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
@@ -33,7 +33,7 @@ type BadSecret struct {
 
 // ReadSecret reads a reference such as {secret: {env: DB_PASSWORD}}. bad is nil if it is
 // one.
-func ReadSecret(value any) (ref holdfast.SecretRef, bad *BadSecret) {
+func ReadSecret(value any) (ref rootmodule.SecretRef, bad *BadSecret) {
 	outer, _ := value.(map[string]any)
 	inner, _ := outer[SecretKey].(map[string]any)
 	if len(outer) != 1 || inner == nil {

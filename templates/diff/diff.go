@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/schema"
 	"github.com/holdfast-dev/holdfast/templates/wording"
@@ -18,7 +18,7 @@ import (
 // rules, providers, modules and outputs, each by name. What reads the same gives
 // nothing. A change whose effect on documents is not known, such as that of a
 // pattern, is taken for breaking.
-func Templates(from, to templates.Blueprint) []holdfast.TemplateChange {
+func Templates(from, to templates.Blueprint) []rollout.TemplateChange {
 	d := &differ{from: from, to: to}
 	if from.Name != to.Name {
 		d.add("template", "is now called "+to.Name+", not "+from.Name, true)
@@ -39,7 +39,7 @@ func Templates(from, to templates.Blueprint) []holdfast.TemplateChange {
 
 type differ struct {
 	from, to templates.Blueprint
-	changes  []holdfast.TemplateChange
+	changes  []rollout.TemplateChange
 }
 
 func (d *differ) add(about, what string, breaking bool) {
@@ -47,16 +47,16 @@ func (d *differ) add(about, what string, breaking bool) {
 	if len(what) > most {
 		what = strings.ToValidUTF8(what[:most], "") + "…"
 	}
-	d.changes = append(d.changes, holdfast.TemplateChange{About: about, What: what, Breaking: breaking})
+	d.changes = append(d.changes, rollout.TemplateChange{About: about, What: what, Breaking: breaking})
 }
 
-func (d *differ) sorted() []holdfast.TemplateChange {
+func (d *differ) sorted() []rollout.TemplateChange {
 	kinds := []string{"template", "variables", "variable", "rule", "provider", "engine", "module", "output"}
-	rank := func(c holdfast.TemplateChange) int {
+	rank := func(c rollout.TemplateChange) int {
 		kind, _, _ := strings.Cut(c.About, " ")
 		return slices.Index(kinds, kind)
 	}
-	slices.SortStableFunc(d.changes, func(a, b holdfast.TemplateChange) int {
+	slices.SortStableFunc(d.changes, func(a, b rollout.TemplateChange) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.About, b.About),
 			breakingFirst(a.Breaking, b.Breaking), cmp.Compare(a.What, b.What))
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/diff"
 	"github.com/holdfast-dev/holdfast/templates/document"
@@ -37,7 +37,7 @@ func blueprintOf(schema map[string]any) templates.Blueprint {
 }
 
 // lines are changes for people; the breaking ones begin with "!".
-func lines(changes []holdfast.TemplateChange) []string {
+func lines(changes []rollout.TemplateChange) []string {
 	var out []string
 	for _, c := range changes {
 		mark := ""

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/policy"
 	shipped "github.com/holdfast-dev/holdfast/policy/library"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // harm is a change of a cluster that exists, and the shipped policies that speak against it.
@@ -87,7 +88,7 @@ func shippedPolicies(t *testing.T, cloud string, printed []byte) {
 // saidBy are the policies that say something of a plan.
 func saidBy(t *testing.T, set *policy.Set, plan []byte, kind holdfast.RunKind) (ids []string) {
 	t.Helper()
-	in, err := policy.ReadInput(bytes.NewReader(plan), policy.Context{Run: holdfast.PolicyRun{Kind: kind}})
+	in, err := policy.ReadInput(bytes.NewReader(plan), policy.Context{Run: protocol.PolicyRun{Kind: kind}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/boundedhcl"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
@@ -23,8 +24,8 @@ func (v Variable) takesSecret() bool {
 
 // SecretsOf parts the variables of a document into those whose values are in Git
 // and references to secrets. What is wrong with the latter is for the caller to say.
-func (m *Module) SecretsOf(c holdfast.Cluster) (plain map[string]any, refs map[string]holdfast.SecretRef) {
-	plain, refs = make(map[string]any, len(c.Variables)), make(map[string]holdfast.SecretRef)
+func (m *Module) SecretsOf(c holdfast.Cluster) (plain map[string]any, refs map[string]rootmodule.SecretRef) {
+	plain, refs = make(map[string]any, len(c.Variables)), make(map[string]rootmodule.SecretRef)
 	for name, value := range c.Variables {
 		if v, declared := m.Variables[name]; declared && v.takesSecret() && decode.LooksSecret(value) {
 			refs[name], _ = decode.ReadSecret(value)
@@ -43,8 +44,8 @@ func (g *Gatherer) SecretVariables(dir string) []string {
 
 // SecretRefs says where the values of these variables are. What is wrong with that file
 // the agent says.
-func (g *Gatherer) SecretRefs(dir string) map[string]holdfast.SecretRef {
-	file, ok := g.Entries[path.Join(dir, holdfast.SecretFile)]
+func (g *Gatherer) SecretRefs(dir string) map[string]rootmodule.SecretRef {
+	file, ok := g.Entries[path.Join(dir, rootmodule.SecretFile)]
 	if !ok {
 		return nil
 	}
@@ -53,9 +54,9 @@ func (g *Gatherer) SecretRefs(dir string) map[string]holdfast.SecretRef {
 	if !ok || json.Unmarshal(data, &given) != nil {
 		return nil
 	}
-	refs := make(map[string]holdfast.SecretRef, len(given))
+	refs := make(map[string]rootmodule.SecretRef, len(given))
 	for name, value := range given {
-		var ref holdfast.SecretRef
+		var ref rootmodule.SecretRef
 		_ = json.Unmarshal(value, &ref)
 		refs[name] = ref
 	}

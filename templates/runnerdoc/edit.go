@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/edit"
 )
 
 // New is the document of a runner with nothing but its type.
-func New(name string, t holdfast.RunnerType) []byte {
+func New(name string, t runnerspec.Type) []byte {
 	return fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n  type: %s\n", decode.APIVersion, decode.KindRunner, name, t)
 }
 

@@ -7,16 +7,17 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
 // waysOf are the keys of spec.kubernetes of which a type has exactly one.
-func waysOf(t holdfast.RunnerType) []string {
+func waysOf(t runnerspec.Type) []string {
 	switch t {
-	case holdfast.RunnerKubernetesGKE:
+	case runnerspec.KubernetesGKE:
 		return []string{"gke"}
-	case holdfast.RunnerKubernetesEKS:
+	case runnerspec.KubernetesEKS:
 		return []string{"eks"}
 	default:
 		return []string{"inCluster", "kubeconfig", "server"}
@@ -24,11 +25,11 @@ func waysOf(t holdfast.RunnerType) []string {
 }
 
 // kubernetes reads how the API server is reached.
-func (r reader) kubernetes(o *decode.Object, t holdfast.RunnerType) *holdfast.KubernetesAccess {
+func (r reader) kubernetes(o *decode.Object, t runnerspec.Type) *runnerspec.KubernetesAccess {
 	if o.Node == nil {
 		return nil
 	}
-	a := &holdfast.KubernetesAccess{InCluster: o.Bool("inCluster", false), Kubeconfig: r.secret(o, "kubeconfig")}
+	a := &runnerspec.KubernetesAccess{InCluster: o.Bool("inCluster", false), Kubeconfig: r.secret(o, "kubeconfig")}
 	if s := o.Child("server"); s.Node != nil {
 		a.Server = r.server(s)
 	}
@@ -46,7 +47,7 @@ func (r reader) kubernetes(o *decode.Object, t holdfast.RunnerType) *holdfast.Ku
 }
 
 // oneWay reports ways to an API server that are too many, or not of the type.
-func (r reader) oneWay(o *decode.Object, t holdfast.RunnerType) {
+func (r reader) oneWay(o *decode.Object, t runnerspec.Type) {
 	allowed := waysOf(t)
 	first := ""
 	for _, way := range []string{"inCluster", "kubeconfig", "server", "gke", "eks"} {
@@ -68,8 +69,8 @@ func (r reader) oneWay(o *decode.Object, t holdfast.RunnerType) {
 	}
 }
 
-func (r reader) server(o *decode.Object) *holdfast.KubernetesServer {
-	s := &holdfast.KubernetesServer{
+func (r reader) server(o *decode.Object) *runnerspec.KubernetesServer {
+	s := &runnerspec.KubernetesServer{
 		URL: r.url(o, "url", true, "https"), CertificateAuthority: r.certificates(o, "certificateAuthority"),
 		ProxyURL: r.url(o, "proxyURL", false, "http", "https"), Token: r.secret(o, "token"),
 		ClientCertificate: r.certificates(o, "clientCertificate"), ClientKey: r.secret(o, "clientKey"),
@@ -88,8 +89,8 @@ func (r reader) server(o *decode.Object) *holdfast.KubernetesServer {
 	return s
 }
 
-func (r reader) gke(o *decode.Object) *holdfast.GKECluster {
-	g := &holdfast.GKECluster{
+func (r reader) gke(o *decode.Object) *runnerspec.GKECluster {
+	g := &runnerspec.GKECluster{
 		Project: o.Required("project"), Location: o.Required("location"), Name: o.Required("name"),
 		InternalIP: o.Bool("internalIP", false), ProxyURL: r.url(o, "proxyURL", false, "http", "https"),
 		WorkloadIdentityProvider: o.Required("workloadIdentityProvider"), ServiceAccount: o.Text("serviceAccount"),
@@ -98,8 +99,8 @@ func (r reader) gke(o *decode.Object) *holdfast.GKECluster {
 	return g
 }
 
-func (r reader) eks(o *decode.Object) *holdfast.EKSCluster {
-	e := &holdfast.EKSCluster{
+func (r reader) eks(o *decode.Object) *runnerspec.EKSCluster {
+	e := &runnerspec.EKSCluster{
 		Region: r.region(o, "region", true), Name: o.Required("name"), RoleARN: r.role(o, "roleARN"),
 		SessionName: r.session(o), STSRegion: r.region(o, "stsRegion", false),
 	}
@@ -108,11 +109,11 @@ func (r reader) eks(o *decode.Object) *holdfast.EKSCluster {
 }
 
 // job reads what Jobs are made from.
-func (r reader) job(o *decode.Object) *holdfast.RunnerJob {
+func (r reader) job(o *decode.Object) *runnerspec.Job {
 	if o.Node == nil {
 		return nil
 	}
-	j := &holdfast.RunnerJob{
+	j := &runnerspec.Job{
 		Namespace: r.objectName(o, "namespace", true), Image: r.image(o),
 		PullPolicy:          o.Choice("pullPolicy", "Always", "IfNotPresent", "Never"),
 		PlanServiceAccount:  r.objectName(o, "planServiceAccount", true),
@@ -142,7 +143,7 @@ func (r reader) job(o *decode.Object) *holdfast.RunnerJob {
 }
 
 // storage reads where states are.
-func (r reader) storage(o *decode.Object, t holdfast.RunnerType) *holdfast.StateStorage {
+func (r reader) storage(o *decode.Object, t runnerspec.Type) *holdfast.StateStorage {
 	fields := map[string][]string{
 		"kubernetes": {"namespace"}, "s3": {"bucket", "region", "prefix"}, "gcs": {"bucket", "prefix"},
 		"azurerm": {"resourceGroup", "storageAccount", "container", "prefix"},
@@ -192,11 +193,11 @@ func (r reader) storage(o *decode.Object, t holdfast.RunnerType) *holdfast.State
 }
 
 // ecs reads what tasks are made from.
-func (r reader) ecs(o *decode.Object) *holdfast.ECSTask {
+func (r reader) ecs(o *decode.Object) *runnerspec.ECSTask {
 	if o.Node == nil {
 		return nil
 	}
-	e := &holdfast.ECSTask{
+	e := &runnerspec.ECSTask{
 		Region: r.region(o, "region", true), Cluster: o.Required("cluster"), RoleARN: r.role(o, "roleARN"),
 		SessionName: r.session(o), STSRegion: r.region(o, "stsRegion", false),
 		ExecutionRoleARN: r.role(o, "executionRoleARN"), PlanTaskRoleARN: r.role(o, "planTaskRoleARN"),

@@ -8,21 +8,21 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
 // sectionsOf are the keys of spec that say how agents of a type come to be, and those of
 // them that must be there.
-func sectionsOf(t holdfast.RunnerType) (may, must []string) {
+func sectionsOf(t runnerspec.Type) (may, must []string) {
 	switch t {
-	case holdfast.RunnerKubernetes, holdfast.RunnerKubernetesGKE, holdfast.RunnerKubernetesEKS:
+	case runnerspec.Kubernetes, runnerspec.KubernetesGKE, runnerspec.KubernetesEKS:
 		return []string{"kubernetes", "job"}, []string{"kubernetes", "job"}
-	case holdfast.RunnerKubernetesAgent:
+	case runnerspec.KubernetesAgent:
 		return []string{"job", "keys"}, []string{"job"}
-	case holdfast.RunnerRemote:
+	case runnerspec.Remote:
 		return []string{"keys"}, nil
-	case holdfast.RunnerECS:
+	case runnerspec.ECS:
 		return []string{"ecs"}, []string{"ecs"}
 	default:
 		return nil, nil
@@ -30,8 +30,8 @@ func sectionsOf(t holdfast.RunnerType) (may, must []string) {
 }
 
 // runner reads the spec of a Runner.
-func (r reader) runner(o *decode.Object) *holdfast.Runner {
-	runner := &holdfast.Runner{Type: r.typeOf(o)}
+func (r reader) runner(o *decode.Object) *runnerspec.Runner {
+	runner := &runnerspec.Runner{Type: r.typeOf(o)}
 	r.sections(o, runner)
 	if s := o.Child("storage"); s.Node != nil {
 		runner.Storage = r.storage(s, runner.Type)
@@ -52,22 +52,22 @@ func (r reader) runner(o *decode.Object) *holdfast.Runner {
 	return runner
 }
 
-func (r reader) typeOf(o *decode.Object) holdfast.RunnerType {
+func (r reader) typeOf(o *decode.Object) runnerspec.Type {
 	if !o.Has("type") {
 		o.Get("type")
 		o.Missing("type")
 		return ""
 	}
 	var types []string
-	for _, t := range holdfast.RunnerTypes() {
+	for _, t := range runnerspec.Types() {
 		types = append(types, string(t))
 	}
-	return holdfast.RunnerType(o.Choice("type", types...))
+	return runnerspec.Type(o.Choice("type", types...))
 }
 
 // sections reads what says how agents come to be, and holds it to the type. Where that is
 // not known, all are read.
-func (r reader) sections(o *decode.Object, runner *holdfast.Runner) {
+func (r reader) sections(o *decode.Object, runner *runnerspec.Runner) {
 	may, must := sectionsOf(runner.Type)
 	for _, section := range []struct {
 		key  string
@@ -138,7 +138,7 @@ func (r reader) texts(o *decode.Object, check func(name, text string) (message, 
 
 // secret reads a reference to one of the server's secrets. No fault repeats what stands
 // there: it may be the secret itself.
-func (r reader) secret(o *decode.Object, key string) *holdfast.ServerSecret {
+func (r reader) secret(o *decode.Object, key string) *runnerspec.ServerSecret {
 	const example = "write {secret: NAME}, and NAME: {file: PATH} under secrets in holdfast.yaml"
 	n := o.Get(key)
 	if n == nil {
@@ -162,5 +162,5 @@ func (r reader) secret(o *decode.Object, key string) *holdfast.ServerSecret {
 	if name == nil {
 		return nil
 	}
-	return &holdfast.ServerSecret{Secret: name.Value}
+	return &runnerspec.ServerSecret{Secret: name.Value}
 }

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
@@ -22,13 +23,13 @@ type Options struct {
 	AnySecret bool
 	// Check returns what else is wrong with a runner whose keys are right: what only those
 	// know who start its agents. Nil: nothing.
-	Check func(holdfast.Runner) []holdfast.FieldFault
+	Check func(runnerspec.Runner) []runnerspec.FieldFault
 }
 
 // Document is a runner or a rule as it was written.
 type Document struct {
-	Runner *holdfast.Runner     // nil: it is a rule
-	Rule   *holdfast.RunnerRule // nil: it is a runner
+	Runner *runnerspec.Runner // nil: it is a rule
+	Rule   *runnerspec.Rule   // nil: it is a runner
 	Path   string
 	Line   int
 	Lines  int             // that it has, up to its last value
@@ -157,12 +158,12 @@ func parse(file, kind string, root *yaml.Node, opts Options) (doc Document, name
 	}
 	if kind == decode.KindRunner {
 		if doc.Runner == nil {
-			doc.Runner = &holdfast.Runner{}
+			doc.Runner = &runnerspec.Runner{}
 		}
 		doc.Runner.Name = name
 	} else {
 		if doc.Rule == nil {
-			doc.Rule = &holdfast.RunnerRule{}
+			doc.Rule = &runnerspec.Rule{}
 		}
 		doc.Rule.Name = name
 	}
@@ -210,8 +211,8 @@ type reader struct {
 }
 
 // rule reads the spec of a RunnerRule.
-func (r reader) rule(o *decode.Object) *holdfast.RunnerRule {
-	rule := &holdfast.RunnerRule{Runner: o.Name("runner")}
+func (r reader) rule(o *decode.Object) *runnerspec.Rule {
+	rule := &runnerspec.Rule{Runner: o.Name("runner")}
 	if o.Get("project") != nil {
 		rule.Project = o.Name("project")
 	}

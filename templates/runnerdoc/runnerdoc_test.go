@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -82,10 +83,10 @@ ecs:
 		t.Fatalf("faults:\n%v", faults)
 	}
 	want := []runnerdoc.Document{
-		{Path: "runners.yaml", Line: 1, Runner: &holdfast.Runner{
-			Name: "eu", Type: holdfast.RunnerKubernetes,
-			Kubernetes: &holdfast.KubernetesAccess{Kubeconfig: &holdfast.ServerSecret{Secret: "eu-kubeconfig"}},
-			Job: &holdfast.RunnerJob{
+		{Path: "runners.yaml", Line: 1, Runner: &runnerspec.Runner{
+			Name: "eu", Type: runnerspec.Kubernetes,
+			Kubernetes: &runnerspec.KubernetesAccess{Kubeconfig: &runnerspec.ServerSecret{Secret: "eu-kubeconfig"}},
+			Job: &runnerspec.Job{
 				Namespace: "holdfast-runs", Image: "registry.example.com/holdfast:1.0", PullPolicy: "IfNotPresent",
 				PullSecrets: []string{"registry"}, PlanServiceAccount: "plan", ApplyServiceAccount: "apply",
 				NodeSelector: map[string]string{"pool": "runs"},
@@ -94,15 +95,15 @@ ecs:
 			},
 			Storage: &holdfast.StateStorage{Type: "s3", Bucket: "states", Region: "eu-central-1", Prefix: "eu"},
 			MaxRuns: 20,
-			Allow: holdfast.RunnerAllowance{
+			Allow: runnerspec.Allowance{
 				Resources: holdfast.RunLimits{Memory: 8 << 30, CPU: 2}, ServiceAccounts: []string{"apps-*"}, PodTemplate: true,
 			},
 		}},
-		{Path: "runners.yaml", Line: 21, Runner: &holdfast.Runner{
-			Name: "edge", Type: holdfast.RunnerRemote, Keys: []string{publicKey('a'), publicKey('b')},
+		{Path: "runners.yaml", Line: 21, Runner: &runnerspec.Runner{
+			Name: "edge", Type: runnerspec.Remote, Keys: []string{publicKey('a'), publicKey('b')},
 		}},
-		{Path: "runners.yaml", Line: 36, Runner: &holdfast.Runner{
-			Name: "tasks", Type: holdfast.RunnerECS, ECS: &holdfast.ECSTask{
+		{Path: "runners.yaml", Line: 36, Runner: &runnerspec.Runner{
+			Name: "tasks", Type: runnerspec.ECS, ECS: &runnerspec.ECSTask{
 				Region: "eu-central-1", Cluster: "runs", RoleARN: "arn:aws:iam::123456789012:role/start",
 				ExecutionRoleARN: "arn:aws:iam::123456789012:role/execute",
 				PlanTaskRoleARN:  "arn:aws:iam::123456789012:role/plan", ApplyTaskRoleARN: "arn:aws:iam::123456789012:role/apply",
@@ -110,7 +111,7 @@ ecs:
 				Secrets: map[string]string{"TOKEN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:token"},
 			},
 		}},
-		{Path: "runners.yaml", Line: 52, Rule: &holdfast.RunnerRule{Name: "prod", Runner: "eu", Project: "payments", Environment: "prod"}},
+		{Path: "runners.yaml", Line: 52, Rule: &runnerspec.Rule{Name: "prod", Runner: "eu", Project: "payments", Environment: "prod"}},
 	}
 	if diff := cmp.Diff(want, docs, cmpopts.IgnoreUnexported(runnerdoc.Document{}), cmpopts.IgnoreFields(runnerdoc.Document{}, "Lines"), cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
@@ -223,8 +224,8 @@ func TestFaultsOfOthers(t *testing.T) {
 	t.Parallel()
 
 	opts := options()
-	opts.Check = func(holdfast.Runner) []holdfast.FieldFault {
-		return []holdfast.FieldFault{
+	opts.Check = func(runnerspec.Runner) []runnerspec.FieldFault {
+		return []runnerspec.FieldFault{
 			{Path: []string{"job", "podTemplate", "spec", "containers", "0", "name"}, Message: "the container must be main"},
 			{Path: []string{"job", "podTemplate", "spec", "volumes"}, Message: "there must be volumes", Hint: "add them"},
 		}

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
 // TakeSecrets parts variables into those whose values are in Git and references
 // to secrets, and returns what is wrong with the latter.
-func (s *Schema) TakeSecrets(variables map[string]any) (plain map[string]any, refs map[string]holdfast.SecretRef, bad []Violation) {
+func (s *Schema) TakeSecrets(variables map[string]any) (plain map[string]any, refs map[string]rootmodule.SecretRef, bad []Violation) {
 	plain = make(map[string]any, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		value := variables[name]
@@ -25,7 +25,7 @@ func (s *Schema) TakeSecrets(variables map[string]any) (plain map[string]any, re
 				})
 			}
 			if refs == nil {
-				refs = map[string]holdfast.SecretRef{}
+				refs = map[string]rootmodule.SecretRef{}
 			}
 			refs[name] = ref
 		case decode.LooksSecret(value) && s.Properties[name] != nil && !s.hasSecretField(name):

@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/url"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
@@ -83,7 +83,7 @@ func (d contradictions) checkAgentTokens(a Agents) {
 		path := fmt.Sprintf("server.agents.tokens[%d]", i)
 		d.required(path+".name", token.Name)
 		d.unique(path+".name", token.Name, seen)
-		if err := holdfast.CheckAgentID(token.Name); err != nil && token.Name != "" {
+		if err := protocol.CheckAgentID(token.Name); err != nil && token.Name != "" {
 			d.at(path+".name", fmt.Sprintf("%q %v", token.Name, err), "the ids of its agents begin with it, such as eu or eu/plan")
 		}
 		d.secret(path+".token", token.Token)

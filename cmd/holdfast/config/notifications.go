@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/notify"
+	"github.com/holdfast-dev/holdfast/outgoing"
 )
 
 // Channel is where notifications are sent.
@@ -43,7 +43,7 @@ func (d contradictions) checkNotifications(channels []Channel) {
 			d.at(at+".signingKey", "is only for the type webhook", "the others know their senders by the address")
 		}
 		for k, event := range c.Events {
-			d.oneOf(fmt.Sprintf("%s.events[%d]", at, k), event, words(holdfast.NotificationEvents())...)
+			d.oneOf(fmt.Sprintf("%s.events[%d]", at, k), event, words(outgoing.NotificationEvents())...)
 		}
 		d.globs(at+".projects", c.Projects)
 		d.globs(at+".environments", c.Environments)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/rootmodule"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
@@ -62,7 +64,7 @@ func (e *laptopEngine) Plan(ctx context.Context, doc document.Document, root *te
 
 func (e *laptopEngine) execute(
 	ctx context.Context, doc document.Document, root *templates.Root,
-	run func(context.Context, holdfast.Assignment, runner.Session) holdfast.Result,
+	run func(context.Context, protocol.Assignment, runner.Session) protocol.Result,
 ) (*laptopSession, error) {
 	session, err := newLaptopSession(io.Discard, root, "")
 	if err != nil {
@@ -75,7 +77,7 @@ func (e *laptopEngine) execute(
 		for name := range root.Secrets {
 			env["TF_VAR_"+name] = "placeholder"
 		}
-		if session.bundle, err = withoutFile(session.bundle, path.Join(root.Dir, holdfast.SecretFile)); err != nil {
+		if session.bundle, err = withoutFile(session.bundle, path.Join(root.Dir, rootmodule.SecretFile)); err != nil {
 			return nil, fmt.Errorf("bundle root module: %w", err)
 		}
 		session.digest = holdfast.DigestOf(session.bundle)
@@ -83,14 +85,14 @@ func (e *laptopEngine) execute(
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	id := holdfast.NewID("laptop", e.now())
-	result := run(ctx, holdfast.Assignment{
+	result := run(ctx, protocol.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: id, Attempt: 1},
 		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: e.now().Add(time.Hour),
 		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest,
 		FingerprintKey: key,
-		EngineChoice:   holdfast.EngineChoice{Engine: doc.Cluster.Engine},
-		AssignedEnv:    holdfast.AssignedEnv{Env: env},
-		AssignedState: holdfast.AssignedState{
+		EngineChoice:   protocol.EngineChoice{Engine: doc.Cluster.Engine},
+		AssignedEnv:    protocol.AssignedEnv{Env: env},
+		AssignedState: protocol.AssignedState{
 			OwnState:      root.OwnState,
 			StateLocation: id,
 		},

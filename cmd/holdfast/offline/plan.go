@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/internal/plandiff"
 	"github.com/holdfast-dev/holdfast/plandoc"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runner"
 	"github.com/holdfast-dev/holdfast/templates"
@@ -77,18 +78,18 @@ func (a *app) plan(ctx context.Context, doc document.Document, root *templates.R
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	result := executor.Execute(ctx, holdfast.Assignment{
+	result := executor.Execute(ctx, protocol.Assignment{
 		AttemptRef: holdfast.AttemptRef{Run: holdfast.NewID("laptop", a.Now()), Attempt: 1},
 		Kind:       holdfast.RunPlan, Cluster: doc.Cluster.Name, Deadline: a.Now().Add(time.Hour),
 		Bundle: session.digest, Dir: root.Dir, SourceDigest: root.Digest,
 		FingerprintKey: key,
-		EngineChoice:   holdfast.EngineChoice{Engine: doc.Cluster.Engine},
-		AssignedState:  holdfast.AssignedState{OwnState: root.OwnState, StateLocation: root.StateLocation},
+		EngineChoice:   protocol.EngineChoice{Engine: doc.Cluster.Engine},
+		AssignedState:  protocol.AssignedState{OwnState: root.OwnState, StateLocation: root.StateLocation},
 	}, session)
 	return a.showPlan(result, session)
 }
 
-func (a *app) showPlan(result holdfast.Result, s *laptopSession) error {
+func (a *app) showPlan(result protocol.Result, s *laptopSession) error {
 	if result.Failure != nil {
 		return hint.New(
 			fmt.Errorf("%s: %s\n%s", result.Failure.Step, result.Failure.Summary, result.Failure.Detail),
@@ -138,12 +139,12 @@ func environment() map[string]string {
 
 // plan is what the run has planned.
 func (s *laptopSession) plan() (holdfast.Plan, error) {
-	document, err := plandoc.Decode(bytes.NewReader(s.artefacts[holdfast.ArtefactDocument]))
+	document, err := plandoc.Decode(bytes.NewReader(s.artefacts[protocol.ArtefactDocument]))
 	if err != nil {
 		return holdfast.Plan{}, err
 	}
 	var info plandoc.Info
-	if err := json.Unmarshal(s.artefacts[holdfast.ArtefactInfo], &info); err != nil {
+	if err := json.Unmarshal(s.artefacts[protocol.ArtefactInfo], &info); err != nil {
 		return holdfast.Plan{}, fmt.Errorf("read plan: %w", err)
 	}
 	return plandiff.Plan(document, info), nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
@@ -147,9 +148,9 @@ func secretSources(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.Ru
 
 // credentials gathers the environment of a run from the entries that match. What
 // cannot be read is missing; where it was to be is for the log only.
-func credentials(cfg *config.Config, logger *slog.Logger) func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
-	return func(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Credentials, error) {
-		out := holdfast.Credentials{Env: make(map[string]string)}
+func credentials(cfg *config.Config, logger *slog.Logger) func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
+	return func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
+		out := protocol.Credentials{Env: make(map[string]string)}
 		secret, missing := make(map[string]bool), make(map[string]error)
 		hosts := make(map[string]config.GitHost)
 		for _, entry := range boundTo(cfg, c, kind) {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // TestSecretSources states which folders and stores a run gets: those of its
@@ -192,7 +193,7 @@ func TestGitHostsKeepSettings(t *testing.T) {
 }
 
 // askGit returns what the Git of a run with credentials answers.
-func askGit(t *testing.T, with holdfast.Credentials, input string, args ...string) (string, error) {
+func askGit(t *testing.T, with protocol.Credentials, input string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", args...)
 	command.Dir = t.TempDir()
@@ -350,7 +351,7 @@ func TestMissingCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := holdfast.Credentials{Env: map[string]string{"B": "value", "C": "value"}, Secrets: []string{"B", "C"}, Missing: []string{"A"}}
+	want := protocol.Credentials{Env: map[string]string{"B": "value", "C": "value"}, Secrets: []string{"B", "C"}, Missing: []string{"A"}}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -13,19 +13,20 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/eks"
 	"github.com/holdfast-dev/holdfast/runner/gke"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
 
 // provesItself reports whether the server shows tokens of its own to the cloud of such a
 // runner.
-func provesItself(t holdfast.RunnerType) bool {
-	return t == holdfast.RunnerKubernetesGKE || t == holdfast.RunnerKubernetesEKS || t == holdfast.RunnerECS
+func provesItself(t runnerspec.Type) bool {
+	return t == runnerspec.KubernetesGKE || t == runnerspec.KubernetesEKS || t == runnerspec.ECS
 }
 
 var errNoIssuer = errors.New("server.issuer is not set in holdfast.yaml: without it the server has no tokens to show to the cloud")
 
 // cloudAccess is how the API server of a runner is reached that a cloud runs.
-func (s launches) cloudAccess(ctx context.Context, r holdfast.Runner) (kubernetes.Access, error) {
+func (s launches) cloudAccess(ctx context.Context, r runnerspec.Runner) (kubernetes.Access, error) {
 	if s.issuer == nil {
 		return kubernetes.Access{}, errNoIssuer
 	}
@@ -46,7 +47,7 @@ func (s launches) cloudAccess(ctx context.Context, r holdfast.Runner) (kubernete
 }
 
 // openTasks makes what starts the tasks of a runner.
-func (s launches) openTasks(ctx context.Context, r holdfast.Runner, start kubernetes.Agent) (launch.Jobs, func(context.Context) error, error) {
+func (s launches) openTasks(ctx context.Context, r runnerspec.Runner, start kubernetes.Agent) (launch.Jobs, func(context.Context) error, error) {
 	if s.issuer == nil {
 		return nil, nil, errNoIssuer
 	}
@@ -88,5 +89,5 @@ func (s launches) runnerToken(name string) func(ctx context.Context, audience st
 // describeRunnerTokens is who the server is when it starts runs, for who registers it.
 func describeRunnerTokens() string {
 	return fmt.Sprintf("runners of types %s, %s, %s: subject %s\n",
-		holdfast.RunnerKubernetesGKE, holdfast.RunnerKubernetesEKS, holdfast.RunnerECS, claims.RunnerSubject("")+"NAME")
+		runnerspec.KubernetesGKE, runnerspec.KubernetesEKS, runnerspec.ECS, claims.RunnerSubject("")+"NAME")
 }

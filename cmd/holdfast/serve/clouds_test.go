@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // What a cloud's runner cannot do without, and variables that are reserved, are faults at their
@@ -13,17 +13,17 @@ import (
 func TestRunnersOfCloudsAreChecked(t *testing.T) {
 	t.Parallel()
 	const issues = `server: {issuer: {url: "https://holdfast.example.com"}}`
-	fargate := &holdfast.ECSTask{Environment: map[string]string{"HOLDFAST_TICKET": "x"}}
+	fargate := &runnerspec.ECSTask{Environment: map[string]string{"HOLDFAST_TICKET": "x"}}
 	for name, test := range map[string]struct {
 		config string
-		runner holdfast.Runner
+		runner runnerspec.Runner
 		want   string
 	}{
-		"an issuer":            {issues, holdfast.Runner{Type: holdfast.RunnerKubernetesEKS}, ""},
-		"none":                 {"dataDir: data", holdfast.Runner{Type: holdfast.RunnerKubernetesGKE}, "type: spec.type: kubernetes-gke: server.issuer is not set"},
-		"none is needed":       {"dataDir: data", holdfast.Runner{Type: holdfast.RunnerKubernetes}, ""},
-		"a reserved variable":  {issues, holdfast.Runner{Type: holdfast.RunnerECS, ECS: fargate}, "ecs.environment: spec.ecs.environment: variable HOLDFAST_TICKET is reserved"},
-		"another one is right": {issues, holdfast.Runner{Type: holdfast.RunnerECS, ECS: &holdfast.ECSTask{Environment: map[string]string{"TF_LOG": "x"}}}, ""},
+		"an issuer":            {issues, runnerspec.Runner{Type: runnerspec.KubernetesEKS}, ""},
+		"none":                 {"dataDir: data", runnerspec.Runner{Type: runnerspec.KubernetesGKE}, "type: spec.type: kubernetes-gke: server.issuer is not set"},
+		"none is needed":       {"dataDir: data", runnerspec.Runner{Type: runnerspec.Kubernetes}, ""},
+		"a reserved variable":  {issues, runnerspec.Runner{Type: runnerspec.ECS, ECS: fargate}, "ecs.environment: spec.ecs.environment: variable HOLDFAST_TICKET is reserved"},
+		"another one is right": {issues, runnerspec.Runner{Type: runnerspec.ECS, ECS: &runnerspec.ECSTask{Environment: map[string]string{"TF_LOG": "x"}}}, ""},
 	} {
 		var got []string
 		for _, f := range checkRunner(parsed(t, test.config))(test.runner) {

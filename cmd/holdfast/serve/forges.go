@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/forge/github"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/webhook"
 )
@@ -115,13 +116,13 @@ func (s *services) shownPosts() shownPosts {
 }
 
 // Post implements server.Posts.
-func (p shownPosts) Post(ctx context.Context, key string) (holdfast.Post, error) {
+func (p shownPosts) Post(ctx context.Context, key string) (outgoing.Post, error) {
 	post, err := p.store.Post(ctx, key)
 	return p.shown(post), err
 }
 
 // Posts implements server.Posts.
-func (p shownPosts) Posts(ctx context.Context, filter holdfast.PostFilter) ([]holdfast.Post, error) {
+func (p shownPosts) Posts(ctx context.Context, filter outgoing.PostFilter) ([]outgoing.Post, error) {
 	posts, err := p.store.Posts(ctx, filter)
 	for i := range posts {
 		posts[i] = p.shown(posts[i])
@@ -129,7 +130,7 @@ func (p shownPosts) Posts(ctx context.Context, filter holdfast.PostFilter) ([]ho
 	return posts, err
 }
 
-func (p shownPosts) shown(post holdfast.Post) holdfast.Post {
+func (p shownPosts) shown(post outgoing.Post) outgoing.Post {
 	if branch := p.further[post.Repo]; branch != "" && post.Status.Context != "" {
 		post.Status.Context = contextOf(post.Status.Context, branch)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/issuer"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
@@ -60,7 +61,7 @@ func recordTokens(s *services) func(ctx context.Context, token issuer.Issued) {
 type issuedRuns struct{ cfg *config.Config }
 
 // Identities are those of the entries that match.
-func (r issuedRuns) Identities(c holdfast.Cluster, kind holdfast.RunKind) (holdfast.Identities, error) {
+func (r issuedRuns) Identities(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Identities, error) {
 	return identities(r.cfg, c, kind), nil
 }
 
@@ -91,31 +92,31 @@ func branchOrigin(cfg *config.Config, name string) claims.Origin {
 
 // identities are whom runs of a kind of a cluster can prove to be: of each kind that which the
 // last entry says that matches.
-func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) holdfast.Identities {
-	var out holdfast.Identities
+func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) protocol.Identities {
+	var out protocol.Identities
 	for _, entry := range boundTo(cfg, c, kind) {
 		if a := entry.AWS; a != (config.AWS{}) {
 			name := fmt.Sprintf("holdfast-%s-%s-%s", c.Project, c.Environment, claims.PhaseOf(kind))
-			out.AWS = &holdfast.AWSIdentity{
+			out.AWS = &protocol.AWSIdentity{
 				RoleARN: a.RoleARN, SessionName: cmp.Or(a.SessionName, name[:min(len(name), 64)]), Region: a.Region,
 				SessionTags: a.SessionTags, Audience: cmp.Or(a.Audience, "sts.amazonaws.com"),
 			}
 		}
 		if g := entry.GCP; g != (config.GCP{}) {
-			out.GCP = &holdfast.GCPIdentity{
+			out.GCP = &protocol.GCPIdentity{
 				Provider: g.Provider, ServiceAccount: g.ServiceAccount,
 				Audience: cmp.Or(g.Audience, "https://iam.googleapis.com/"+g.Provider),
 			}
 		}
 		if a := entry.Azure; a != (config.Azure{}) {
-			out.Azure = &holdfast.AzureIdentity{
+			out.Azure = &protocol.AzureIdentity{
 				TenantID: a.TenantID, ClientID: a.ClientID, SubscriptionID: a.SubscriptionID,
 				Audience: cmp.Or(a.Audience, "api://AzureADTokenExchange"),
 			}
 		}
 		if v := entry.Vault; v != (config.Vault{}) {
 			address := strings.TrimRight(v.Address, "/")
-			out.Vault = &holdfast.VaultIdentity{
+			out.Vault = &protocol.VaultIdentity{
 				Address: address, Role: v.Role, Mount: cmp.Or(strings.Trim(v.Mount, "/"), "jwt"), Namespace: strings.Trim(v.Namespace, "/"),
 				Audience: cmp.Or(v.Audience, address),
 			}
@@ -126,7 +127,7 @@ func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) h
 
 // checkIdentities returns why a run must not start with its identities: variables that other
 // entries give it would be used instead, or Google would not take its subject.
-func checkIdentities(of holdfast.Identities, env map[string]string, c holdfast.Cluster, kind holdfast.RunKind) error {
+func checkIdentities(of protocol.Identities, env map[string]string, c holdfast.Cluster, kind holdfast.RunKind) error {
 	for _, identity := range []struct {
 		kind string
 		is   bool

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
 
@@ -39,19 +40,19 @@ func TestIdentitiesByPhase(t *testing.T) {
 	t.Parallel()
 	cfg := parsed(t, keylessConfig)
 	payments := holdfast.Cluster{Project: "payments", Environment: "staging"}
-	vault := &holdfast.VaultIdentity{Address: "https://vault.example.com", Role: "r", Mount: "jwt/eu", Audience: "https://vault.example.com"}
+	vault := &protocol.VaultIdentity{Address: "https://vault.example.com", Role: "r", Mount: "jwt/eu", Audience: "https://vault.example.com"}
 	for name, test := range map[string]struct {
 		cluster holdfast.Cluster
 		kind    holdfast.RunKind
-		want    holdfast.Identities
+		want    protocol.Identities
 	}{
-		"drift of another project": {holdfast.Cluster{Project: "shop", Environment: "dev"}, holdfast.RunDrift, holdfast.Identities{
-			AWS: &holdfast.AWSIdentity{
+		"drift of another project": {holdfast.Cluster{Project: "shop", Environment: "dev"}, holdfast.RunDrift, protocol.Identities{
+			AWS: &protocol.AWSIdentity{
 				RoleARN: "arn:aws:iam::123456789012:role/plan", SessionName: "holdfast-shop-dev-plan", Region: "eu-central-1", Audience: "sts.amazonaws.com",
 			},
 		}},
-		"destroy": {payments, holdfast.RunDestroy, holdfast.Identities{
-			AWS:   &holdfast.AWSIdentity{RoleARN: "arn:aws:iam::123456789012:role/payments", SessionName: "us", Audience: "sts.amazonaws.com"},
+		"destroy": {payments, holdfast.RunDestroy, protocol.Identities{
+			AWS:   &protocol.AWSIdentity{RoleARN: "arn:aws:iam::123456789012:role/payments", SessionName: "us", Audience: "sts.amazonaws.com"},
 			Vault: vault,
 		}},
 	} {

@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 // launching are the types of runners that this server starts something for.
-var launching = map[holdfast.RunnerType]bool{
-	holdfast.RunnerKubernetes: true, holdfast.RunnerKubernetesGKE: true, holdfast.RunnerKubernetesEKS: true, holdfast.RunnerECS: true,
+var launching = map[runnerspec.Type]bool{
+	runnerspec.Kubernetes: true, runnerspec.KubernetesGKE: true, runnerspec.KubernetesEKS: true, runnerspec.ECS: true,
 }
 
 // launches is how a server launches runs.
@@ -68,12 +68,12 @@ func (s launches) mayBeLeftSince() time.Time {
 }
 
 // former are the former places of a runner where something that it has started may still be.
-func (s launches) former(rec holdfast.RunnerRecord) []holdfast.Runner {
+func (s launches) former(rec runnerspec.Record) []runnerspec.Runner {
 	return rec.FormerSince(s.mayBeLeftSince())
 }
 
 // secretsOf names the present values of the files and secrets that runs of a runner need.
-func (s launches) secretsOf(ctx context.Context, r holdfast.Runner) (string, error) {
+func (s launches) secretsOf(ctx context.Context, r runnerspec.Runner) (string, error) {
 	start, err := s.agentStart()
 	if err != nil {
 		return "", err
@@ -93,12 +93,12 @@ func (s launches) secretsOf(ctx context.Context, r holdfast.Runner) (string, err
 }
 
 // openJobs makes what starts the Jobs of a runner, or its tasks.
-func (s launches) openJobs(ctx context.Context, r holdfast.Runner) (launch.Jobs, func(context.Context) error, error) {
+func (s launches) openJobs(ctx context.Context, r runnerspec.Runner) (launch.Jobs, func(context.Context) error, error) {
 	start, err := s.agentStart()
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Type == holdfast.RunnerECS {
+	if r.Type == runnerspec.ECS {
 		return s.openTasks(ctx, r, start)
 	}
 	access, err := s.kubernetesAccess(ctx, r)
@@ -121,10 +121,10 @@ func (s launches) agentStart() (kubernetes.Agent, error) {
 }
 
 // kubernetesAccess is how the API server of a runner is reached, with its secrets.
-func (s launches) kubernetesAccess(ctx context.Context, r holdfast.Runner) (kubernetes.Access, error) {
+func (s launches) kubernetesAccess(ctx context.Context, r runnerspec.Runner) (kubernetes.Access, error) {
 	a := r.Kubernetes
 	switch {
-	case r.Type != holdfast.RunnerKubernetes:
+	case r.Type != runnerspec.Kubernetes:
 		return s.cloudAccess(ctx, r)
 	case a == nil:
 		return kubernetes.Access{}, fmt.Errorf("runner %q does not say how its API server is reached", r.Name)
@@ -156,7 +156,7 @@ func (s launches) kubernetesAccess(ctx context.Context, r holdfast.Runner) (kube
 }
 
 // serverSecret is the value of a secret that a document refers to.
-func (s launches) serverSecret(ref holdfast.ServerSecret) (string, error) {
+func (s launches) serverSecret(ref runnerspec.ServerSecret) (string, error) {
 	secret, ok := s.cfg.Secrets[ref.Secret]
 	if !ok {
 		return "", fmt.Errorf("secrets in holdfast.yaml has no %q", ref.Secret)

@@ -8,7 +8,9 @@ import (
 	"os"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/server/launchdesk"
 )
 
@@ -21,25 +23,25 @@ func (s launches) newDesk() *launchdesk.Desk {
 }
 
 // settings are those by which an agent elsewhere launches the runs of a runner.
-func (s launches) settings(ctx context.Context, r holdfast.Runner) (holdfast.LaunchSettings, error) {
+func (s launches) settings(ctx context.Context, r runnerspec.Runner) (protocol.LaunchSettings, error) {
 	rec, err := s.store.Runner(ctx, r.Name)
 	if err != nil {
-		return holdfast.LaunchSettings{}, fmt.Errorf("read runner %q: %w", r.Name, err)
+		return protocol.LaunchSettings{}, fmt.Errorf("read runner %q: %w", r.Name, err)
 	}
 	if s.cfg.Server.Agents.URL == "" {
-		return holdfast.LaunchSettings{}, errors.New("there is no address at which Jobs reach the server: set server.agents.url")
+		return protocol.LaunchSettings{}, errors.New("there is no address at which Jobs reach the server: set server.agents.url")
 	}
 	agent, err := s.launchedAgent()
-	return holdfast.LaunchSettings{
+	return protocol.LaunchSettings{
 		Installation: s.installation(), Isolation: s.isolation(), Agent: agent,
 		Start: s.cfg.Jobs.StartTimeout, Timeout: s.cfg.Runs.Timeout, Grace: s.cfg.Jobs.Grace, Former: s.former(rec),
 	}, err
 }
 
 // launchedAgent is how the agent of a Job is started.
-func (s launches) launchedAgent() (holdfast.LaunchedAgent, error) {
+func (s launches) launchedAgent() (protocol.LaunchedAgent, error) {
 	agents := s.cfg.Server.Agents
-	agent := holdfast.LaunchedAgent{ServerURL: agents.URL, Image: s.cfg.Jobs.Image, Isolation: s.cfg.Isolation, Flags: s.cfg.Jobs.Flags}
+	agent := protocol.LaunchedAgent{ServerURL: agents.URL, Image: s.cfg.Jobs.Image, Isolation: s.cfg.Isolation, Flags: s.cfg.Jobs.Flags}
 	if agent.Image == "" {
 		agent.Image = "holdfast:" + s.version
 	}
@@ -64,7 +66,7 @@ func (s launches) isolation() string {
 	if isolates(s.cfg) {
 		return "landlock" // what a Pod has
 	}
-	return holdfast.IsolationNone
+	return protocol.IsolationNone
 }
 
 // granted are the limits of a cluster's runs.

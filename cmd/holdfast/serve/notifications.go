@@ -5,11 +5,11 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/hint"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
 	"github.com/holdfast-dev/holdfast/notify"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	notifying "github.com/holdfast-dev/holdfast/reconciler/notify"
 	"github.com/holdfast-dev/holdfast/server"
@@ -43,9 +43,9 @@ func openNotifier(s *services, opts *reconciler.Options) error {
 		if err != nil {
 			return fmt.Errorf("channel %q: %w", c.Name, err)
 		}
-		events := make([]holdfast.NotificationEvent, len(c.Events))
+		events := make([]outgoing.NotificationEvent, len(c.Events))
 		for i, event := range c.Events {
-			events[i] = holdfast.NotificationEvent(event)
+			events[i] = outgoing.NotificationEvent(event)
 		}
 		o.Channels = append(o.Channels, notifying.Channel{
 			Name: c.Name, Events: events, Sender: channel,
@@ -85,7 +85,7 @@ func templateSecrets(cfg *config.Config) (wrong []error) {
 
 // silentChannels are the channels that cannot be reached. Everybody may read it: there is
 // no address in it, and nothing of an answer.
-func silentChannels(problems []holdfast.ChannelProblem) (out []string) {
+func silentChannels(problems []outgoing.ChannelProblem) (out []string) {
 	for _, p := range problems {
 		out = append(out, fmt.Sprintf("notifications to the channel %s are not accepted since %s, and %d wait: see the server's log",
 			p.Channel, p.Since.UTC().Format("2006-01-02 15:04 UTC"), p.Waiting))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Everybody may read what follows, code in a run too: it names neither agents nor paths.
@@ -37,10 +38,10 @@ func unread(repo, progress, why string) string {
 }
 
 // silent are the agents of this machine that do not respond, given their kinds by ID.
-func silent(local map[string][]holdfast.RunKind, heard []holdfast.AgentStatus) []string {
+func silent(local map[string][]holdfast.RunKind, heard []protocol.AgentStatus) []string {
 	var out []string
 	for id, kinds := range local {
-		if !slices.ContainsFunc(heard, func(a holdfast.AgentStatus) bool { return a.ID == id && a.Living }) {
+		if !slices.ContainsFunc(heard, func(a protocol.AgentStatus) bool { return a.ID == id && a.Living }) {
 			out = append(out, fmt.Sprintf("the server's own agent for %s runs is not responding: see the server's log", holdfast.KindNames(kinds)))
 		}
 	}
@@ -103,11 +104,11 @@ func behind(repos []config.Repository, unread []string, why func(repo string) st
 	return out
 }
 
-func lacking(heard []holdfast.AgentStatus) []string {
+func lacking(heard []protocol.AgentStatus) []string {
 	var out []string
 	var kinds []holdfast.RunKind
 	for _, kind := range holdfast.AgentKinds() {
-		takes := func(a holdfast.AgentStatus) bool {
+		takes := func(a protocol.AgentStatus) bool {
 			return a.Living && a.Refused == "" && (len(a.Kinds) == 0 || slices.Contains(a.Kinds, kind))
 		}
 		if !slices.ContainsFunc(heard, takes) {
@@ -122,7 +123,7 @@ func lacking(heard []holdfast.AgentStatus) []string {
 		case !a.Living:
 		case a.Refused != "":
 			out = append(out, fmt.Sprintf("an agent for %s runs gets none: %s", holdfast.KindNames(a.Kinds), a.Refused))
-		case a.Isolation == holdfast.IsolationUnavailable:
+		case a.Isolation == protocol.IsolationUnavailable:
 			out = append(out, fmt.Sprintf("an agent for %s runs refuses them all: it cannot isolate engines, its log says why", holdfast.KindNames(a.Kinds)))
 		}
 	}

@@ -7,25 +7,26 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Kinds that no living agent executes are told, and so is an agent that can execute
 // nothing, or gets nothing.
 func TestLackingAgents(t *testing.T) {
 	t.Parallel()
-	plans := holdfast.AgentStatus{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"}
-	gone := holdfast.AgentStatus{ID: "b", Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "slots"}
-	bare := holdfast.AgentStatus{ID: "c", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "unavailable"}
-	weak := holdfast.AgentStatus{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "none", Refused: "isolation none is weaker"}
+	plans := protocol.AgentStatus{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan", "drift"}, Isolation: "slots"}
+	gone := protocol.AgentStatus{ID: "b", Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "slots"}
+	bare := protocol.AgentStatus{ID: "c", Living: true, Kinds: []holdfast.RunKind{"apply"}, Isolation: "unavailable"}
+	weak := protocol.AgentStatus{ID: "e", Living: true, Kinds: []holdfast.RunKind{"apply", "destroy"}, Isolation: "none", Refused: "isolation none is weaker"}
 	for name, test := range map[string]struct {
-		heard []holdfast.AgentStatus
+		heard []protocol.AgentStatus
 		want  []string
 	}{
 		"none":  {nil, []string{"no living agent executes plan, apply, drift, destroy runs"}},
-		"some":  {[]holdfast.AgentStatus{plans, gone}, []string{"no living agent executes apply, destroy runs"}},
-		"bare":  {[]holdfast.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "an agent for apply runs refuses them all: it cannot isolate engines, its log says why"}},
-		"weak":  {[]holdfast.AgentStatus{plans, weak}, []string{"no living agent executes apply, destroy runs", "an agent for apply, destroy runs gets none: isolation none is weaker"}},
-		"heard": {[]holdfast.AgentStatus{{ID: "d", Living: true}}, nil}, // by its heartbeats only: its kinds are not known yet
+		"some":  {[]protocol.AgentStatus{plans, gone}, []string{"no living agent executes apply, destroy runs"}},
+		"bare":  {[]protocol.AgentStatus{plans, bare}, []string{"no living agent executes destroy runs", "an agent for apply runs refuses them all: it cannot isolate engines, its log says why"}},
+		"weak":  {[]protocol.AgentStatus{plans, weak}, []string{"no living agent executes apply, destroy runs", "an agent for apply, destroy runs gets none: isolation none is weaker"}},
+		"heard": {[]protocol.AgentStatus{{ID: "d", Living: true}}, nil}, // by its heartbeats only: its kinds are not known yet
 	} {
 		if diff := cmp.Diff(test.want, lacking(test.heard)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -39,12 +40,12 @@ func TestSilentAgents(t *testing.T) {
 	t.Parallel()
 	local := map[string][]holdfast.RunKind{"main-plan": {"plan", "drift"}, "main-apply": {"apply", "destroy"}}
 	for name, test := range map[string]struct {
-		heard []holdfast.AgentStatus
+		heard []protocol.AgentStatus
 		want  []string
 	}{
-		"both live": {[]holdfast.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply", Living: true}}, nil},
-		"one died":  {[]holdfast.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply"}}, []string{"the server's own agent for apply, destroy runs is not responding: see the server's log"}},
-		"none yet": {[]holdfast.AgentStatus{{ID: "elsewhere", Living: true}}, []string{
+		"both live": {[]protocol.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply", Living: true}}, nil},
+		"one died":  {[]protocol.AgentStatus{{ID: "main-plan", Living: true}, {ID: "main-apply"}}, []string{"the server's own agent for apply, destroy runs is not responding: see the server's log"}},
+		"none yet": {[]protocol.AgentStatus{{ID: "elsewhere", Living: true}}, []string{
 			"the server's own agent for apply, destroy runs is not responding: see the server's log",
 			"the server's own agent for plan, drift runs is not responding: see the server's log",
 		}},

@@ -11,16 +11,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/datastore"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // asReplica is what the server is among others that have the same database.
 func asReplica(cfg *config.Config, version string) datastore.Replica {
 	return datastore.Replica{
 		Identity: func() (string, error) { return loadOrCreateIdentity(Identity(cfg)) },
-		Alone:    alone(cfg), Version: version, Protocol: holdfast.Protocol,
+		Alone:    alone(cfg), Version: version, Protocol: protocol.Version,
 		Address: ownAddress(cfg.Server), Locks: locksPlace(cfg.Lock),
 	}
 }
@@ -76,7 +77,7 @@ func deadReplicas(store *datastore.Store) string {
 	return dead(replicas)
 }
 
-func dead(replicas []holdfast.Replica) string {
+func dead(replicas []replica.Replica) string {
 	silent := 0
 	for _, r := range replicas {
 		if !r.Living {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // TestAlone: a server shares its database if nothing that this takes is missing, and else says
@@ -39,10 +39,10 @@ func TestAlone(t *testing.T) {
 
 func TestDeadReplicas(t *testing.T) {
 	t.Parallel()
-	if got := dead([]holdfast.Replica{{Living: true}, {Living: true}}); got != "" {
+	if got := dead([]replica.Replica{{Living: true}, {Living: true}}); got != "" {
 		t.Errorf("of living ones: %q", got)
 	}
-	if got := dead([]holdfast.Replica{{Living: true}, {}}); !strings.HasPrefix(got, "1 of 2 replicas died") {
+	if got := dead([]replica.Replica{{Living: true}, {}}); !strings.HasPrefix(got, "1 of 2 replicas died") {
 		t.Errorf("of a dead one: %q", got)
 	}
 }

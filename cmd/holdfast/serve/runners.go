@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/runner/ecs"
 	"github.com/holdfast-dev/holdfast/runner/kubernetes"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -39,21 +39,21 @@ func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
 }
 
 // checkRunner finds what only those know who start the agents of a runner.
-func checkRunner(cfg *config.Config) func(holdfast.Runner) []holdfast.FieldFault {
-	return func(r holdfast.Runner) []holdfast.FieldFault {
-		var faults []holdfast.FieldFault
+func checkRunner(cfg *config.Config) func(runnerspec.Runner) []runnerspec.FieldFault {
+	return func(r runnerspec.Runner) []runnerspec.FieldFault {
+		var faults []runnerspec.FieldFault
 		if key, err := kubernetes.CheckRunner(r); err != nil {
-			faults = append(faults, holdfast.FieldFault{
+			faults = append(faults, runnerspec.FieldFault{
 				Path: []string{"job", key}, Message: "spec.job." + key + ": " + err.Error(), Hint: "see runners-kubernetes.md",
 			})
 		}
 		if key, err := ecs.CheckRunner(r); err != nil {
-			faults = append(faults, holdfast.FieldFault{
+			faults = append(faults, runnerspec.FieldFault{
 				Path: []string{"ecs", key}, Message: "spec.ecs." + key + ": " + err.Error(), Hint: "choose another name: see runners-ecs.md",
 			})
 		}
 		if provesItself(r.Type) && cfg.Server.Issuer.URL == "" {
-			faults = append(faults, holdfast.FieldFault{
+			faults = append(faults, runnerspec.FieldFault{
 				Path: []string{"type"}, Message: fmt.Sprintf("spec.type: %s: %v", r.Type, errNoIssuer), Hint: "set server.issuer.url: see keyless.md",
 			})
 		}
@@ -79,7 +79,7 @@ func beyondSecrets(a config.Allow, doc runnerdoc.Document) string {
 	if doc.Runner == nil || doc.Runner.Kubernetes == nil {
 		return ""
 	}
-	refs := []*holdfast.ServerSecret{doc.Runner.Kubernetes.Kubeconfig}
+	refs := []*runnerspec.ServerSecret{doc.Runner.Kubernetes.Kubeconfig}
 	if server := doc.Runner.Kubernetes.Server; server != nil {
 		refs = append(refs, server.Token, server.ClientKey)
 	}

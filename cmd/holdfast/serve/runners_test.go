@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -29,21 +30,21 @@ repositories:
 	}
 	grants, clusters := runnerGrants(cfg), bindings(cfg)
 	runner := func(path, name string) runnerdoc.Document {
-		return runnerdoc.Document{Path: path, Runner: &holdfast.Runner{Name: name}}
+		return runnerdoc.Document{Path: path, Runner: &runnerspec.Runner{Name: name}}
 	}
 	reached := func(secrets ...string) runnerdoc.Document {
 		doc := runner("runners/a.yaml", "eu-1")
-		server := &holdfast.KubernetesServer{URL: "https://elsewhere.example.com", Token: &holdfast.ServerSecret{Secret: secrets[0]}}
+		server := &runnerspec.KubernetesServer{URL: "https://elsewhere.example.com", Token: &runnerspec.ServerSecret{Secret: secrets[0]}}
 		if len(secrets) > 1 {
-			server.ClientKey = &holdfast.ServerSecret{Secret: secrets[1]}
+			server.ClientKey = &runnerspec.ServerSecret{Secret: secrets[1]}
 		}
-		doc.Runner.Kubernetes = &holdfast.KubernetesAccess{Server: server}
+		doc.Runner.Kubernetes = &runnerspec.KubernetesAccess{Server: server}
 		return doc
 	}
 	kubeconfig := runner("runners/a.yaml", "eu-1")
-	kubeconfig.Runner.Kubernetes = &holdfast.KubernetesAccess{Kubeconfig: &holdfast.ServerSecret{Secret: "us-kubeconfig"}}
+	kubeconfig.Runner.Kubernetes = &runnerspec.KubernetesAccess{Kubeconfig: &runnerspec.ServerSecret{Secret: "us-kubeconfig"}}
 	rule := func(project, environment, runner string) runnerdoc.Document {
-		return runnerdoc.Document{Path: "rules/a.yaml", Rule: &holdfast.RunnerRule{Name: "a", Project: project, Environment: environment, Runner: runner}}
+		return runnerdoc.Document{Path: "rules/a.yaml", Rule: &runnerspec.Rule{Name: "a", Project: project, Environment: environment, Runner: runner}}
 	}
 	for name, tc := range map[string]struct {
 		repo  string

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/forge/github"
 	forgelocal "github.com/holdfast-dev/holdfast/forge/local"
 	"github.com/holdfast-dev/holdfast/gitsource"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/reconciler"
 	"github.com/holdfast-dev/holdfast/reconciler/dispatch"
 	"github.com/holdfast-dev/holdfast/reconciler/launch"
@@ -131,7 +132,7 @@ func (s *services) openFolders(ctx context.Context) error {
 
 // isolates reports whether each engine is isolated, whoever starts it: agents that do
 // not isolate them get no runs.
-func isolates(cfg *config.Config) bool { return cfg.Isolation != holdfast.IsolationNone }
+func isolates(cfg *config.Config) bool { return cfg.Isolation != protocol.IsolationNone }
 
 func (s *services) warnOfNoIsolation() {
 	switch {

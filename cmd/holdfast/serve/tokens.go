@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/access"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/config"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -89,7 +90,7 @@ func agentsBeside(a *accounts) []*localAgent {
 
 // agentID is what an agent of the server's own machine is called in records.
 func (s *services) agentID(agent *localAgent) string {
-	return holdfast.AgentIDOf(s.identity) + "/" + agent.name // a host may have any name
+	return protocol.AgentIDOf(s.identity) + "/" + agent.name // a host may have any name
 }
 
 // agentTokens are those of the agents on this machine, and of agents elsewhere.

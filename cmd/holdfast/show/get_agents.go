@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/protocol"
 
 	"github.com/spf13/cobra"
 
@@ -69,10 +70,10 @@ func agentIsolation(s v1.Agent) table.Cell {
 	switch {
 	case len(s.Kinds) == 0:
 		return table.Cell{Text: "?"}
-	case s.Isolation == holdfast.IsolationUnavailable:
+	case s.Isolation == protocol.IsolationUnavailable:
 		return table.Cell{Text: s.Isolation, Colour: table.Red}
-	case s.Isolation == "", s.Isolation == holdfast.IsolationNone:
-		return table.Cell{Text: holdfast.IsolationNone, Colour: table.Yellow}
+	case s.Isolation == "", s.Isolation == protocol.IsolationNone:
+		return table.Cell{Text: protocol.IsolationNone, Colour: table.Yellow}
 	default:
 		return table.Cell{Text: s.Isolation}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/seal"
 	"github.com/holdfast-dev/holdfast/internal/flock"
 	"github.com/holdfast-dev/holdfast/internal/testenv/memory"
+	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // machine has a holdfast.yaml and a data folder with a run that has left a blob.
@@ -70,7 +71,7 @@ func (m *machine) fill() {
 		RunSpec: holdfast.RunSpec{StateLocation: "clusters/alpha"},
 	}
 	if err = store.CreateRun(m.t.Context(), run); err == nil {
-		run, err = store.ClaimRun(m.t.Context(), run.ID, holdfast.AgentRef{ID: "agent"}, time.Now(), 0)
+		run, err = store.ClaimRun(m.t.Context(), run.ID, protocol.AgentRef{ID: "agent"}, time.Now(), 0)
 	}
 	if err == nil {
 		err = store.PutArtefact(m.t.Context(), run.Ref(), "document", strings.NewReader(strings.Repeat("large ", 10_000)))

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/table"
 	"github.com/holdfast-dev/holdfast/gitsource"
 	"github.com/holdfast-dev/holdfast/internal/nearest"
+	"github.com/holdfast-dev/holdfast/rollout"
 	"github.com/holdfast-dev/holdfast/templates"
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 	"github.com/holdfast-dev/holdfast/templates/diff"
@@ -61,13 +62,13 @@ v1.4.2), a tag, a branch, a commit, or "." for the work tree as it is on disk.`,
 
 // Diff is how two versions of a template differ.
 type Diff struct {
-	Template string                    `json:"template"`
-	From     string                    `json:"from"`
-	To       string                    `json:"to"`
-	Changes  []holdfast.TemplateChange `json:"changes"`
-	Files    []fileDiff                `json:"files"`
-	Refused  []refusedCluster          `json:"refused,omitempty"`
-	Same     []string                  `json:"same,omitempty"` // clusters whose root module stays what it is
+	Template string                   `json:"template"`
+	From     string                   `json:"from"`
+	To       string                   `json:"to"`
+	Changes  []rollout.TemplateChange `json:"changes"`
+	Files    []fileDiff               `json:"files"`
+	Refused  []refusedCluster         `json:"refused,omitempty"`
+	Same     []string                 `json:"same,omitempty"` // clusters whose root module stays what it is
 }
 
 // fileDiff is how a file of some root modules changes, in the same way for all.

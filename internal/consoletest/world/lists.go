@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
 func (w *World) drift(out http.ResponseWriter, r *http.Request) {
@@ -54,7 +55,7 @@ func (w *World) agents(out http.ResponseWriter, _ *http.Request) {
 
 func (w *World) runners(out http.ResponseWriter, _ *http.Request) {
 	write(out, v1.List[v1.Runner]{Items: []v1.Runner{
-		{Name: "local", Type: holdfast.RunnerLocal, Environments: 14, Agents: 1}, {Name: "eu-west", Type: holdfast.RunnerKubernetes, Environments: 7, Agents: 2},
+		{Name: "local", Type: runnerspec.Local, Environments: 14, Agents: 1}, {Name: "eu-west", Type: runnerspec.Kubernetes, Environments: 7, Agents: 2},
 	}})
 }
 

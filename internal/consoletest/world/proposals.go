@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
+	"github.com/holdfast-dev/holdfast/proposals"
 )
 
 // templateVersion is what a version of the template says; 9.9.9 is gone.
@@ -46,7 +46,7 @@ func propose(out http.ResponseWriter, r *http.Request) {
 		refuse(out, v1.ProblemOf(http.StatusBadRequest, err.Error(), ""))
 		return
 	}
-	if req.Change == holdfast.ProposeUpdate {
+	if req.Change == proposals.Update {
 		req.Project, req.Environment, req.Version = "payments", "prod", cmp.Or(req.Version, "4.2.0")
 	}
 	made := v1.ProposedCluster{Repo: "fleet", Path: "clusters/" + req.Cluster + ".yaml", Line: 1}
@@ -64,7 +64,7 @@ func propose(out http.ResponseWriter, r *http.Request) {
 		}
 	}
 	made.Document = b.String()
-	if req.Change == holdfast.ProposeDelete {
+	if req.Change == proposals.Delete {
 		made.Document = ""
 	}
 	if !req.DryRun && len(made.Faults) == 0 {

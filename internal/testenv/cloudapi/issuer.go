@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/testenv/relyingparty"
+	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/server/issuer"
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
@@ -75,8 +76,8 @@ func (k *keys) RemoveIssuerKey(context.Context, int64) error { return nil }
 // noRuns has no tokens for runs.
 type noRuns struct{}
 
-func (noRuns) Identities(holdfast.Cluster, holdfast.RunKind) (holdfast.Identities, error) {
-	return holdfast.Identities{}, nil
+func (noRuns) Identities(holdfast.Cluster, holdfast.RunKind) (protocol.Identities, error) {
+	return protocol.Identities{}, nil
 }
 
 func (noRuns) Origin(holdfast.Run) claims.Origin { return claims.Origin{} }

@@ -3,6 +3,6 @@
 //
 // It owns which commit that is (the file COMMIT), how it is taken out of the history of this
 // repository, and where the program is kept: once for all clones, in a cache folder of the user.
-// Whoever raises holdfast.Protocol writes the last commit before that into the file. The
+// Whoever raises protocol.Version writes the last commit before that into the file. The
 // end-to-end tests call it. No other program knows it.
 package previous

@@ -10,13 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
 // Counter counts what the store has; *datastore.Store is one.
 type Counter interface {
 	CountClusters(ctx context.Context, filter holdfast.ClusterFilter) (int, error)
-	Replicas(ctx context.Context) ([]holdfast.Replica, error)
+	Replicas(ctx context.Context) ([]replica.Replica, error)
 }
 
 // Watch adds what is counted in the store whenever the metrics are read. A fleet
@@ -109,13 +111,13 @@ func (f *fleetCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // WatchAgents adds the living agents, whenever the metrics are read.
-func (m *Metrics) WatchAgents(heard func() []holdfast.AgentStatus) {
+func (m *Metrics) WatchAgents(heard func() []protocol.AgentStatus) {
 	m.registry.MustRegister(&agentCollector{heard: heard, desc: prometheus.NewDesc("holdfast_agents",
 		"Living agents that get runs, by a kind of runs that they execute and how they isolate engines.", []string{"kind", "isolation"}, nil)})
 }
 
 type agentCollector struct {
-	heard func() []holdfast.AgentStatus
+	heard func() []protocol.AgentStatus
 	desc  *prometheus.Desc
 }
 
@@ -132,7 +134,7 @@ func (a *agentCollector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 		if len(counts) == 0 {
-			counts[holdfast.IsolationUnavailable] = 0
+			counts[protocol.IsolationUnavailable] = 0
 		}
 		for isolation, n := range counts {
 			out <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(n), string(kind), isolation)
@@ -144,8 +146,8 @@ func (a *agentCollector) Collect(out chan<- prometheus.Metric) {
 func isolationLabel(mode string) string {
 	switch {
 	case mode == "":
-		return holdfast.IsolationNone
-	case mode == holdfast.IsolationUnavailable:
+		return protocol.IsolationNone
+	case mode == protocol.IsolationUnavailable:
 		return mode
 	case slices.Contains(sandbox.Modes(), sandbox.Mode(mode)):
 		return mode

@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
+	"github.com/holdfast-dev/holdfast/protocol"
+	"github.com/holdfast-dev/holdfast/replica"
 )
 
 // countedFleet has clusters by phase and by drift.
@@ -36,8 +38,8 @@ func (f *countedFleet) CountClusters(_ context.Context, filter holdfast.ClusterF
 	}
 }
 
-func (f *countedFleet) Replicas(context.Context) ([]holdfast.Replica, error) {
-	return []holdfast.Replica{{Living: true}, {Living: true}, {}}, f.broken
+func (f *countedFleet) Replicas(context.Context) ([]replica.Replica, error) {
+	return []replica.Replica{{Living: true}, {Living: true}, {}}, f.broken
 }
 
 func TestFleetMetrics(t *testing.T) {
@@ -93,8 +95,8 @@ func TestFleetMetrics(t *testing.T) {
 func TestAgentMetric(t *testing.T) {
 	t.Parallel()
 	m := telemetry.New(time.Now)
-	m.WatchAgents(func() []holdfast.AgentStatus {
-		return []holdfast.AgentStatus{
+	m.WatchAgents(func() []protocol.AgentStatus {
+		return []protocol.AgentStatus{
 			{ID: "a", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
 			{ID: "b", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "slots"},
 			{ID: "c", Living: true, Kinds: []holdfast.RunKind{"plan"}, Isolation: "made up"},

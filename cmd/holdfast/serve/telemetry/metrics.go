@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/forge/github"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -104,12 +105,12 @@ func (m *Metrics) Decided(action decision.Action, reason holdfast.Reason) {
 }
 
 // Posted counts an attempt to post something to a code host.
-func (m *Metrics) Posted(kind holdfast.PostKind, ok bool) {
+func (m *Metrics) Posted(kind outgoing.PostKind, ok bool) {
 	m.posts.WithLabelValues(string(kind), strconv.FormatBool(ok)).Inc()
 }
 
 // GaveUp counts what a code host refused for good.
-func (m *Metrics) GaveUp(kind holdfast.PostKind) { m.givenUp.WithLabelValues(string(kind)).Inc() }
+func (m *Metrics) GaveUp(kind outgoing.PostKind) { m.givenUp.WithLabelValues(string(kind)).Inc() }
 
 // ProviderHeld says until when runs wait for a cloud; with the zero time, none do.
 func (m *Metrics) ProviderHeld(provider string, until time.Time) { m.held.hold(provider, until) }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/serve/telemetry"
+	"github.com/holdfast-dev/holdfast/outgoing"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
@@ -29,8 +30,8 @@ func TestMetrics(t *testing.T) {
 	m.LockRefused()
 	m.Depth("requests", 3)
 	m.Decided(decision.ActionPlan, holdfast.ReasonUnreviewed)
-	m.Posted(holdfast.PostComment, true)
-	m.GaveUp(holdfast.PostStatus)
+	m.Posted(outgoing.PostComment, true)
+	m.GaveUp(outgoing.PostStatus)
 	m.Delivered("push", http.StatusOK, time.Millisecond)
 
 	answer := httptest.NewRecorder()
